@@ -1,20 +1,23 @@
 """Evidence drawn at random: groups of rows with given scores, or such that a claim is false, or true, by its own region; and draws in which
-the claim of each judge of its own is false (`study.results.claims.Judges`)."""
+the claim of each judge of its own is false (`study.claims.judging.Judges`)."""
 
 import json
 import math
+import re
 from collections.abc import Mapping
 from functools import cache, partial
 from itertools import product
 
 import numpy as np
 import xarray as xr
-from study.results.claims import Region, mean, share
+from study.claims import attempts, chapter2, models, tasks
+from study.claims.attempts import COUNTEREXAMPLES, FRAGILE, ROBUST
+from study.claims.claim import Claim, NetworkName
+from study.claims.estimates import mean, share
+from study.claims.factorial import Evidence
 from study.results.factorial import ATTEMPT
 from study.results.networks import CLASS
 from study.results.schema import COMPLETED, DIVERGED, NOT_PLANNED
-from study.stats import claims_factorial, gaps
-from study.stats.claims_factorial import FRAGILE, ROBUST, Evidence
 from study.stats.gaps import SWEEP
 from synthetic_results import empty
 
@@ -26,7 +29,16 @@ MEASURES = {
     "bits": (lambda x: (x * math.log(2), np.zeros_like(x)), 2.0, 4.3, 0.05, 0.01),
 }
 """Loss and metric as they are recorded, where networks are, what guessing gets, a unit of differences, and the spread of trainings."""
-RATIOS = ("ratio", "longer", "share_of_guess", "memoryless", "deviation", "steps", "span", "decay")
+RATIOS = (
+    "ratio",
+    "longer",
+    "share_of_chance",
+    "memoryless",
+    "deviation",
+    "steps_needed",
+    "span",
+    "decay",
+)
 RECORD = ("run", "replicate", "record")
 
 
@@ -77,62 +89,67 @@ def drawn(
     return draw
 
 
-def evidence(claim, rng: np.random.Generator, *, true: bool, replicates: int = 6) -> xr.Dataset:
-    """Draw a group in which a claim with a verb is true, well inside its region, or false, on its border or beyond."""
-    verb, measure, region = claim["verb"], claim["measure"], Region.parse(claim["region"])
-    tasks, lengths = _tasks(claim["task"])
-    one, others = ([name.strip() for name in claim[key].split(";")] for key in ("one", "others"))
-    others = ["other", "another"] if others == ["all others"] else others
-    value = _quantity(region, verb, rng, true)
+def evidence(
+    claim: Claim, rng: np.random.Generator, *, true: bool, replicates: int = 6
+) -> xr.Dataset:
+    """Draw a group in which a claim is true, well inside its region, or false, on its threshold or beyond."""
+    comparison = claim.comparison
+    verb, measure = comparison.verb, comparison.measure
+    tasks, lengths = _tasks(comparison)
+    value = _quantity(claim, rng, true)
     if not measure:
-        errors = verb in ("ratio", "steps", "longer", "share_of_guess", "memoryless")
+        errors = verb in ("ratio", "steps_needed", "longer", "share_of_chance", "memoryless")
         measure = "error" if errors else "accuracy"
     _, middle, guess, unit, spread = MEASURES[measure]
     spread *= 1 if true else 4
+    first = _networks(comparison)
     if verb in ("trend", "peak", "span", "decades", "power_law"):
-        level = dict.fromkeys(one, middle)
+        level = dict.fromkeys(first, middle)
     elif verb == "deviation":
-        level, spread = dict.fromkeys(one, middle), value
-    elif verb in ("over_guess", "share_of_guess", "memoryless"):
-        level = {name: middle for name in (*others, "another") if name not in ("", "any")}
-        level |= dict.fromkeys(one, guess + value if verb == "over_guess" else guess * value)
+        middle = comparison.paper_accuracy or middle
+        level, spread = dict.fromkeys(first, middle), value
+    elif verb in ("over_chance", "share_of_chance", "memoryless"):
+        learned = [comparison.control, "another"]
+        level = {NetworkName(label=name): middle for name in learned if name not in ("", "any")}
+        level |= dict.fromkeys(first, guess + value if verb == "over_chance" else guess * value)
     else:
         sign = 1 if measure == "accuracy" else -1
         ratio = verb in ("ratio", "longer")
-        level = _levels(one, others, middle, value if ratio else sign * unit * value, ratio)
-    if verb in ("steps", "longer", "gain", "decay"):
-        special, level = level, dict.fromkeys(level, middle)
+        level = _levels(_pairs(comparison), middle, value if ratio else sign * unit * value, ratio)
+    special = level
+    if verb in ("steps_needed", "longer", "gain", "decay"):
+        level = dict.fromkeys(level, middle)
     scores = {}
     for name, score in level.items():
-        for part in name.split(" & "):
-            label, _, at = part.partition(" @ ")
-            for task in [at] if at and at not in ("longest", "shortest") else tasks:
-                network, best, _ = label.partition(", best dt")
-                if best:  # two levels, of which the first is no good
+        for part in (name, *name.pooled):
+            for task in [part.task] if part.task else tasks:
+                if part.best:  # two levels, of which the first is no good
                     worse = score - 20 if measure == "accuracy" else 2 * score
-                    scores[f"{network}, dt=1", task] = worse
-                scores[f"{network}, dt=2" if best else label, task] = score
+                    scores[f"{part.label}, {part.best}=1", task] = worse
+                    scores[f"{part.label}, {part.best}=2", task] = score
+                else:
+                    scores[part.label, task] = score
     for _, task in scores:
         lengths.setdefault(task, 100 * (len(lengths) + 1))
     how = {"spread": spread, "measure": measure, "guess": guess, "time_steps": lengths}
     how |= {"padding": [8.0] * len(scores), "test_sequences": 10**6 if true else 4000}
-    dt = [float(label.partition(", dt=")[2] or 0.19) for label, _ in scores]
-    ds = drawn(scores, **how, dt=dt)(rng, replicates)
-    if verb in ("over_guess", "share_of_guess"):
-        # At the guess at two learning rates, as long as the text trains.
+    levels = [re.search(r", (?:dt|alpha)=([\d.]+)", label) for label, _ in scores]
+    level = [float(found[1]) if found else 0.19 for found in levels]
+    factors = {"dt": level, "alpha": level}
+    ds = drawn(scores, **how, **factors)(rng, replicates)
+    ds = ds.assign(steps=ds["steps"].clip(np.nan_to_num(comparison.steps)))
+    if verb in ("over_chance", "share_of_chance"):  # at chance at two learning rates
         ds = ds.assign(learning_rate=("run", np.full(ds.sizes["run"], 0.01)))
         again = ds.assign(learning_rate=10 * ds["learning_rate"])
         again = again.assign_coords(run=[f"{run} again" for run in ds["run"].values])
         ds = xr.concat([ds, again], "run", data_vars="minimal")
-        ds = ds.assign(steps=ds["steps"].clip(np.nan_to_num(claim["steps"])))
-    if verb in ("steps", "longer"):
+    if verb in ("steps_needed", "longer"):
         return _solving(ds, special, verb, value, rng)
     if verb in ("gain", "decay"):
-        return _gains(ds, special, one, others, verb, value, rng)
+        return _gains(ds, _pairs(comparison), verb, value, rng)
     if verb == "memoryless":
         loss = value * 10 * math.log(8) / ds["time_steps"] * (1 + 0 * ds["test_loss"])
-        loss = loss * rng.uniform(0.97, 1.03, loss.shape)
-        return ds.assign(test_loss=loss, steps=0 * ds["steps"] + claim["steps"])
+        return ds.assign(test_loss=loss * rng.uniform(0.97, 1.03, loss.shape))
     if verb == "trend":
         slope = ds["time_steps"] / ds["time_steps"].max() * (30 if true else 0)
         noisy = ds["test_metric"] + 0.02 * rng.standard_normal(ds["test_metric"].shape)
@@ -143,23 +160,45 @@ def evidence(claim, rng: np.random.Generator, *, true: bool, replicates: int = 6
     return ds
 
 
-def _tasks(task: str) -> tuple[list[str], dict[str, int]]:
-    if "time_steps" in task:
-        lengths = [2000, 5000] if "250" not in task else [250, 500, 2000]
-        return [f"N={n}" for n in lengths], {f"N={n}": n for n in lengths}
-    if "padding" in task:
+def _tasks(comparison) -> tuple[list[str], dict[str, int]]:
+    """Return the names of tasks that a claim is about, and their lengths if it asks for them."""
+    condition = comparison.tasks_where
+    if condition is None:
+        return list(comparison.tasks), {}
+    if condition.column == "padding":
         return ["Pad8x", "Pad12x"], {}
-    return [name.strip() for name in task.split(";")], {}
+    lengths = [2000, 5000] if math.isinf(condition.at_most) else [250, 500, 2000]
+    return [f"N={n}" for n in lengths], {f"N={n}": n for n in lengths}
 
 
-def _quantity(region: Region, verb: str, rng, true: bool) -> float:
-    ratio, bounded = verb in RATIOS, math.isfinite(region.low) and math.isfinite(region.high)
-    if true and bounded:
-        return math.sqrt(region.low * region.high) if ratio else (region.low + region.high) / 2
-    border, sign = (region.low, 1) if math.isfinite(region.low) else (region.high, -1)
+def _networks(comparison) -> list[NetworkName]:
+    return list(comparison.networks) or [first for first, _ in comparison.pairs]
+
+
+def _pairs(comparison) -> list[tuple[NetworkName, NetworkName | None]]:
+    if comparison.pairs:
+        return list(comparison.pairs)
+    others = comparison.others
+    if others == "all":
+        others = [NetworkName(label=name) for name in ("other", "another")]
+    return list(product(comparison.networks, others or [None]))
+
+
+def _quantity(claim: Claim, rng, true: bool) -> float:
+    """Return a value of the quantity well inside the claim's region, or on its threshold or beyond."""
+    verb, region = claim.comparison.verb, claim.region
+    ratio = verb in RATIOS
+    if true and region.bounded:
+        if ratio:
+            return math.sqrt(region.above * region.below)
+        return (region.above + region.below) / 2
+    if math.isfinite(region.above):
+        border, sign = region.above, 1
+    else:
+        border, sign = region.below, -1
     if not true:
-        if bounded and rng.uniform() < 0.5:
-            border, sign = region.high, -1
+        if region.bounded and rng.uniform() < 0.5:
+            border, sign = region.below, -1
         sign = -sign
     if verb == "deviation":
         return border * (0.15 if true else rng.uniform(2, 4))
@@ -167,31 +206,31 @@ def _quantity(region: Region, verb: str, rng, true: bool) -> float:
         return border * math.exp(sign * (0.7 if true else rng.uniform(0, 0.5)))
     if verb == "apart" and sign < 0:
         return 0.02 * border if true else border - rng.uniform(0, 0.5 * border)
-    size = {"over_guess": 5.0, "gain": 1.0, "decades": 1.0}.get(verb, 8.0)
+    size = {"over_chance": 5.0, "gain": 1.0, "decades": 1.0}.get(verb, 8.0)
     return border + sign * size * (1 if true else rng.uniform(0, 1))
 
 
-def _levels(one, others, middle, value, ratio) -> dict[str, float]:
+def _levels(pairs, middle, value, ratio) -> dict[NetworkName, float]:
     """Return scores such that each of a pair is `value` times, or so much above, the other."""
-    pairs = zip(one, others, strict=True) if len(one) == len(others) > 1 else product(one, others)
     level = {}
-    for first, second in list(pairs):
+    for first, second in pairs:
         if first in level and second not in level:
             level[second] = level[first] / value if ratio else level[first] - value
         level.setdefault(second, middle)
         level.setdefault(first, level[second] * value if ratio else level[second] + value)
-    level.pop("", None)
+    level.pop(None, None)
     return level
 
 
 def _solving(ds, special, verb, value, rng) -> xr.Dataset:
     """Return `ds` with 200 records in whose course each network solves the adding problem, `special` times 100 steps in."""
-    at = np.array([value if verb == "steps" else 100.0] * ds.sizes["run"])
+    at = np.array([value if verb == "steps_needed" else 100.0] * ds.sizes["run"])
     if verb == "longer":
         base = min(special.values())
         for run, label in enumerate(ds["label"].values):
             longest = max(ds["time_steps"].values) == ds["time_steps"].values[run]
-            names = [label, f"{label} @ {'longest' if longest else 'shortest'}"]
+            length = "longest" if longest else "shortest"
+            names = [NetworkName(label=label), NetworkName(label=label, length=length)]
             found = [special[name] for name in names if name in special]
             at[run] = 100 * (found[0] if found else base) / base
     shape = (ds.sizes["run"], ds.sizes["replicate"], 200)
@@ -204,13 +243,14 @@ def _solving(ds, special, verb, value, rng) -> xr.Dataset:
     return ds.drop_dims("record").assign(records | {"guess_metric": ("run", [1.0] * shape[0])})
 
 
-def _gains(ds, special, one, others, verb, value, rng) -> xr.Dataset:
-    beside = 0.5 if others != [""] else 0.0
+def _gains(ds, pairs, verb, value, rng) -> xr.Dataset:
+    ((first, second),) = pairs
+    beside = 0.5 if second else 0.0
     above = beside * value if beside and verb == "decay" else beside + value
-    of = dict.fromkeys(others, beside) | dict.fromkeys(one, above)
-    first = np.array([of.get(label, 0.0) for label in ds["label"].values])[:, None, None]
+    of = {first.label: above} | ({second.label: beside} if second else {})
+    gain = np.array([of.get(label, 0.0) for label in ds["label"].values])[:, None, None]
     noise = rng.normal(0, 0.02, (2, *ds["test_loss"].shape))
-    return ds.assign(gain_first=(RECORD, first + noise[0]), gain_last=(RECORD, noise[1]))
+    return ds.assign(gain_first=(RECORD, gain + noise[0]), gain_last=(RECORD, noise[1]))
 
 
 def _stepping(ds, verb, value, true, rng) -> xr.Dataset:
@@ -386,7 +426,7 @@ def sweep(rng, together=False, networks=24) -> xr.Dataset:
     shape, stage = (2 * networks, 1, 1), (*RECORD[:2], "stage")
     metric = 5 * rng.standard_normal(shape)
     accuracy = rng.standard_normal(shape) - (abs(metric) if together else 0)
-    levels = {"padding": [0, 3] * networks, "dataset": [gaps.TEXT[1]] * 2 * networks}
+    levels = {"padding": [0, 3] * networks, "dataset": [chapter2.PAPERS_DATA[1]] * 2 * networks}
     start = np.repeat(["orthogonal", "glorot"], networks).tolist()
     levels |= {"kappa": [0.0] * 2 * networks, "initialisation": start}
     make = drawn({f"{SWEEP}, {n}": 50.0 for n in range(2 * networks)}, spread=1, **levels)
@@ -395,13 +435,13 @@ def sweep(rng, together=False, networks=24) -> xr.Dataset:
 
 
 JUDGES = {
-    "factorial": claims_factorial.judges,
-    "factorial, by task": claims_factorial.over_tasks,
-    **{f"factorial, models {f}": judges for f, judges in claims_factorial.JUDGES.items()},
-    "linear_gaps": gaps.linear,
-    "coadjoint_gaps": gaps.coadjoint,
-    "latching": gaps.latching,
-    "padding": gaps.padding,
+    "factorial": attempts.judge_attempts,
+    "factorial, by task": tasks.judge_tasks,
+    **{f"factorial, models {family}": judges for family, judges in models.JUDGES.items()},
+    "linear_gaps": chapter2.judge_linear_gaps,
+    "coadjoint_gaps": chapter2.judge_coadjoint_gaps,
+    "latching": chapter2.judge_latching,
+    "padding": chapter2.judge_padding,
 }
 """By the results that they judge."""
 
@@ -413,13 +453,13 @@ FALSE = {
     "diss-1.5.2-robust": failing(unicornn=0.02),
     "diss-1.5.2-fragile": failing(lstm=0.1, rnn=0.1, gru=0.1),
     "diss-1.4-error-rate": failing(antisymmetric=0.08),
-    **dict.fromkeys(claims_factorial.COUNTEREXAMPLES, with_metric(poor_vanish)),
+    **dict.fromkeys(COUNTEREXAMPLES, with_metric(poor_vanish)),
     "diss-3.4-basic-rnn": with_metric(others_nearer),
     "diss-3.4-inverse": with_metric(nearer_is_better),
-    **dict.fromkeys(claims_factorial.over_tasks, alike),
+    **dict.fromkeys(tasks.judge_tasks, alike),
     **{
         claim: deciding(claim.removeprefix("diss-3.5-") not in _AGAINST_NO_EFFECT)
-        for judges in claims_factorial.JUDGES.values()
+        for judges in models.JUDGES.values()
         for claim in judges
     },
     # Either reversed, or tasks of larger metrics are the more accurate ones and within one accuracies say nothing of them.
@@ -438,12 +478,12 @@ FALSE = {
 TRUE = {
     **dict.fromkeys(("diss-1.5.2-robust", "diss-1.4-error-rate"), failing()),
     "diss-1.5.2-fragile": failing(**dict.fromkeys(FRAGILE, 0.2)),
-    **dict.fromkeys(claims_factorial.COUNTEREXAMPLES, with_metric(partial(poor_vanish, below=1.0))),
+    **dict.fromkeys(COUNTEREXAMPLES, with_metric(partial(poor_vanish, below=1.0))),
     "diss-3.4-basic-rnn": with_metric(lambda rng, a: others_nearer(rng, a)[::-1]),
     "diss-3.4-inverse": with_metric(lambda rng, a: -60 * a - rng.random(a.shape)),
-    **dict.fromkeys(gaps.linear, lambda rng: linear(rng, cost=0.1)),
-    **dict.fromkeys(gaps.coadjoint, coadjoint),
-    **dict.fromkeys(gaps.latching, latching),
+    **dict.fromkeys(chapter2.judge_linear_gaps, lambda rng: linear(rng, cost=0.1)),
+    **dict.fromkeys(chapter2.judge_coadjoint_gaps, coadjoint),
+    **dict.fromkeys(chapter2.judge_latching, latching),
     "diss-2.8-relation": lambda rng: sweep(rng, together=True),
     "diss-2.8-no-relation": lambda rng: sweep(rng, networks=500),
 }

@@ -10,9 +10,10 @@ import nbformat
 import pandas as pd
 from matplotlib.figure import Figure
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
+from study.claims.estimates import Scale, share
+from study.claims.judging import judged_row, show_claims
 from study.report.build import build
 from study.results.artefacts import Artefacts
-from study.results.claims import Scale, judged_row, share
 
 TAGGED = r"$$\begin{aligned} y &= a \cr &+ b \end{aligned} \tag{1.11}$$"
 TAKE = "document.title = 'taken'"
@@ -39,7 +40,7 @@ def build_site(folder: Path) -> Path:
         made.save_table(error_rates(), "diss-tab-1.7", caption=f"Error rates, with {FORMULA}.")
         caption = f"A line, and a < b & c. {HOSTILE}"
         made.show_figure(drawing(), "diss-fig-3.3", data=error_rates(), caption=caption)
-        made.show_claims(judged(min(runs, 120)))
+        show_claims(made, judged(min(runs, 120)))
         vars(made).update(profile="none", published_scale=True)  # what needs no training
         made.save_table(counts(), "diss-tab-1.7", part="by-task", caption="By task.")
         path = data / "made" / "22_errors" / result_set / "22_errors.ipynb"

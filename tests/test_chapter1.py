@@ -17,11 +17,13 @@ import pytest
 from numpy.testing import assert_allclose
 from refusals import refused
 from scipy.stats import chi2, kruskal
-from study.results.claims import Region
+from study.claims import tasks
+from study.claims.claim import Region
+from study.claims.factorial import Evidence
 from study.results.factorial import FACTORIAL, MEASUREMENTS
 from study.results.published import load_published
 from study.results.schema import COMPLETED
-from study.stats import accuracy, claims_factorial, comparisons, task_models
+from study.stats import accuracy, comparisons, task_models
 from study.stats.accuracy import at_best, best_configurations, entered, grade
 from study.stats.attempts import TASK, attempts
 from synthetic_results import LEVELS, empty, make_results
@@ -391,7 +393,7 @@ def test_variances_that_can_and_cannot_be_compared():
     assert set(flat["cause"]) == {"no variation within the tasks"}
     for attempts_each, enough in ((5, False), (20, True)):  # that seven tests of four tasks reject
         seven = pd.DataFrame({"tasks": [4] * 7, "attempts": [4 * attempts_each] * 7})
-        chance = claims_factorial._chance_of_tests(seven, Region.parse("> 0.5"), 1.0)
+        chance = tasks.chance_of_tests(seven, Region(above=0.5), 1.0)
         assert (chance > 0.5) == enough
 
 
@@ -419,8 +421,8 @@ def test_coefficients_spread_over_tasks_beyond_their_errors(ds):
     slopes, error = np.array([0.0, 0.1, 0.25, 0.4]), 0.05
     table = pd.DataFrame({"term": "recurrent dimension", "architecture": "", "estimate": slopes})
     table = table.assign(**dict.fromkeys(("se", "robust_se", "weighted_se"), error))
-    given = claims_factorial.Evidence(ds), task_models.TaskFits(None, table)
-    found = claims_factorial.spread_over_tasks(*given, claims_factorial.OF_SETTINGS)
+    given = Evidence(ds), task_models.TaskFits(None, table)
+    found = tasks.spread_over_tasks(*given, tasks.OF_SETTINGS)
     square = 3 * slopes.var(ddof=1) / [chi2.isf(0.025, 3), 3, chi2.ppf(0.025, 3)] - error**2
     half = (16 - 8) / 2  # of what the widths span
     assert_allclose([found.low, found.value, found.high], half * np.sqrt(square), rtol=1e-6)

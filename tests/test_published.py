@@ -27,7 +27,7 @@ LEVELS = {
 
 def test_every_file_has_a_source_and_belongs_to_an_artefact():
     listed, ids = sources(), artefacts()["id"]
-    lists = {f"{name}.csv" for name in ("artefacts", "claims", "sources")}
+    lists = {f"{name}.csv" for name in ("artefacts", "sources")}
     assert set(listed["file"]) == {path.name for path in PUBLISHED.glob("*.csv")} - lists
     assert (listed[["text", "table", "page"]] != "").all(axis=None)
     assert listed["file"].is_unique and ids.is_unique

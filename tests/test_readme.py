@@ -5,12 +5,14 @@ from urllib.parse import urlsplit
 
 import pandas as pd
 import pytest
+from study.claims.claim import claims
+from study.claims.correction import corrected_verdicts
+from study.claims.verdict import AGREES, DIFFERS, displayed_verdict
 from study.paths import DATA, ROOT
 from study.report.inputs import load_artefacts
 from study.report.readme import README, STORED, collect_slopes, fill, main, read_stored
 from study.report.readme import render_blocks as blocks
 from study.report.verdicts import judge_claims
-from study.results.claims import AGREES, DIFFERS, Region, called, holm
 
 TEXT = README.read_text("utf-8")
 CODE = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
@@ -29,13 +31,13 @@ def test_other_numbers_replace_the_old_ones():
 def test_stored_verdicts_follow_from_their_intervals():
     judged, _ = read_stored(STORED)
     for _, row in judged.iterrows():
-        region = Region.parse(row["region"])
+        region = claims()[row["id"]].region
         if row["verdict"] == AGREES:
-            assert region.holds(row["low"], row["high"]), row["id"]
+            assert region.contains(row["low"], row["high"]), row["id"]
         if row["verdict"] == DIFFERS:
-            assert region.misses(row["low"], row["high"]), row["id"]
-    rows = zip(holm(judged), judged["no_effect"], judged["null_is"], strict=True)
-    assert [called(*row) for row in rows] == judged["corrected"].tolist()
+            assert region.excludes(row["low"], row["high"]), row["id"]
+    rows = zip(corrected_verdicts(judged), judged["no_effect"], judged["null_is"], strict=True)
+    assert [displayed_verdict(*row) for row in rows] == judged["corrected"].tolist()
 
 
 def test_stored_verdicts_are_those_of_the_claims_tests():

@@ -30,7 +30,8 @@ STUDY = {
     "training": (*LIBRARY, "paths", "config", "pipeline", "results", "tasks"),
     "figures": ("paths", "pipeline", "results"),
     "stats": ("paths", "pipeline", "results", "figures"),
-    "report": ("paths", "config", "pipeline", "results", "stats", "figures"),
+    "claims": ("paths", "config", "pipeline", "results", "figures", "stats"),
+    "report": ("paths", "config", "pipeline", "results", "stats", "claims", "figures"),
     "bench": (
         *LIBRARY,
         "paths",
@@ -44,7 +45,7 @@ STUDY = {
     ),
 }
 ROOMS = LIBRARY | STUDY
-WITHOUT_TORCH = ("pipeline", "results", "figures", "stats", "report")
+WITHOUT_TORCH = ("pipeline", "results", "figures", "stats", "claims", "report")
 REQUIRED = {"torch", "numba", "numpy", "scipy", "threadpoolctl"}
 """Packages that `longrnn` imports; NVIDIA's compiler comes with numba-cuda."""
 
@@ -130,6 +131,8 @@ COMMANDS = (
 )
 COMMANDS += ("study.results.reference", "longrnn")
 ORACLES = {
+    "study.claims.models": "data in which its claims are false",
+    "study.claims.tasks": "data in which its claims are false",
     "study.stats.comparisons.compare_error_rates": "R",
     "study.bench.coadjoint": "the memory of a fresh process",
     "study.bench.parity": "the cells in float64",

@@ -10,12 +10,13 @@ import xarray as xr
 from drawn import RECORD, drawn, linear, sweep
 from refusals import refused
 from statsmodels.stats.proportion import proportion_confint
+from study.claims import chapter2
 from study.results import quartiles
 from study.results.latching import LATCHING
 from study.results.networks import plot_histograms
 from study.results.published import load_published
 from study.results.schema import COMPLETED, DIVERGED, MISSING, NOT_PLANNED
-from study.stats import attempts, claims_factorial, gaps, regimes
+from study.stats import attempts, gaps, regimes, treatments
 from study.stats.scales import decays, histograms, reach
 from synthetic_results import LEVELS, empty, make_results
 
@@ -100,10 +101,10 @@ def test_one_row_per_architecture_by_the_stated_rule():
             "accuracy": [0.9, 0.5, 0.7, 0.8, 0.9, 0.2],
         }
     )
-    near = claims_factorial.nearest_zero(frame)
+    near = treatments.nearest_zero(frame)
     assert near[["architecture", "metric"]].values.tolist() == [["lstm", -9.0], ["rnn", 2.0]]
     ranked = frame.assign(worse=-frame["accuracy"], distance=frame["metric"].abs())
-    best = claims_factorial.first_of_each(ranked, ["worse", "distance"])
+    best = treatments.first_of_each(ranked, ["worse", "distance"])
     assert best["architecture"].tolist() == ["lstm", "rnn", "new"]
     assert best["accuracy"].tolist() == [0.9, 0.8, 0.2]
     assert best["metric"].iloc[0] == -9.0, "among equals the one nearest to zero"
@@ -124,7 +125,7 @@ WIDE = replicates([-1.0, -39.0], width=8)
         # A treatment in both regimes goes before a wider one, and its replicate of infinite metric is shown too.
         ([-39.0, -41.0, -np.inf], {}, WIDE, 4, 3, "replicates in both regimes"),
         ([-39.0], {}, WIDE, 8, 2, "all replicates in one regime"),
-        ([-1.0, -90.0], {"accuracy": 0.1}, WIDE, 8, 2, "of the text"),
+        ([-1.0, -90.0], {"accuracy": 0.1}, WIDE, 8, 2, "of the paper"),
         ([-1.0, -2.0], {"dataset": "digits"}, None, 4, 2, "same architecture, order and noise"),
         ([-1, -2], {"dataset": "digits", "noise": "post"}, None, 4, 2, "same architecture on any"),
         ([-1.0, -2.0], {"architecture": "new"}, None, 4, 2, "any treatment"),
@@ -135,7 +136,7 @@ WIDE = replicates([-1.0, -39.0], width=8)
 def test_the_treatment_of_figure_3_5_and_why(metrics, factors, beside, width, count, words):
     frame = pd.concat([beside, replicates(metrics, **factors)])
     task = ("imdb", "sequential", "none")
-    rows, reason = claims_factorial.choose_treatment(frame, "rnn", task, 40.35)
+    rows, reason = treatments.choose_treatment(frame, "rnn", task, 40.35)
     assert set(rows["width"]) == ({width} if width else set()) and len(rows) == count
     assert words in reason
 
@@ -314,5 +315,5 @@ def test_seeds_of_a_setting_that_are_alike_sharpen_no_correlation():
     one = sweep(np.random.default_rng(4), together=True)
     parts = [one.assign_coords(replicate=[k]) for k in range(10)]
     ten = xr.concat(parts, "replicate", data_vars="minimal")
-    found = [gaps.nearness(ds, 0)[0] for ds in (one, ten)]
+    found = [chapter2.nearness(ds, 0)[0] for ds in (one, ten)]
     assert [found[0].low, found[0].high] == pytest.approx([found[1].low, found[1].high])

@@ -16,15 +16,19 @@ import pytest
 import xarray as xr
 from refusals import refused
 from scipy import stats
+from study.claims.attempts import mean_share
+from study.claims.claim import claims
+from study.claims.estimates import Estimate, share, smallest
+from study.claims.factorial import Evidence
+from study.claims.models import JUDGES, QUANTITIES, estimate_quantity
+from study.claims.verdict import AGREES, decide
 from study.paths import ROOT
-from study.results import claims
 from study.results.datasets import load
 from study.results.factorial import ATTEMPT, FACTORIAL
 from study.results.netcdf import ResultsError
 from study.results.published import load_published
 from study.results.schema import DIVERGED, MISSING
 from study.stats import tenet
-from study.stats.claims_factorial import JUDGES, QUANTITIES, Evidence, draws_of, mean_share
 from study.stats.design import INTERCEPT, NothingToFit, with_covariates
 from study.stats.regimes import SMALLEST
 from study.stats.reml import fit_random_intercept, moments
@@ -33,7 +37,7 @@ from study.stats.simulated import PROFILE, SCHEMA, caution, simulate
 from study.stats.tenet import MODELS, REFERENCE, SINGLE, TRUE, Fits, Rows, fit, rows
 from synthetic_results import LEVELS, empty, make_results
 
-LISTED = claims.claims()
+CLAIMS = claims()
 VIEWS = TRUE, SINGLE, tenet.RANKS, tenet.CLIPPED, tenet.MILD, tenet.CENTRED
 
 
@@ -182,8 +186,8 @@ def test_replicates_that_are_alike_sharpen_no_interval(reference):
         assert both == pytest.approx(once, rel=1e-6)
 
 
-def said(claim, finding):
-    return claims.verdict(finding, claims.Region.parse(LISTED.loc[claim, "region"]))[0]
+def verdict_of(claim, estimate):
+    return decide(estimate, CLAIMS[claim].region).verdict
 
 
 def test_the_text_s_own_numbers_and_law_pass_all_judges_of_models_but_one():
@@ -192,10 +196,10 @@ def test_the_text_s_own_numbers_and_law_pass_all_judges_of_models_but_one():
     of_text, of_law = set(), set()
     for quantities in QUANTITIES.values():
         for claim, quantity in quantities.items():
-            value = LISTED.loc[claim, "published"]
-            if said(claim, claims.Finding(value, value, value)) != claims.AGREES:
+            value = CLAIMS[claim].published
+            if verdict_of(claim, Estimate(value, value, value)) != AGREES:
                 of_text.add(claim)
-            if said(claim, claims.Finding(*interval(draws_of(fits, quantity)))) != claims.AGREES:
+            if verdict_of(claim, estimate_quantity(fits, quantity)) != AGREES:
                 of_law.add(claim)
     alone, omission, slope = (judge(fits).of_variance for judge in JUDGES[1].values())
     assert alone and omission and not slope
@@ -212,13 +216,13 @@ def test_the_published_counts_pass_the_judges_of_counterexamples():
     kinds = vanished.groupby(["order", "noise"]).sum()
     found = {
         "training-quartile": mean_share(best["vanished"], best.sum(axis=1)),
-        "terminal-quartile": claims.share(vanished["Q1.00"].sum(), vanished.to_numpy().sum()),
-        "terminal-median": claims.smallest(
-            claims.share(row["Q0.75"] + row["Q1.00"], row.sum()) for _, row in kinds.iterrows()
+        "terminal-quartile": share(vanished["Q1.00"].sum(), vanished.to_numpy().sum()),
+        "terminal-median": smallest(
+            share(row["Q0.75"] + row["Q1.00"], row.sum()) for _, row in kinds.iterrows()
         ),
     }
     for name, finding in found.items():
-        assert said(f"diss-3.4-{name}", finding) == claims.AGREES, name
+        assert verdict_of(f"diss-3.4-{name}", finding) == AGREES, name
 
 
 def test_the_simulated_dataset_follows_the_schema_the_text_and_its_seed_and_says_what_it_is():

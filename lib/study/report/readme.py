@@ -17,6 +17,7 @@ import matplotlib.pyplot as plt
 import pandas as pd
 from matplotlib.figure import Figure
 
+from study.claims.verdict import UNDECIDED
 from study.figures import use_style
 from study.paths import DATA, REFERENCE, ROOT, resolve
 from study.pipeline.files import write_whole
@@ -24,7 +25,6 @@ from study.report.coverage import count_coverage, summarise
 from study.report.findings import Sentence, read_findings, write_sentence
 from study.report.inputs import Artefact, ReportError, load_artefacts, read_table
 from study.report.verdicts import DECIDED, TALLY, judge_claims, tally
-from study.results.claims import UNDECIDED
 from study.results.names import PUBLICATIONS, label
 from study.results.published import artefacts
 

@@ -3,29 +3,30 @@
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import pandas as pd
-from scipy.stats import false_discovery_control
 
-from study.report.coverage import weight
-from study.report.inputs import SIMULATED, Artefact, read_table
-from study.report.numbers import counted, significant
-from study.results.claims import (
+from study.claims.claim import Region, claim_table, claims
+from study.claims.correction import (
+    benjamini_hochberg_adjusted,
+    corrected_verdicts,
+    holm_adjusted,
+)
+from study.claims.verdict import (
     AGREES,
+    DIFFERS,
     NO_EFFECT,
     UNDECIDED,
     UNTESTABLE,
     VERDICTS,
     WITHIN,
-    Region,
-    called,
-    claims,
-    holm,
-    holm_adjusted,
+    displayed_verdict,
 )
+from study.report.inputs import NO_PROFILE, SIMULATED, Artefact, read_table
+from study.report.numbers import counted, significant
 from study.results.names import PUBLICATIONS
 
-DIFFERS = "differs"
 NOT_JUDGED = "not judged yet"
 COLUMNS = (AGREES, WITHIN, NO_EFFECT, *VERDICTS[1:], NOT_JUDGED)
 """Verdicts as pages show them, in the order of tables."""
@@ -77,13 +78,58 @@ _UNITS = {
 """Units by a phrase of the quantity that has them; the first phrase that occurs counts."""
 
 
+class Evidence(NamedTuple):
+    """How much weight a set of results has as evidence on a claim, compared from left to right.
+
+    Attributes
+    ----------
+    measured
+        Whether there is an estimate.
+    real
+        Whether its profile does more than show that the pipeline works.
+    papers_data
+        Whether it is on the paper's data; what stands in for them judges no claim.
+    learned
+        Whether its networks learned.
+    at_scale
+        Whether it has the size that the paper prints.
+    size
+        Product of sequences, time steps, epochs, width and replicates.
+    """
+
+    measured: bool
+    real: bool
+    papers_data: bool
+    learned: bool
+    at_scale: bool
+    size: float
+
+
+def evidence(row: pd.Series) -> Evidence:
+    """Return the weight of a judged row; it never depends on the verdict.
+
+    Parameters
+    ----------
+    row
+        A row of a table of claims, with ``judged_by``, the artefact that holds it.
+    """
+    item = row["judged_by"]
+    sizes = [row[name] for name in _SIZES if name in row and pd.notna(row[name])]
+    return Evidence(
+        measured=pd.notna(row["low"]),
+        real=not item.toy,
+        papers_data=not item.stand_in,
+        learned=item.learned or item.profile == NO_PROFILE,
+        at_scale=item.published_scale or item.profile == "paper",
+        size=math.prod(sizes),
+    )
+
+
 def judge_claims(found: Iterable[Artefact]) -> pd.DataFrame:
     """Return every claim of the papers with what the results say of it.
 
-    If several sets of results judge a claim, the weightiest evidence stands, never the better
-    verdict: first whether anything could be measured for it; then whether the networks learned,
-    and on the paper's own data (`study.report.coverage.state`); then how large the experiment
-    was. Simulated data judge nothing.
+    If several sets of results judge a claim, the one with the most `Evidence` stands, never the
+    better verdict. Simulated data judge nothing.
 
     Parameters
     ----------
@@ -92,55 +138,47 @@ def judge_claims(found: Iterable[Artefact]) -> pd.DataFrame:
     Returns
     -------
     pandas.DataFrame
-        The columns of `study.results.claims.claims` and of its judged rows, and: ``judged_by``
-        (the artefact that holds the verdict), ``verdict``, ``counted`` (one of `COLUMNS`),
-        ``corrected`` (the same after Holm's correction within each paper), ``p_holm`` and
-        ``p_bh`` (p-values after the corrections of Holm, and of Benjamini and Hochberg).
+        The columns of `study.claims.claim.claim_table` and of
+        `study.claims.judging.judged_row`, and: ``judged_by`` (the artefact that holds the
+        verdict), ``verdict``, ``counted`` (one of `COLUMNS`), ``corrected`` and ``discovered``
+        (the same after the correction of Holm, and of Benjamini and Hochberg, within each paper),
+        ``p_holm`` and ``p_bh`` (p-values after these corrections).
     """
     judged = []
     for item in found:
         if item.kind == "claims" and item.result_set != SIMULATED:
             rows = read_table(item.path(".csv"))
             judged.append(rows.assign(judged_by=[item] * len(rows)))
-    listed = claims().reset_index(drop=True)
-    empty = {"verdict": NOT_JUDGED, "null_is": "", "data": "", "note": ""}
+    listed = claim_table().reset_index(drop=True)
+    texts = ("cause", "at_half", "at_double", "null_is", "data", "note")
+    empty = {"verdict": NOT_JUDGED, **dict.fromkeys(texts, "")}
     if not judged:
-        nothing = {"counted": NOT_JUDGED, "corrected": NOT_JUDGED, "low": math.nan}
+        nothing = dict.fromkeys(("counted", "corrected", "discovered"), NOT_JUDGED)
+        nothing["low"] = math.nan
         return listed.assign(judged_by=None, p=math.nan, p_holm=math.nan, p_bh=math.nan).assign(
             **empty, **nothing
         )
-    rows = pd.concat(judged)
-    evidence = {
-        "measured": rows["low"].notna(),
-        "weight": rows["judged_by"].map(weight),
-        "size": rows.reindex(columns=list(_SIZES)).fillna(1).prod(axis=1),
-    }
-    weighed = rows.assign(**evidence)
-    weighed = weighed.sort_values(list(evidence), ascending=False, kind="stable")
-    weighed = weighed.drop_duplicates("id").drop(columns=["measured", "weight"])
+    rows = pd.concat(judged, ignore_index=True)
+    weights = [evidence(row) for _, row in rows.iterrows()]
+    order = sorted(range(len(rows)), key=weights.__getitem__, reverse=True)
+    weighed = rows.assign(size=[weight.size for weight in weights])
+    weighed = weighed.iloc[order].drop_duplicates("id")
     table = listed.merge(weighed, on="id", how="left")
     table = table.astype(dict.fromkeys(empty, object)).fillna(empty)
     table["judged_by"] = [item if pd.notna(item) else None for item in table["judged_by"]]
     table["counted"] = _shown(table["verdict"], table)
-    table["corrected"] = _shown(holm(table), table)
+    table["corrected"] = _shown(corrected_verdicts(table, "holm"), table)
+    table["discovered"] = _shown(corrected_verdicts(table, "benjamini_hochberg"), table)
     by_paper = table.groupby("text")["p"]
     table["p_holm"] = by_paper.transform(holm_adjusted)
-    table["p_bh"] = by_paper.transform(_benjamini_hochberg)
+    table["p_bh"] = by_paper.transform(benjamini_hochberg_adjusted)
     return table
 
 
 def _shown(verdicts: pd.Series, table: pd.DataFrame) -> list[str]:
     """Return verdicts as readers see them: agreeing that there is no effect has its own names."""
     rows = zip(verdicts, table["no_effect"], table["null_is"], strict=True)
-    return [called(verdict, no_effect, null_is) for verdict, no_effect, null_is in rows]
-
-
-def _benjamini_hochberg(p: pd.Series) -> pd.Series:
-    """Return p-values that control the rate of false discoveries (Benjamini and Hochberg 1995)."""
-    known = p.dropna()
-    if known.empty:
-        return p
-    return pd.Series(false_discovery_control(known), known.index).reindex(p.index)
+    return [displayed_verdict(*row) for row in rows]
 
 
 def count_verdicts(table: pd.DataFrame) -> pd.DataFrame:
@@ -270,7 +308,7 @@ class ClaimText:
 def describe_claim(row: pd.Series) -> ClaimText:
     """Return what pages say of a row of `judge_claims`."""
     measured = pd.notna(row.get("low"))
-    region = Region.parse(row["region"])
+    region = claims()[row["id"]].region
     value = ""
     if measured:
         low, high = significant(row["low"]), significant(row["high"])
@@ -313,11 +351,11 @@ def unit_of(row: pd.Series) -> str:
 
 def region_words(region: Region) -> str:
     """Return a region in words, such as ``above 0.05``."""
-    if math.isinf(region.low):
-        return f"below {region.high:g}"
-    if math.isinf(region.high):
-        return f"above {region.low:g}"
-    return f"between {region.low:g} and {region.high:g}"
+    if math.isinf(region.above):
+        return f"below {region.below:g}"
+    if math.isinf(region.below):
+        return f"above {region.above:g}"
+    return f"between {region.above:g} and {region.below:g}"
 
 
 def p_words(p: float) -> str:
@@ -331,7 +369,7 @@ def _published(value: float, region: Region) -> str:
     """Return the paper's own value, and say so if it lies outside the claim's region."""
     if math.isnan(value):
         return ""
-    if region.holds(value, value):
+    if region.contains(value, value):
         return f"{value:g}"
     return f"{value:g}, which does not bear the claim out"
 
@@ -342,10 +380,10 @@ def place_interval(row: pd.Series, region: Region) -> Interval:
     An end at infinity is drawn at the edge.
     """
     estimate, low, high = row["estimate"], row["low"], row["high"]
-    ends = [end for end in (region.low, region.high) if math.isfinite(end)]
+    ends = [end for end in (region.above, region.below) if math.isfinite(end)]
     threshold = min(ends, key=lambda end: abs(end - estimate))
-    sign = 1.0 if threshold == region.low else -1.0
-    far = region.high if sign > 0 else region.low
+    sign = 1.0 if threshold == region.above else -1.0
+    far = region.below if sign > 0 else region.above
     distances = [
         abs(end - threshold)
         for end in (estimate, low, high, row["published"])

@@ -13,7 +13,7 @@ import matplotlib as mpl
 import matplotlib.pyplot as plt
 import pandas as pd
 import xarray as xr
-from IPython.display import Image, Markdown, display
+from IPython.display import Image, display
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
@@ -21,7 +21,6 @@ from pandas.io.formats.style import Styler
 
 from study.paths import ROOT, resolve
 from study.pipeline.files import write_whole
-from study.results.claims import sentences
 from study.results.learned import data_and_length, networks_learned, stands_in
 from study.results.manifest import Manifest, check_name
 from study.results.published import artefacts
@@ -151,12 +150,11 @@ class Artefacts:
         display(Image(path.read_bytes(), width=width, height=height))
         plt.close(figure)  # Jupyter shows open figures once more at the end of a cell
 
-    def show_claims(self, judged: pd.DataFrame) -> None:
-        """Store a table of judged claims for the report, and display one sentence per claim."""
+    def save_claims(self, judged: pd.DataFrame) -> None:
+        """Keep judged claims for the report (`study.claims.judging.judged_table`)."""
         path = self.tables / f"{CLAIMS}.csv"
         caption = "The paper's claims, judged."
         self._save(judged, path, artefact=CLAIMS, kind="claims", caption=caption)
-        display(Markdown("\n".join(f"- {sentence}" for sentence in sentences(judged))))
 
     def save_table(
         self, frame: pd.DataFrame, artefact: str, *, caption: str, part: str = ""

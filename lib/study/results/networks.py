@@ -55,7 +55,7 @@ def about(ds: xr.Dataset) -> pd.DataFrame:
     return pd.DataFrame(known).set_index("run")
 
 
-def trainings(ds: xr.Dataset) -> pd.DataFrame:
+def run_table(ds: xr.Dataset) -> pd.DataFrame:
     """Return a row for every planned training: ``run``, ``replicate``, the columns of `about`, and what it came to.
 
     ``step``, ``test`` and ``validation`` are those of the record with the best validation metric (the last, where nothing is
@@ -109,7 +109,7 @@ def outcomes(ds: xr.Dataset) -> pd.DataFrame:
     ``ours`` and ``spread`` are mean and standard deviation (``nan`` of fewer than two) of the test metric over the ``n`` trainings
     that reached a record; ``diverged`` counts those that diverged, before or after.
     """
-    runs = trainings(ds).groupby("run", sort=False)
+    runs = run_table(ds).groupby("run", sort=False)
     table = runs["test"].agg(ours="mean", spread="std", n="count").join(about(ds))
     return table.assign(diverged=runs.size() - runs["completed"].sum()).reset_index()
 
@@ -119,12 +119,12 @@ def chosen_rates(ds: xr.Dataset) -> xr.Dataset:
 
     Where nothing is validated, the test metric decides, which favours networks with more learning rates.
     """
-    best = validated_best(trainings(ds), IDENTITY)
+    best = validated_best(run_table(ds), IDENTITY)
     return ds.sel(run=[run for run in ds["run"].values if run in best])
 
 
 def validated_best(rows: pd.DataFrame, same: list[str]) -> set[str]:
-    """Return, of `trainings` with the same of these columns, the runs with the best mean validation metric; without a record a training counts as a guess."""
+    """Return, of `run_table` with the same of these columns, the runs with the best mean validation metric; without a record a training counts as a guess."""
     score = rows["validation"].fillna(rows["test"]).fillna(rows["guess_metric"])
     score = score.where(rows["metric"] == "accuracy", -score).fillna(-np.inf)
     means = score.groupby(rows["run"], sort=False).mean()
@@ -138,7 +138,7 @@ def tuned(ds: xr.Dataset, **factors: str) -> xr.Dataset:
 
     ``tuned(ds, LEM="dt")`` adds to ``LEM, dt=1`` and ``LEM, dt=0.1`` the better of the two as ``LEM``, on each task.
     """
-    whole, rows = [ds], trainings(ds)
+    whole, rows = [ds], run_table(ds)
     for one, factor in factors.items():
         best = validated_best(levels_of(rows, one, factor), ["task"])
         added = ds.isel(run=ds["run"].isin([*best]).values).assign(label=("run", [one] * len(best)))

@@ -5,5 +5,7 @@
 - ``accuracy``, ``task_models``, ``comparisons``: chapter 1: task accuracy, a model of each task, and whether behaviours are the same at all tasks.
 - ``tenet``, ``simulated``: the twelve linear models of chapter 3, and a dataset drawn from their published tables.
 - ``incremental``, ``scales``, ``gaps``: the experiments on rows, of chapter 2 and of section 3.6.
-- ``verbs``, ``claims_*``: what results say of the texts' claims (`study.results.claims`).
+- ``power``, ``treatments``: the smallest detectable effect; how Figures 3.4 and 3.5 choose attempts.
+
+What results say about the papers' claims is in `study.claims`.
 """

@@ -47,10 +47,10 @@ import xarray as xr
 from scipy import stats
 from statsmodels.stats.oneway import anova_oneway
 
-from study.results.claims import detectable
 from study.results.factorial import ATTEMPT
 from study.stats.accuracy import CELL, LEVEL, cells, entered
 from study.stats.attempts import TASK, error_rates
+from study.stats.power import detectable
 
 TERM = ["term", "architecture"]
 REJECTED = ("rejected", "robust_rejected", "weighted_rejected")

@@ -1,11 +1,7 @@
-"""Chapter 2 and section 3.6: networks on long time gaps, with padded images, and latching; their tables, and what they say of the text's claims.
-
-That the states of latching networks stay bounded (Figure 3.7) is no claim: tanh bounds them whatever the weights.
-"""
+"""Tables of chapter 2 and section 3.6: networks on long time gaps, padded images, and latching."""
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -13,13 +9,9 @@ import pandas as pd
 import xarray as xr
 from scipy.stats import norm
 
-from study.results import claims
-from study.results.claims import Finding, Judges, Scale, mean, share, smallest, unable
-from study.results.learned import above_chance, longest
 from study.results.networks import about, by_training
 from study.results.schema import COMPLETED, NOT_PLANNED, settings_of
 from study.stats.attempts import STATUS
-from study.stats.regimes import KAPPA
 
 # the task itself: emphasis (Figures 2.2, A1) and how even adjoints are (Figure 2.3)
 
@@ -164,176 +156,3 @@ def summarise(rows: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
     table["median"] = 100 * groups["accuracy"].median()
     table["mad"] = 100 * groups["accuracy"].agg(lambda one: (one - one.median()).abs().median())
     return table.reset_index()
-
-
-# claims
-
-TEXT = ("mnist", "fashion_mnist")
-"""The data sets of the text's sweep: what stands in for them in short runs judges nothing."""
-LARGEST, SWEPT = 1.1e4, 1.1e3
-"""Bounds of the weights of Figures 2.3 and A2, in the author's units: ours of 10 and 1 are 10,240 and 1,024, the text's 10,000 and 1,000."""
-STEADY = 3.0
-"""Orders of magnitude within which an adjoint neither vanishes nor explodes."""
-STANDS_OUT = 0.04
-"""log10 of the factor, a tenth, by which an adjoint that is emphasised exceeds all others."""
-
-
-def _scale(ds: xr.Dataset, replicates: int) -> Scale:
-    settings = settings_of(ds)
-    steps = settings["steps"] if "steps" in settings else settings["training_steps"]
-    return Scale(
-        sequences=steps * settings["batch_size"],
-        width=settings["width"],
-        replicates=replicates,
-        test_size=settings["test_size"],
-        time_steps=longest(ds),
-    )
-
-
-# linear networks
-
-
-def deciding_input_first(ds: xr.Dataset) -> Finding:
-    """Return how often the input at 50 has the largest emphasis, of the networks that are better than a coin.
-
-    None can be by much: of width four the best is right in 63 % (notebook 41), and the text says "some degree of learning".
-    """
-    table = emphasis_table(ds)
-    place = 50 if 50 in ds["place"] else int(ds["place"][0])
-    free = table["orthogonality"] == table["orthogonality"].min()
-    table = table[free & (table["place"] == place)]
-    learned = above_chance(table["accuracy"], 0.5, settings_of(ds)["test_size"], len(table))
-    rank = table.loc[learned, "rank"]
-    if rank.empty:
-        return unable("no network is better than a coin", _scale(ds, len(table)))
-    found = share(int((rank == 1).sum()), len(rank), _scale(ds, len(rank)))
-    above, others = rank.median() - 1, ds.sizes["time"] - 1
-    return replace(found, note=f"in the median network {above:g} of {others} others weigh more")
-
-
-def orthogonality_costs(ds: xr.Dataset) -> Finding:
-    """Return what the penalty adds to accuracy: a start's mean over places, with and without it, is one value."""
-    accuracy = ds["accuracy"].where(ds["status"] == COMPLETED)
-    weights = ds["orthogonality"]
-    change = accuracy.sel(orthogonality=weights.max()) - accuracy.sel(orthogonality=weights.min())
-    starts = change.mean("place", skipna=False).values
-    starts = starts[np.isfinite(starts)]
-    return mean(starts, _scale(ds, len(starts)))
-
-
-# the coadjoint penalty
-
-
-def _scale_of_rows(ds: xr.Dataset) -> Scale:
-    return Scale(
-        width=int(ds["width"][0]),
-        replicates=ds.sizes["replicate"],
-        test_size=int(ds["test_sequences"][0]),
-        time_steps=longest(ds),
-    )
-
-
-def penalty_evens(ds: xr.Dataset) -> Finding:
-    """Return the rank correlation of the penalty's weight, up to the largest of Figure 2.3, with how even the adjoints are.
-
-    The mean over replicates: the networks of one start alike and read the same sequences, whatever their weights.
-    """
-    ds = _inside_figure(ds)
-    evenness = normalised_adjoints(ds).mean(["sequence", "time"]).to_dataframe("evenness")
-    rows = evenness.dropna(subset="evenness")
-    of = rows.groupby("replicate")[["kappa", "evenness"]]
-    each = of.apply(lambda own: own["kappa"].corr(own["evenness"], method="spearman"))
-    return mean(each, _scale_of_rows(ds))
-
-
-def every_weight_learns(ds: xr.Dataset) -> Finding:
-    """Return the smallest share, over the weights of Figure 2.3, of networks that learned, each at its best record by validation."""
-    inside = _inside_figure(ds)
-    planned = (inside["status"] != NOT_PLANNED).sum("replicate")
-    ends = kept_accuracy(inside), inside["test_metric"].isel(record=-1)
-    kept, last = ((of >= LEARNED).sum("replicate") for of in ends)
-    scale = replace(_scale_of_rows(ds), replicates=int(planned.min()))
-    found = smallest(share(*map(int, of), scale) for of in zip(kept, planned, strict=True))
-    note = f"within {int(inside['step'].max()):,} training steps; at the last record {float((last / planned).min()):.0%}"
-    return replace(found, note=note)
-
-
-def _inside_figure(ds: xr.Dataset) -> xr.Dataset:
-    return ds.isel(run=np.flatnonzero(ds["kappa"] * KAPPA <= LARGEST))
-
-
-def nearness(ds: xr.Dataset, padding: int) -> list[Finding]:
-    """Return the correlation of accuracy with how near the metric is to zero, at one padding of the sweep, for each way to begin.
-
-    It is over the settings, each the mean of its trainings, up to the largest weight of Figure A2. Over both ways to begin at once it would
-    tell which of them is better.
-    """
-    swept = ds.isel(run=np.flatnonzero((ds["network"] == SWEEP) & (ds["padding"] == padding)))
-    rows = attempts(swept).query("kappa * @KAPPA < @SWEPT")
-    if instead := set(rows["dataset"]) - set(TEXT):
-        return [unable(f"the sweep is over {min(instead)}, which is no data set of the text")]
-    rows = rows[np.isfinite(rows["metric"])].dropna(subset=["accuracy"])
-    size = {"sequences": int(ds["sequences"].max()), "epochs": ds.sizes["record"]}
-    found = []
-    for _, of in rows.assign(near=-rows["metric"].abs()).groupby("initialisation"):
-        # Seeds of a setting are nearly alike: more of them are no more evidence of what settings do.
-        settings, fewest = of.groupby("run")[["accuracy", "near"]].mean(), of.groupby("run").size()
-        scale = replace(_scale_of_rows(swept), **size, replicates=int(fewest.min()))
-        found.append(claims.correlation(settings["accuracy"], settings["near"], scale))
-    return found
-
-
-# latching
-
-
-def latched(ds: xr.Dataset, horizon: int | None = None) -> np.ndarray:
-    """Return which trainings reached the tolerance at the shortest horizon, those the text goes on with, and at `horizon`."""
-    settings = settings_of(ds)
-    asked = [settings["horizon"], horizon or settings["horizon"]]
-    return (ds["error"].sel(horizon=asked) < settings["tolerance"]).all("horizon").values
-
-
-def _share(ds: xr.Dataset, fulfilled: np.ndarray, of: np.ndarray) -> Finding:
-    scale = _scale(ds, int(of.sum()))
-    if not of.any():
-        return unable("no training reaches the tolerance where this claim asks for it", scale)
-    return share(int((fulfilled & of).sum()), int(of.sum()), scale)
-
-
-def latch_longer(ds: xr.Dataset) -> Finding:
-    """Return how many of these latch at every longer horizon."""
-    settings = settings_of(ds)
-    longer = ds["error"].sel(horizon=settings["longer"]) < settings["tolerance"]
-    return _share(ds, longer.all("horizon").values, latched(ds))
-
-
-def _at_longest(ds: xr.Dataset, fulfilled: Callable[..., xr.DataArray]) -> Finding:
-    """Return in how many a condition is met at the longest horizon, on log10 of the median adjoint norm at the deciding input, at the end, and at most elsewhere."""
-    settings = settings_of(ds)
-    end, place = settings["longer"][-1], settings["place"]
-    median = ds["adjoint_median"].sel(horizon=end).astype(float)
-    here, others = median.sel(time=place), median.sel(time=median["time"] != place)
-    met = fulfilled(here, median.sel(time=end), others.max("time"))
-    return _share(ds, met.values, latched(ds, end))
-
-
-linear = Judges(
-    {"diss-2.5-emphasis": deciding_input_first, "diss-2.5-orthogonality": orthogonality_costs}
-)
-coadjoint = Judges({"diss-2.6-uniform": penalty_evens, "diss-2.6-accuracy": every_weight_learns})
-padding = Judges(
-    {
-        "diss-2.8-no-relation": lambda ds: claims.largest(map(claims.magnitude, nearness(ds, 0))),
-        "diss-2.8-relation": lambda ds: smallest(
-            nearness(ds, int(ds["padding"].where(ds["network"] == SWEEP).max()))
-        ),
-    }
-)
-latching = Judges(
-    {
-        "diss-3.6-latch": lambda ds: _share(ds, latched(ds), np.ones(ds.sizes["training"], bool)),
-        "diss-3.6-longer": latch_longer,
-        "diss-3.6-adjoints": lambda ds: _at_longest(ds, lambda at, end, _: abs(at - end) < STEADY),
-        "diss-3.6-place": lambda ds: _at_longest(ds, lambda at, _, most: at > most + STANDS_OUT),
-    }
-)

@@ -47,8 +47,8 @@ from scipy import stats
 from scipy.optimize import brentq
 from statsmodels.regression.linear_model import OLS, WLS
 
-from study.results.claims import CONFIDENCE
 from study.stats.design import INTERCEPT, Design
+from study.stats.power import CONFIDENCE
 from study.stats.reml import ConvergenceError, fit_random_intercept, moments
 
 ROUNDS = 200

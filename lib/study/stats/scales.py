@@ -4,14 +4,12 @@ Steps are counted in classes of a tenth of a decade (`longrnn.probes.time_steps`
 """
 
 import json
-from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import xarray as xr
 from scipy import stats
 
-from study.results.claims import Finding, Scale, geometric_mean, mean, smallest, unable
 from study.results.networks import CLASS
 
 _KEYS = ["label", "task", "replicate", "stage"]
@@ -72,44 +70,3 @@ def decays(rows: pd.DataFrame) -> pd.DataFrame:
 def largest_step(run: xr.Dataset) -> float:
     """Return the largest time step that UnICORNN may take: dt, of which the logistic function leaves a share."""
     return float(np.max(json.loads(str(run["dt"].item()))))
-
-
-def _peak(run: xr.Dataset, scale: Scale, at: str) -> Finding:
-    """Return the share of steps within a factor two of `at`, less the larger of those in the two ranges beside it."""
-    rows = histograms(run).query("stage == 'trained'")
-    place = (np.log10(rows["dt"] / float(at)) / (2 * np.log10(2))).round()
-    shares = rows.groupby(["replicate", place])["share"].sum().unstack(fill_value=0)
-    shares = shares / rows["scale"].nunique()  # each kind of step has shares of its own
-    shares = shares.reindex(columns=[-1, 0, 1], fill_value=0.0)
-    return mean(shares[0] - shares[[-1, 1]].max(axis=1), scale)
-
-
-def _span(run: xr.Dataset, scale: Scale, _: str) -> Finding:
-    """Return the factor from the smallest time step to the largest allowed one."""
-    low = reach(histograms(run)).pivot(index="replicate", columns="stage", values="low")
-    if (abs(np.log10(low["trained"] / low["untrained"])) < 1.5 * CLASS).all():
-        return unable("the smallest time step has not left the class it had before training", scale)
-    found = geometric_mean(largest_step(run) / low["trained"], scale)
-    half = 10 ** (CLASS / 2)  # where in its class the smallest step lies is not known
-    return replace(found, low=found.low / half, high=found.high * half)
-
-
-def _decades(run: xr.Dataset, scale: Scale, _: str) -> Finding:
-    """Return the decades between the 1st and the 99th percentile, of the kind with the smaller range."""
-    rows = histograms(run).query("stage == 'trained'")
-    ends = [reach(kind, outside=0.01) for _, kind in rows.groupby("scale")]
-    return smallest(mean(np.log10(end["high"] / end["low"]), scale) for end in ends)
-
-
-def _power_law(run: xr.Dataset, scale: Scale, _: str) -> Finding:
-    """Return by how much R² of a power law is larger than that of an exponential, of the kind where it is less."""
-    fits = decays(histograms(run)).query("stage == 'trained'").dropna(subset="power")
-    if fits.empty:
-        return unable("too few sizes of time steps to fit", scale)
-    # A density that rises with the size does not decay as its power.
-    better = fits["power"].where(fits["exponent"] < 0, 0.0) - fits["exponential"]
-    return smallest(mean(kind, scale) for _, kind in better.groupby(fits["scale"]))
-
-
-ESTIMATES = {"peak": _peak, "span": _span, "decades": _decades, "power_law": _power_law}
-"""What verbs of claims ask of a network's time steps, by verb."""

@@ -1,0 +1,256 @@
+"""Claims about single attempts: numerical errors (1.5.2) and counterexamples (3.4).
+
+Which replicates Figure 3.5 shows, and which attempts Figure 3.4, follows rules that can be stated
+in one sentence (`study.stats.treatments`).
+"""
+
+from collections.abc import Callable, Iterable
+from functools import partial
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+
+from study.claims.estimates import (
+    Cause,
+    Estimate,
+    correlation,
+    largest,
+    mean,
+    share,
+    smallest,
+    unable,
+)
+from study.claims.factorial import Evidence, judge_of
+from study.claims.judging import Judges
+from study.results.learned import above_chance
+from study.results.quartiles import QUARTILES, TOP, quartiles
+from study.stats.attempts import TASK, TREATMENT, attempts, epochs, error_rates, terminal
+from study.stats.regimes import VANISHED, published_border, regimes
+from study.stats.treatments import FIGURE_35, choose_treatment, nearest_zero
+
+ROBUST = ("exponential", "antisymmetric", "unicornn")
+FRAGILE = ("rnn", "lstm", "gru", "lipschitz")
+
+
+def _rates(ds: xr.Dataset, names: Iterable[str], by: Iterable[str] = ()) -> list[Estimate]:
+    """Return the error rates of some architectures, each by further factors."""
+    names = list(names)
+    missing = set(names) - set(ds["architecture"].values.tolist())
+    if missing:
+        return [unable(f"not trained: {', '.join(missing)}", Cause.NO_DATA)]
+    table = error_rates(attempts(ds), by=["architecture", *by])
+    table = table[table["architecture"].isin(names)]
+    return [share(row.diverged, row.entered) for row in table.itertuples()]
+
+
+def robust_error_rate(ds: xr.Dataset) -> Estimate:
+    """Estimate the largest error rate of the three architectures that the paper calls robust."""
+    return largest(_rates(ds, ROBUST))
+
+
+def robust_error_rate_of_a_task(ds: xr.Dataset) -> Estimate:
+    """Estimate the largest error rate of the three on any task."""
+    return largest(_rates(ds, ROBUST, TASK))
+
+
+def fragile_error_rate(ds: xr.Dataset) -> Estimate:
+    """Estimate the smallest error rate of the four other architectures.
+
+    The pooled rate of all four is an upper bound for the smallest, estimated from more attempts.
+    """
+    rates = _rates(ds, FRAGILE)
+    if all(rate.n is not None for rate in rates):
+        failed = sum(round(rate.value * rate.n) for rate in rates)
+        rates.append(share(failed, sum(rate.n for rate in rates)))
+    return smallest(rates)
+
+
+def vanished_rows(rows: pd.DataFrame, border: float | None) -> pd.Series:
+    """Return which rows are in the vanishing regime, by the metric as float32 would have stored it.
+
+    Parameters
+    ----------
+    rows
+        Epochs or terminal iterates with ``metric_float32``.
+    border
+        Threshold in orders of magnitude; the paper's if None.
+    """
+    threshold = published_border() if border is None else border
+    return pd.Series(regimes(rows["metric_float32"], threshold) == VANISHED, index=rows.index)
+
+
+def beyond_chance(rows: pd.DataFrame, ds: xr.Dataset) -> pd.Series:
+    """Return which terminal iterates are above chance, given the attempts at their task.
+
+    Parameters
+    ----------
+    rows
+        Terminal iterates.
+    ds
+        The factorial's results.
+
+    Returns
+    -------
+    pandas.Series
+        Boolean: the best of many networks that guess has learned nothing.
+    """
+    guess = rows["dataset"].map(ds["largest_class"].to_series())
+    examples = rows["dataset"].map(ds["examples"].sel(split="test").to_series())
+    tried = rows.groupby(list(TASK))["accuracy"].transform("size")
+    return above_chance(rows["accuracy"], guess, examples, tried)
+
+
+def mean_share(chosen: pd.Series, total: pd.Series) -> Estimate:
+    """Estimate the mean of a share over tasks or treatments.
+
+    Attempts at one task compete, and those of one treatment are nearly alike, so that tasks or
+    treatments are the independent units.
+
+    Parameters
+    ----------
+    chosen, total
+        Counts by task or by treatment.
+
+    Returns
+    -------
+    Estimate
+        If all or none are chosen in every one, Student's interval would have no width; then they
+        are counted, exactly.
+    """
+    shares = chosen[total > 0] / total[total > 0]
+    if len(shares) and shares.eq(shares.iloc[0]).all() and shares.iloc[0] in (0, 1):
+        return share(int(shares.sum()), len(shares))
+    return mean(shares)
+
+
+def best_had_vanished_in_training(ds: xr.Dataset, border: float | None = None) -> Estimate:
+    """Estimate the share of upper-quartile attempts that were in the vanishing regime in an epoch.
+
+    Parameters
+    ----------
+    ds
+        The factorial's results.
+    border
+        Threshold of the regime in orders of magnitude; the paper's if None.
+    """
+    ended = terminal(ds)
+    training = epochs(ds, "train")
+    vanished = training.loc[vanished_rows(training, border), "attempt"]
+    ever = ended["attempt"].isin(vanished)
+    top = (quartiles(ended) == TOP) & beyond_chance(ended, ds)
+    task = [ended[name] for name in TASK]
+    return mean_share((ever & top).groupby(task).sum(), top.groupby(task).sum())
+
+
+def _among_vanished(rows: pd.DataFrame, chosen: pd.Series, border: float | None) -> pd.DataFrame:
+    """Return, for every treatment, how many attempts vanished (``all``) and are ``chosen``."""
+    vanished = vanished_rows(rows, border)
+    counts = rows.assign(chosen=chosen & vanished, all=vanished)
+    return counts.groupby(list(TREATMENT), observed=True)[["chosen", "all"]].sum()
+
+
+def vanished_are_among_the_best(ds: xr.Dataset, border: float | None = None) -> Estimate:
+    """Estimate the share of attempts vanished at the end that are in the upper quartile.
+
+    Parameters
+    ----------
+    ds
+        The factorial's results.
+    border
+        Threshold of the regime in orders of magnitude; the paper's if None.
+    """
+    rows = terminal(ds)
+    top = (quartiles(rows) == TOP) & beyond_chance(rows, ds)
+    counts = _among_vanished(rows, top, border)
+    return mean_share(counts["chosen"], counts["all"])
+
+
+def vanished_are_above_the_median(ds: xr.Dataset, border: float | None = None) -> Estimate:
+    """Estimate the smallest share, over task varieties, of vanished treatments above the median.
+
+    A treatment counts if one of its vanished attempts is above the median of its task.
+
+    Parameters
+    ----------
+    ds
+        The factorial's results.
+    border
+        Threshold of the regime in orders of magnitude; the paper's if None.
+    """
+    rows = terminal(ds)
+    upper = quartiles(rows).isin(QUARTILES[2:]) & beyond_chance(rows, ds)
+    estimates = []
+    for _, counts in _among_vanished(rows, upper, border).groupby(["order", "noise"]):
+        if not counts["all"].any():
+            reason = "some task variety has no attempt with vanished adjoints"
+            return unable(reason, Cause.PREMISE)
+        treatments = (counts[["chosen", "all"]] > 0).sum()
+        estimates.append(share(int(treatments["chosen"]), int(treatments["all"])))
+    return smallest(estimates)
+
+
+def basic_rnn_nearest(ds: xr.Dataset) -> Estimate:
+    """Estimate how much nearer to zero the basic RNN's best metric is than any other's.
+
+    Each replicate of the design has its own best attempts, and so is an independent difference.
+    """
+    rows = terminal(ds)
+    rows = rows[(rows[list(TASK)] == ["imdb", "permuted", "uniform"]).all(axis=1)]
+    differences = []
+    for _, part in rows.groupby("replicate"):
+        distance = nearest_zero(part).set_index("architecture")["metric"].abs()
+        if "rnn" in distance and len(distance) > 1:
+            differences.append(distance.drop("rnn").min() - distance["rnn"])
+    return mean(differences)
+
+
+def nearer_is_worse(ds: xr.Dataset) -> Estimate:
+    """Estimate the mean rank correlation within Figure 3.5's two treatments.
+
+    They are chosen without a look at the order of their accuracies.
+    """
+    estimates = []
+    for architecture, task in FIGURE_35.items():
+        chosen, _ = choose_treatment(terminal(ds), architecture, task, published_border())
+        if set(chosen["architecture"]) - {architecture}:
+            reason = f"no treatment of {architecture} has an order to compare"
+            return unable(reason, Cause.TOO_SMALL)
+        estimates.append(correlation(chosen["accuracy"], -chosen["metric"].abs()))
+    if not all(estimate.known for estimate in estimates):
+        reason = "a treatment has too few replicates for a correlation"
+        return unable(reason, Cause.NO_SEEDS)
+    # The mean of two independent correlations: their errors add as squares.
+    value = np.mean([estimate.value for estimate in estimates])
+    below = np.hypot(*(estimate.value - estimate.low for estimate in estimates)) / 2
+    above = np.hypot(*(estimate.high - estimate.value for estimate in estimates)) / 2
+    return Estimate(float(value), float(value - below), float(value + above))
+
+
+COUNTEREXAMPLES: dict[str, Callable[..., Estimate]] = {
+    "diss-3.4-training-quartile": best_had_vanished_in_training,
+    "diss-3.4-terminal-quartile": vanished_are_among_the_best,
+    "diss-3.4-terminal-median": vanished_are_above_the_median,
+}
+"""Claims about attempts that learn with vanished gradients.
+
+The threshold of the regime defaults to the paper's; vary it for a sensitivity analysis.
+"""
+_QUANTITIES = {
+    "diss-1.5.2-robust": robust_error_rate,
+    "diss-1.5.2-fragile": fragile_error_rate,
+    "diss-1.4-error-rate": robust_error_rate_of_a_task,
+    **COUNTEREXAMPLES,
+    "diss-3.4-basic-rnn": basic_rnn_nearest,
+    "diss-3.4-inverse": nearer_is_worse,
+}
+
+
+def _on_dataset(quantity: Callable[[xr.Dataset], Estimate], evidence: Evidence) -> Estimate:
+    return quantity(evidence.ds)
+
+
+judge_attempts = Judges(
+    {claim: judge_of(partial(_on_dataset, quantity)) for claim, quantity in _QUANTITIES.items()}
+)
+"""The judges of numerical errors and counterexamples."""

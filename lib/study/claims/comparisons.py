@@ -1,0 +1,199 @@
+"""Quantities that compare two networks: the verbs lead, ratio, apart, and longer."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+
+from study.claims.claim import NetworkName, Region
+from study.claims.estimates import Cause, Estimate, difference, exponential, unable, widened
+from study.claims.networks import Networks, join_reasons, too_few_seeds
+from study.claims.power import normal_chance
+from study.results.networks import steps_to
+
+SOLVED = 0.01
+"""Mean squared error below which the adding problem counts as solved (threshold ours)."""
+UNSETTLED = "some of these networks were still improving when training stopped"
+"""Caveat: a lead may only reflect faster learning."""
+
+Name = NetworkName | str
+
+
+def lead(networks: Networks, first: Name, second: Name) -> Estimate:
+    """Estimate the difference of two networks' scores.
+
+    Parameters
+    ----------
+    networks
+        The networks on the claim's task.
+    first, second
+        The two to compare.
+
+    Returns
+    -------
+    Estimate
+        Positive if the first is better: points of accuracy, or the unit of the error.
+    """
+    return _compared(networks, first, second, logs=False)
+
+
+def ratio(networks: Networks, first: Name, second: Name) -> Estimate:
+    """Estimate the ratio of two networks' errors; below 1 if the first is better."""
+    return exponential(_compared(networks, first, second, logs=True))
+
+
+def apart(networks: Networks, first: Name, second: Name) -> Estimate:
+    """Estimate the absolute difference of two networks' scores."""
+    return magnitude(lead(networks, first, second))
+
+
+def _compared(networks: Networks, first: Name, second: Name, *, logs: bool) -> Estimate:
+    """Return the difference of two networks' scores, or of the logarithms of their errors."""
+    names = (first, second)
+    rows = [networks.runs(name) for name in names]
+    sides = [_oriented(networks, side["score"], logs=logs) for side in rows]
+    scale = networks.scale(*names)
+    found = difference(*sides, scale)
+    error, paired = networks.sampling_error(*names, logs=logs)
+    fewest = min(len(side) for side in sides)
+    if paired and fewest < 2:
+        value = sides[0].mean() - sides[1].mean()
+        found = Estimate(value, value, value, scale, note="of single runs")
+    behind, ahead = names if _is_behind(sides, logs=logs) else reversed(names)
+    few = "" if paired and fewest > 1 else too_few_seeds(*rows)
+    reservation = join_reasons(
+        few,
+        networks.chance_reservation(behind),
+        networks.catching_up(behind, ahead),
+        *(networks.rate_reservation(name) for name in names),
+    )
+    improving = any(side["improving"].mean() > 0.5 for side in rows)
+    note = found.note
+    if not note and improving:
+        note = UNSETTLED
+    found = widened(found, error)
+    if not logs:
+        note = join_reasons(note, _note_on_last_record(networks, names, found))
+    return replace(found, note=note, reservation=reservation)
+
+
+def _note_on_last_record(networks: Networks, names: tuple[Name, Name], found: Estimate) -> str:
+    """Return the lead at the last record, if it lies outside the interval of the validated one."""
+    at_end = difference_at_end(networks, *names)
+    if found.low <= at_end <= found.high or not found.known:
+        return ""
+    first, second = names
+    return f"at the last record {first} less {second} is {at_end:+.2g}"
+
+
+def _oriented(networks: Networks, scores: pd.Series, *, logs: bool) -> np.ndarray:
+    """Return scores such that more is better, or logarithms of errors."""
+    values = scores.to_numpy()
+    if logs:
+        return np.log(values)
+    return values if networks.higher_is_better else -values
+
+
+def _is_behind(sides: list[np.ndarray], *, logs: bool) -> bool:
+    """Return whether the first of two sides does worse, or equally well."""
+    first, second = (side.mean() for side in sides)
+    return first >= second if logs else first <= second
+
+
+def difference_at_end(networks: Networks, first: Name, second: Name) -> float:
+    """Return the lead at the last record, in place of the record that validates best.
+
+    Parameters
+    ----------
+    networks
+        The networks on the claim's task.
+    first, second
+        The two to compare.
+
+    Returns
+    -------
+    float
+        In the unit of `lead`.
+    """
+    means = [networks.runs(name)["last_score"].mean() for name in (first, second)]
+    sign = 1 if networks.higher_is_better else -1
+    return float(sign * (means[0] - means[1]))
+
+
+def magnitude(estimate: Estimate) -> Estimate:
+    """Return the absolute value of a quantity, with the interval that its own gives."""
+    near, far = sorted((abs(estimate.low), abs(estimate.high)))
+    if estimate.low <= 0 <= estimate.high:
+        near = 0.0
+
+    def chance(region: Region, truth: float) -> float:
+        # The signed quantity may lie below zero if its absolute value is small.
+        signed = Region(above=max(region.above, -region.below), below=region.below)
+        return normal_chance(estimate, signed, truth)
+
+    return replace(estimate, value=abs(estimate.value), low=near, high=far, chance=chance)
+
+
+def longer(networks: Networks, first: Name, second: Name) -> Estimate:
+    """Estimate how many times as many steps one network needs as another to an error of `SOLVED`.
+
+    Parameters
+    ----------
+    networks
+        The networks on the claim's task.
+    first, second
+        The two to compare.
+
+    Returns
+    -------
+    Estimate
+        A ratio. A run that never reached the error counts as if it had at its end, and leaves
+        the interval open on its side. When a run reached it is known up to the spacing of its
+        records, which the interval covers.
+    """
+    scale = networks.scale(first, second)
+    if first == second:
+        return unable("trained at only one of these lengths", Cause.NO_DATA, networks.scale(first))
+    sides = [solved_steps(networks, name) for name in (first, second)]
+    never = [bool(np.isinf(rows["steps"]).any()) for rows in sides]
+    if all(np.isinf(rows["steps"]).all() for rows in sides):
+        reason = f"neither {first} nor {second} solves the problem"
+        refused = unable(reason, Cause.PREMISE, scale)
+        short = networks.shorter_than_paper(first, second)
+        if short:
+            refused = unable(f"{reason}; {short}", Cause.TOO_SMALL, scale)
+        return refused
+    middles = []
+    spacing = 0.0
+    for rows in sides:
+        late, early = np.log(rows[["late", "early"]].clip(lower=1).to_numpy(float)).T
+        middles.append((late + early) / 2)
+        spacing += float(np.mean(late - early)) / 2
+    found = difference(*middles, scale)
+    low = -math.inf if never[1] else found.low - spacing
+    high = math.inf if never[0] else found.high + spacing
+    reservation = join_reasons(too_few_seeds(*sides), networks.chance_reservation(first))
+    return exponential(replace(found, low=low, high=high, reservation=reservation))
+
+
+def solved_steps(networks: Networks, name: Name) -> pd.DataFrame:
+    """Return when each run's error fell below `SOLVED`.
+
+    Parameters
+    ----------
+    networks
+        The networks on the claim's task.
+    name
+        One of them.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row per run; it fell between the records ``early`` and ``late``. Both are the end of
+        the longest run if it never did, since one that diverged was not quick.
+    """
+    rows = steps_to(networks.ds.sel(run=networks.runs(name)["run"].unique()), SOLVED)
+    end = rows["trained"].max()
+    early = rows["before"].where(np.isfinite(rows["steps"]), end)
+    return rows.assign(early=early, late=rows["steps"].clip(upper=end))

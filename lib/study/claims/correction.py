@@ -1,0 +1,109 @@
+"""p-values of claims, and their corrections for many claims: Holm, and Benjamini and Hochberg."""
+
+import math
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+from study.claims.claim import Region, claims
+from study.claims.estimates import TAIL, Estimate, Z
+from study.claims.power import distance, needs_all_parts
+from study.claims.verdict import AGREES, DIFFERS, UNDECIDED
+from study.stats.power import CONFIDENCE
+
+
+def p_value(estimate: Estimate, region: Region) -> float:
+    """Return the two-sided p-value of the hypothesis that the quantity lies at a threshold.
+
+    Parameters
+    ----------
+    estimate
+        The quantity with its interval, of Student's distribution.
+    region
+        Its threshold nearest to the estimate counts.
+
+    Returns
+    -------
+    float
+        Below .05 exactly if the interval holds no threshold; ``nan`` if nothing was measured. For
+        the smallest or the largest of several quantities: what is said of all has their largest
+        p-value, what is said of one the smallest, after Bonferroni.
+    """
+    if math.isnan(estimate.low):
+        return math.nan
+    if not estimate.parts:
+        student = stats.t(estimate.df)
+        return float(2 * student.sf(student.isf(TAIL) * distance(estimate, region) / Z))
+    inside = region.contains(estimate.value, estimate.value)
+    every = needs_all_parts(estimate, region, inside)
+    values = []
+    for part in estimate.parts:
+        if every or inside == region.contains(part.value, part.value):
+            values.append(p_value(part, region))
+    if every:
+        return max(values)
+    return min(1.0, len(estimate.parts) * min(values))
+
+
+def holm_adjusted(p: pd.Series) -> pd.Series:
+    """Return p-values after Holm's correction (1979) over those that are known.
+
+    statsmodels' function collects garbage at every call, which takes longer than a fit.
+
+    Parameters
+    ----------
+    p
+        p-values, ``nan`` if unknown.
+
+    Returns
+    -------
+    pandas.Series
+        Adjusted p-values in the same order.
+    """
+    ranked = p.dropna().sort_values(kind="stable")
+    adjusted = (ranked * np.arange(len(ranked), 0, -1)).cummax().clip(upper=1)
+    return adjusted.reindex(p.index)
+
+
+def benjamini_hochberg_adjusted(p: pd.Series) -> pd.Series:
+    """Return p-values that control the false discovery rate (Benjamini and Hochberg, 1995).
+
+    Parameters
+    ----------
+    p
+        p-values, ``nan`` if unknown.
+
+    Returns
+    -------
+    pandas.Series
+        Adjusted p-values in the same order.
+    """
+    known = p.dropna()
+    adjusted = stats.false_discovery_control(known) if len(known) else known.to_numpy()
+    return pd.Series(adjusted, known.index, dtype=float).reindex(p.index)
+
+
+CORRECTIONS = {"holm": holm_adjusted, "benjamini_hochberg": benjamini_hochberg_adjusted}
+
+
+def corrected_verdicts(judged: pd.DataFrame, correction: str = "holm") -> pd.Series:
+    """Return the verdicts after a correction within each paper, over all its claims with a p-value.
+
+    Parameters
+    ----------
+    judged
+        Columns ``id``, ``verdict`` and ``p``.
+    correction
+        One of `CORRECTIONS`.
+
+    Returns
+    -------
+    pandas.Series
+        Verdicts; what the correction takes away is undecided.
+    """
+    papers = judged["id"].map({name: claim.paper for name, claim in claims().items()})
+    adjusted = judged.groupby(papers)["p"].transform(CORRECTIONS[correction])
+    lost = adjusted >= 1 - CONFIDENCE
+    decided = judged["verdict"].isin((AGREES, DIFFERS))
+    return judged["verdict"].mask(lost & decided, UNDECIDED)

@@ -1,0 +1,410 @@
+"""A quantity with its 95 % interval, and the estimators that several judges share."""
+
+import math
+import warnings
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+
+import numpy as np
+from scipy import stats
+from statsmodels.stats.proportion import proportion_confint
+
+from study.stats.power import CONFIDENCE
+
+TAIL = (1 - CONFIDENCE) / 2
+Z = float(stats.norm.isf(TAIL))
+"""Half the width of a normal 95 % interval, in standard errors."""
+
+
+class Cause(StrEnum):
+    """Why a claim cannot be tested."""
+
+    NO_DATA = "no data"
+    """The paper's data, or the runs on them, are missing."""
+    TOO_SMALL = "too small"
+    """Too few steps, attempts or test sequences compared with the paper's experiment."""
+    NO_SEEDS = "no seeds"
+    """Fewer than two runs, so that there is no interval."""
+    THRESHOLD = "threshold ours"
+    """Undecided at our threshold, but decided at half of it or at twice it."""
+    PREMISE = "premise not met"
+    """What the claim takes for granted is not so, for example that a network learned."""
+
+
+@dataclass(frozen=True)
+class Scale:
+    """Size of the experiment behind an estimate; None if a field does not apply."""
+
+    sequences: int | None = None
+    epochs: int | None = None
+    width: int | None = None
+    replicates: int | None = None
+    test_size: int | None = None
+    time_steps: int | None = None
+    """Length of the longest sequences."""
+    data: str | None = None
+    """Names of the data that were read."""
+    steps: int | None = None
+    """Optimizer steps of the run that was trained for the shortest time."""
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A quantity with its 95 % interval; ``nan`` if nothing can be said.
+
+    Attributes
+    ----------
+    value, low, high
+        Point estimate and ends of the interval.
+    scale
+        Size of the experiment.
+    n
+        Number of trials, if the quantity is a proportion (the smallest number, if it is the
+        extreme of several proportions).
+    note
+        What a reader must know beside the number; the reason if there is no number.
+    cause
+        Why nothing can be said, if nothing can.
+    ratio
+        Whether the quantity is a ratio, whose interval is symmetric for its logarithm.
+    of_variance
+        Whether it is a share of variance (like R²), whose square root has a roughly constant
+        variance.
+    reservation
+        Why no verdict may rest on the estimate, whatever its interval; empty if one may.
+    too_short_to_agree, too_short_to_differ
+        That the runs were shorter than the paper's, if this could be why the estimate agrees
+        with the claim, or differs; empty otherwise.
+    parts
+        The estimates of which this is the smallest or the largest.
+    df
+        Degrees of freedom behind the interval.
+    sampled
+        Share of the interval's squared width that comes from the finite test set, which more
+        runs do not reduce.
+    chance
+        Function of a region and a true value: the chance that an experiment of this size agrees.
+        None for the default of `study.claims.power`.
+    """
+
+    value: float
+    low: float
+    high: float
+    scale: Scale = field(default_factory=Scale)
+    n: int | None = None
+    note: str = ""
+    cause: Cause | None = None
+    ratio: bool = False
+    of_variance: bool = False
+    reservation: str = ""
+    too_short_to_agree: str = ""
+    too_short_to_differ: str = ""
+    parts: tuple["Estimate", ...] = ()
+    df: float = math.inf
+    sampled: float = 0.0
+    chance: Callable[..., float] | None = None
+
+    @property
+    def known(self) -> bool:
+        """Whether the estimate has an interval."""
+        return not (math.isnan(self.low) or math.isnan(self.high))
+
+
+def unable(reason: str, cause: Cause, scale: Scale | None = None) -> Estimate:
+    """Return the estimate of a judge that cannot say anything.
+
+    Parameters
+    ----------
+    reason
+        Why, in words.
+    cause
+        Why, as one of the five kinds that reports count.
+    scale
+        Size of the experiment, if there was one.
+
+    Returns
+    -------
+    Estimate
+        One without a value.
+    """
+    return Estimate(math.nan, math.nan, math.nan, scale or Scale(), note=reason, cause=cause)
+
+
+def share(successes: int, trials: int, scale: Scale | None = None) -> Estimate:
+    """Return a proportion with its exact binomial interval (Clopper and Pearson, 1934).
+
+    Parameters
+    ----------
+    successes, trials
+        Counts; without a trial nothing can be said.
+    scale
+        Size of the experiment.
+
+    Returns
+    -------
+    Estimate
+        The proportion, between 0 and 1.
+    """
+    if not trials:
+        return unable("no trial was made", Cause.NO_DATA, scale)
+    low, high = proportion_confint(successes, trials, 1 - CONFIDENCE, "beta")
+    return Estimate(successes / trials, float(low), float(high), scale or Scale(), trials)
+
+
+def mean(values: Iterable[float], scale: Scale | None = None) -> Estimate:
+    """Return the mean of independent values with Student's interval.
+
+    Parameters
+    ----------
+    values
+        At least two finite numbers; with fewer nothing can be said.
+    scale
+        Size of the experiment.
+
+    Returns
+    -------
+    Estimate
+        In the unit of the values.
+    """
+    values = np.asarray(list(values), float)
+    refusal = _without_interval(scale, values)
+    if refusal:
+        return refusal
+    value = float(values.mean())
+    if np.ptp(values) == 0:
+        return Estimate(value, value, value, scale or Scale(), df=len(values) - 1)
+    test = _without_warning(stats.ttest_1samp, values, 0.0)
+    low, high = test.confidence_interval(CONFIDENCE)
+    return Estimate(value, float(low), float(high), scale or Scale(), df=float(test.df))
+
+
+def geometric_mean(values: Iterable[float], scale: Scale | None = None) -> Estimate:
+    """Return the geometric mean of positive values with the interval of their logarithms.
+
+    Parameters
+    ----------
+    values
+        At least two positive numbers.
+    scale
+        Size of the experiment.
+
+    Returns
+    -------
+    Estimate
+        A ratio.
+    """
+    with np.errstate(divide="ignore"):  # the logarithm of zero is refused with a reason
+        logs = np.log(np.asarray(list(values), float))
+    return exponential(mean(logs, scale))
+
+
+def difference(
+    first: Iterable[float], second: Iterable[float], scale: Scale | None = None
+) -> Estimate:
+    """Return the difference of two means with Welch's interval.
+
+    Parameters
+    ----------
+    first, second
+        At least two finite values each.
+    scale
+        Size of the experiment.
+
+    Returns
+    -------
+    Estimate
+        Mean of the first less mean of the second.
+    """
+    first = np.asarray(list(first), float)
+    second = np.asarray(list(second), float)
+    refusal = _without_interval(scale, first, second)
+    if refusal:
+        return refusal
+    value = float(first.mean() - second.mean())
+    if np.ptp(first) == 0 and np.ptp(second) == 0:
+        return Estimate(value, value, value, scale or Scale())
+    test = _without_warning(stats.ttest_ind, first, second, equal_var=False)
+    low, high = test.confidence_interval(CONFIDENCE)
+    return Estimate(value, float(low), float(high), scale or Scale(), df=float(test.df))
+
+
+def correlation(
+    first: Iterable[float], second: Iterable[float], scale: Scale | None = None
+) -> Estimate:
+    """Return Spearman's rank correlation with an interval.
+
+    Parameters
+    ----------
+    first, second
+        At least five pairs of numbers that vary.
+    scale
+        Size of the experiment.
+
+    Returns
+    -------
+    Estimate
+        Between -1 and 1, with Fisher's interval, widened for ranks (Bonett and Wright, 2000).
+    """
+    first = np.asarray(list(first), float)
+    second = np.asarray(list(second), float)
+    if np.isnan([first, second]).any():
+        return unable("some of the points have no number", Cause.NO_DATA, scale)
+    if len(first) < 5 or np.ptp(first) == 0 or np.ptp(second) == 0:
+        reason = f"{len(first)} points that hardly vary give no correlation"
+        return unable(reason, Cause.TOO_SMALL, scale)
+    rho = float(stats.spearmanr(first, second).statistic)
+    transformed = math.atanh(np.clip(rho, -0.999999, 0.999999))
+    half = Z * math.sqrt((1 + rho**2 / 2) / (len(first) - 3))
+    low = math.tanh(transformed - half)
+    high = math.tanh(transformed + half)
+    return Estimate(rho, low, high, scale or Scale())
+
+
+def _without_warning(test: Callable, *samples: object, **options: object):
+    """Run a t-test without scipy's warning about nearly identical values, which runs may have."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Precision loss", RuntimeWarning)
+        return test(*samples, **options)
+
+
+def _without_interval(scale: Scale | None, *sides: np.ndarray) -> Estimate | None:
+    """Return why values give no interval, or None."""
+    if min(len(side) for side in sides) < 2:
+        return unable("fewer than two replicates give no interval", Cause.NO_SEEDS, scale)
+    values = np.concatenate(sides)
+    bad = int((~np.isfinite(values)).sum())
+    if bad:
+        reason = f"{bad} of {len(values)} replicates gave no finite value"
+        return unable(reason, Cause.PREMISE, scale)
+    return None
+
+
+def exponential(logarithm: Estimate) -> Estimate:
+    """Exponentiate an estimate on the log scale, which makes it a ratio."""
+    return replace(
+        logarithm,
+        value=math.exp(logarithm.value),
+        low=math.exp(logarithm.low),
+        high=math.exp(logarithm.high),
+        ratio=True,
+    )
+
+
+def widened(estimate: Estimate, error: float) -> Estimate:
+    """Return the estimate with an interval that also covers a further, known standard error.
+
+    Parameters
+    ----------
+    estimate
+        One whose interval covers the variation between runs.
+    error
+        Standard error from the finite test set, in the unit of the estimate.
+
+    Returns
+    -------
+    Estimate
+        Its degrees of freedom are those of Welch and Satterthwaite, where the further error
+        counts as exactly known.
+    """
+    below = math.hypot(estimate.value - estimate.low, Z * error)
+    above = math.hypot(estimate.high - estimate.value, Z * error)
+    sampled = 0.0
+    if error:
+        sampled = float((2 * Z * error / (below + above)) ** 2)
+    df = estimate.df / max(1 - sampled, 1e-9) ** 2
+    low = estimate.value - below
+    high = estimate.value + above
+    return replace(estimate, low=low, high=high, sampled=sampled, df=df)
+
+
+def smallest(estimates: Iterable[Estimate]) -> Estimate:
+    """Return the smallest of several quantities: it exceeds a bound if all of them do.
+
+    "All exceed it" rests on the smallest lower end, and errs no more often than a test of a
+    single quantity (an intersection-union test). "One does not" could be any of them, so the
+    upper ends are widened after Bonferroni. If one quantity is unknown, so is the smallest.
+    """
+    return _extreme(list(estimates), -1)
+
+
+def largest(estimates: Iterable[Estimate]) -> Estimate:
+    """Return the largest of several quantities, as `smallest` does.
+
+    It stays below a bound if all of them do.
+    """
+    return _extreme(list(estimates), 1)
+
+
+def _extreme(estimates: list[Estimate], sign: int) -> Estimate:
+    """Return the largest (sign 1) or the smallest (sign -1) of some estimates."""
+    if not estimates:
+        return unable("nothing was measured", Cause.NO_DATA)
+    for estimate in estimates:
+        if math.isnan(estimate.low):
+            return estimate
+    outer = []
+    inner = []
+    for estimate in estimates:
+        outer.append(estimate.high if sign > 0 else estimate.low)
+        inner.append(_bonferroni_end(estimate, len(estimates), sign))
+    ends = [_extreme_number(outer, sign), _extreme_number(inner, sign)]
+    deciding = max(estimates, key=lambda estimate: sign * estimate.value)
+    data = dict.fromkeys(one.scale.data for one in estimates if one.scale.data)
+    steps = [one.scale.steps for one in estimates if one.scale.steps is not None]
+    scale = replace(
+        deciding.scale,
+        data=", ".join(data) or None,
+        steps=min(steps, default=None),
+    )
+    parts: list[Estimate] = []
+    for estimate in estimates:
+        parts.extend(estimate.parts or (estimate,))
+    trials = [estimate.n for estimate in estimates]
+    return Estimate(
+        deciding.value,
+        min(ends),
+        max(ends),
+        scale,
+        n=None if None in trials else min(trials),
+        note=_joined_notes(estimates),
+        ratio=all(estimate.ratio for estimate in estimates),
+        parts=tuple(parts),
+        df=deciding.df,
+        sampled=deciding.sampled,
+        chance=_joint_chance(estimates),
+    )
+
+
+def _joined_notes(estimates: list[Estimate]) -> str:
+    """Return the notes of several estimates, each once."""
+    notes: dict[str, None] = {}
+    for estimate in estimates:
+        notes.update(dict.fromkeys(estimate.note.split("; ")))
+    return "; ".join(note for note in notes if note)
+
+
+def _extreme_number(values: list[float], sign: int) -> float:
+    return sign * max(sign * value for value in values)
+
+
+def _bonferroni_end(estimate: Estimate, count: int, sign: int) -> float:
+    """Return the inner end of an interval, widened for `count` simultaneous intervals."""
+    end = estimate.low if sign > 0 else estimate.high
+    value = estimate.value
+    wider = stats.t.isf(TAIL / count, estimate.df) / stats.t.isf(TAIL, estimate.df)
+    if estimate.ratio and value > 0:  # widened on the scale of the logarithm
+        return value * (end / value) ** wider
+    return value - wider * (value - end)
+
+
+def _joint_chance(estimates: list[Estimate]) -> Callable[..., float] | None:
+    """Return the chance that all agree, if each of them says its own."""
+    chances = [estimate.chance for estimate in estimates]
+    if not all(chances):
+        return None
+
+    def chance(*arguments: object) -> float:
+        return math.prod(one(*arguments) for one in chances)
+
+    return chance

@@ -1,0 +1,129 @@
+"""What the judges of the factorial experiment share: its tables and models, made once each."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cache, cached_property
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+
+from study.claims.estimates import Cause, Estimate, Scale, unable
+from study.claims.judging import Judge
+from study.results.learned import STAND_INS, longest
+from study.results.schema import COMPLETED, MISSING, settings_of
+from study.stats import task_models
+from study.stats.accuracy import at_best, can_cross, grade
+from study.stats.design import NothingToFit
+from study.stats.reml import ConvergenceError
+from study.stats.resample import resample
+from study.stats.tenet import MODELS, SINGLE, Fits
+
+
+class Evidence(Fits):
+    """The tables and models of one set of results, each made at its first use.
+
+    Attributes
+    ----------
+    ds
+        The factorial's results.
+    reference
+        Architecture that others are compared with.
+    """
+
+    def __init__(self, ds: xr.Dataset) -> None:
+        super().__init__(ds)
+        self.drawn = cache(lambda number, view: resample(self.fit(number, view)))
+        self.reference = task_models.choose_reference(ds["architecture"].values.tolist())
+
+    @property
+    def scale(self) -> Scale:
+        """Size of the experiment."""
+        settings = settings_of(self.ds)
+        replicates = (self.ds["status"] != MISSING).sum("replicate")
+        return Scale(
+            sequences=settings.get("train_size"),
+            epochs=int(self.ds["training_length"].max()),
+            width=int(self.ds["width"].max()),
+            replicates=int(replicates.min()),
+            test_size=settings.get("test_size"),
+            time_steps=longest(self.ds),
+        )
+
+    @cached_property
+    def frame(self) -> pd.DataFrame:
+        """Every attempt with its task accuracy."""
+        return grade(self.ds)
+
+    @cached_property
+    def best(self) -> pd.DataFrame:
+        """The same; those that are not at h* are marked as left out.
+
+        h* is chosen on other replicates, if there are any.
+        """
+        return at_best(self.frame, crossed=can_cross(self.frame))
+
+    @cached_property
+    def first_order(self) -> task_models.TaskFits:
+        """Fits of (1.8) to `best`."""
+        return task_models.fit_tasks(self.best, task_models.FIRST, self.reference)
+
+    @cached_property
+    def second_order(self) -> task_models.TaskFits:
+        """Fits of (1.11); architectures differ at the middle of the learning rates."""
+        middle = float(np.exp(np.log(self.ds["learning_rate"]).mean()))
+        return task_models.fit_tasks(self.frame, task_models.SECOND, self.reference, centre=middle)
+
+    def r2(self, number: int) -> np.ndarray:
+        """Return the explained variance of a model, and draws of it, (1 + draws,)."""
+        return self.drawn(number, SINGLE).r2
+
+    def slope(self, number: int, view: str = SINGLE) -> np.ndarray:
+        """Return the coefficient of a model's predictor, and draws of it, (1 + draws,).
+
+        Parameters
+        ----------
+        number
+            Number of the model.
+        view
+            View of the metric (`study.stats.tenet`).
+
+        Raises
+        ------
+        NothingToFit
+            The rows do not determine the coefficient.
+        """
+        names = self.fit(number, view).design.names
+        if MODELS[number].predictor not in names:
+            raise NothingToFit("these rows do not determine the coefficient")
+        return self.drawn(number, view).coefficients[:, names.index(MODELS[number].predictor)]
+
+
+def judge_of(quantity: Callable[[Evidence], Estimate]) -> Judge:
+    """Return the judge of a quantity, which refuses data that are not the paper's.
+
+    Parameters
+    ----------
+    quantity
+        Function of the evidence.
+
+    Returns
+    -------
+    callable
+        Function of a dataset, or of `Evidence`.
+    """
+
+    def judge(evidence: xr.Dataset | Evidence) -> Estimate:
+        whole = evidence if isinstance(evidence, Evidence) else Evidence(evidence)
+        replaced = sorted(set(STAND_INS) & set(whole.ds["dataset"].values.tolist()))
+        if replaced:
+            reason = f"the data set {', '.join(replaced)} stands in for the paper's"
+            return unable(reason, Cause.NO_DATA, whole.scale)
+        if not (whole.ds["status"] == COMPLETED).any():
+            return unable("no attempt completed", Cause.PREMISE, whole.scale)
+        try:
+            return replace(quantity(whole), scale=whole.scale)
+        except (NothingToFit, ConvergenceError) as refusal:
+            return unable(str(refusal), Cause.TOO_SMALL, whole.scale)
+
+    return judge

@@ -1,0 +1,245 @@
+"""Quantities of one network: what remains of the error at chance, spread, steps, gradient norms."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+from scipy.stats import chi2, norm, t
+
+from study.claims.claim import NetworkName, Region
+from study.claims.comparisons import solved_steps
+from study.claims.estimates import (
+    TAIL,
+    Cause,
+    Estimate,
+    Z,
+    correlation,
+    difference,
+    exponential,
+    geometric_mean,
+    mean,
+    unable,
+    widened,
+)
+from study.claims.networks import Networks, join_reasons, too_few_seeds
+from study.claims.power import normal_chance
+
+Name = NetworkName | str
+
+
+def over_chance(networks: Networks, name: Name) -> Estimate:
+    """Estimate how much larger a network's score is than that of guessing.
+
+    Parameters
+    ----------
+    networks
+        The networks on the claim's task.
+    name
+        One of them.
+
+    Returns
+    -------
+    Estimate
+        In the unit of the score; its interval covers the finite test set.
+    """
+    rows = networks.runs(name)
+    error, _ = networks.sampling_error(name)
+    found = widened(mean(rows["score"] - rows["guess"], networks.scale(name)), error)
+    guess = rows["guess"].iloc[0]
+    answers = len(rows) * rows["test_sequences"].iloc[0]
+
+    def chance(region: Region, truth: float) -> float:
+        if not networks.higher_is_better or not region.contains(0.0, 0.0):
+            return normal_chance(found, region, truth)
+        # Networks at chance spread by sampling noise alone, however much those that learn vary.
+        noise = math.sqrt(guess * (networks.unit - guess) / answers)
+        half = noise * math.hypot(t.isf(TAIL, len(rows) - 1), Z)
+        low, high = norm.cdf([region.above + half, region.below - half], truth, noise)
+        return float(max(high - low, 0.0))
+
+    return replace(found, reservation=networks.chance_reservation(name), chance=chance)
+
+
+def share_of_chance(networks: Networks, name: Name) -> Estimate:
+    """Estimate a network's error over that of guessing, geometric mean over runs."""
+    rows = networks.runs(name)
+    found = geometric_mean(rows["score"] / rows["guess"], networks.scale(name))
+    reservation = join_reasons(networks.chance_reservation(name), networks.still_falling(name))
+    return replace(found, reservation=reservation)
+
+
+def deviation(networks: Networks, name: Name, paper_accuracy: float | None = None) -> Estimate:
+    """Estimate the standard deviation of a network's score over runs, beyond the finite test set.
+
+    Parameters
+    ----------
+    networks
+        The networks on the claim's task.
+    name
+        One of them.
+    paper_accuracy
+        The paper's accuracy in percent. Accuracies near 100 % leave less room to vary, so the
+        deviation is multiplied by the ratio of the binomial deviations at this accuracy and at
+        ours. None for the deviation as it is.
+
+    Returns
+    -------
+    Estimate
+        In points, with the interval of normal values.
+    """
+    scores = networks.scores(name)
+    scale = networks.scale(name)
+    if len(scores) < 2:
+        return unable("fewer than two replicates have no spread", Cause.NO_SEEDS, scale)
+    df = len(scores) - 1
+    noise = networks.sampling_variance(name)
+    far, near = chi2.ppf([1 - TAIL, TAIL], df)
+    factor = 1.0
+    if paper_accuracy is not None:
+        ours = scores.mean()
+        factor = math.sqrt(paper_accuracy * (100 - paper_accuracy) / (ours * (100 - ours)))
+    variances = scores.var(ddof=1) * np.array([1, df / far, df / near]) - noise
+    value, low, high = factor * np.sqrt(variances.clip(min=0))
+
+    def chance(region: Region, truth: float) -> float:
+        above = region.above / factor
+        below = region.below / factor
+        least = far * (above**2 + noise) if above > 0 else 0.0
+        ends = np.array([least, near * (below**2 + noise)]) / ((truth / factor) ** 2 + noise)
+        return float(np.diff(chi2.cdf(ends, df)).clip(0)[0])
+
+    return Estimate(float(value), float(low), float(high), scale, ratio=True, chance=chance)
+
+
+def trend(networks: Networks, name: Name, factor: str) -> Estimate:
+    """Estimate the rank correlation of a network's score with a coordinate."""
+    rows = networks.runs(name)
+    return correlation(rows[factor], rows["score"], networks.scale(name))
+
+
+def steps_needed(networks: Networks, name: Name) -> Estimate:
+    """Estimate the mean number of steps until the adding problem is solved.
+
+    Parameters
+    ----------
+    networks
+        The networks on the claim's task.
+    name
+        One of them.
+
+    Returns
+    -------
+    Estimate
+        In optimizer steps, up to the spacing of records. A run that never solved the problem
+        counts as if it had at its end, and leaves the interval open.
+    """
+    rows = solved_steps(networks, name)
+    half = float((rows["late"] - rows["early"]).mean()) / 2
+    found = mean((rows["late"] + rows["early"]) / 2, networks.scale(name))
+    low = found.low - half
+    if not np.isinf(rows["steps"]).any():
+        return replace(found, low=low, high=found.high + half)
+    reservation = join_reasons(too_few_seeds(rows), networks.chance_reservation(name))
+    return replace(found, low=low, high=math.inf, reservation=reservation)
+
+
+def gain(networks: Networks, first: Name, second: Name | None = None) -> Estimate:
+    """Estimate log10 of the norm of dh_T/dh_1, mean over records.
+
+    Parameters
+    ----------
+    networks
+        The networks on the claim's task.
+    first
+        One of them.
+    second
+        Another one, if the difference of both is asked.
+
+    Returns
+    -------
+    Estimate
+        Powers of ten.
+    """
+    sides = _of_both(networks, first, second, _mean_gain)
+    if isinstance(sides, Estimate):
+        return sides
+    return _mean_or_difference(networks, sides, first, second)
+
+
+def decay(networks: Networks, first: Name, second: Name | None = None) -> Estimate:
+    """Estimate how far log10 of the norm of dh_T/dh_1 is from that of dh_T/dh_(T-1).
+
+    Distances are averaged as logarithms, because those of some runs are a hundred times those of
+    others.
+
+    Parameters
+    ----------
+    networks
+        The networks on the claim's task.
+    first
+        One of them.
+    second
+        Another one, if the ratio of both distances is asked.
+
+    Returns
+    -------
+    Estimate
+        A distance in powers of ten, or a ratio of distances.
+    """
+    sides = _of_both(networks, first, second, _log_decay)
+    if isinstance(sides, Estimate):
+        return sides
+    return exponential(_mean_or_difference(networks, sides, first, second))
+
+
+def _of_both(networks, first, second, measure) -> list[np.ndarray] | Estimate:
+    if "gain_first" not in networks.ds:
+        return unable("no gradients were recorded", Cause.NO_DATA)
+    names = [first] if second is None else [first, second]
+    return [measure(networks, name) for name in names]
+
+
+def _mean_gain(networks: Networks, name: Name) -> np.ndarray:
+    run = networks.ds.sel(run=networks.runs(name)["run"].iloc[0])
+    return run["gain_first"].mean("record").dropna("replicate").values
+
+
+def _log_decay(networks: Networks, name: Name) -> np.ndarray:
+    run = networks.ds.sel(run=networks.runs(name)["run"].iloc[0])
+    distance = np.abs(run["gain_first"] - run["gain_last"])
+    values = distance.mean("record").dropna("replicate").values
+    return np.log(values.clip(1e-9))  # a Jacobian that is the identity differs from it by rounding
+
+
+def _mean_or_difference(networks, sides, first, second) -> Estimate:
+    if second is None:
+        return mean(sides[0], networks.scale(first))
+    found = difference(*sides, networks.scale(first, second))
+    few = too_few_seeds(*(pd.DataFrame(index=range(len(side))) for side in sides))
+    return replace(found, reservation=few)
+
+
+def memoryless(networks: Networks, name: Name) -> Estimate:
+    """Estimate the final cross entropy of copying over that of the best answer without memory.
+
+    The latter is 10 ln 8 / (T + 20) for sequences of T + 20 time steps.
+
+    Parameters
+    ----------
+    networks
+        The networks on the claim's task.
+    name
+        One of them.
+
+    Returns
+    -------
+    Estimate
+        A ratio, geometric mean over runs; a diverged run counts as the answer without memory.
+    """
+    rows = networks.runs(name)
+    run = networks.ds.sel(run=rows["run"].iloc[0], replicate=rows["replicate"].tolist())
+    best = 10 * math.log(8) / int(run["time_steps"])
+    last = run["test_loss"].isel(record=run["records"] - 1)
+    ratios = last.where(rows["completed"].to_numpy(), best).values / best
+    return geometric_mean(ratios, networks.scale(name))

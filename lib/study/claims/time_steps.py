@@ -1,0 +1,90 @@
+"""Quantities of the time steps that networks learned: the verbs peak, span, decades, power_law.
+
+Steps were counted in classes of a tenth of a decade (`longrnn.probes.time_steps`), so every
+quantity here is exact to a factor of 1.26.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+import xarray as xr
+
+from study.claims.claim import NetworkName
+from study.claims.estimates import Cause, Estimate, geometric_mean, mean, smallest, unable
+from study.claims.networks import Networks
+from study.results.networks import CLASS
+from study.stats.scales import decays, histograms, largest_step, reach
+
+Name = NetworkName | str
+
+
+def _run(networks: Networks, name: Name) -> xr.Dataset:
+    return networks.ds.sel(run=networks.runs(name)["run"].iloc[0])
+
+
+def peak(networks: Networks, name: Name, target: float) -> Estimate:
+    """Estimate how much commoner time steps near a target are than those beside it.
+
+    Parameters
+    ----------
+    networks
+        The networks on the claim's task.
+    name
+        One of them.
+    target
+        A time step.
+
+    Returns
+    -------
+    Estimate
+        The share of steps within a factor of two of `target`, less the larger of the shares in
+        the two neighbouring ranges of that width.
+    """
+    rows = histograms(_run(networks, name)).query("stage == 'trained'")
+    place = (np.log10(rows["dt"] / target) / (2 * np.log10(2))).round()
+    shares = rows.groupby(["replicate", place])["share"].sum().unstack(fill_value=0)
+    shares = shares / rows["scale"].nunique()  # each kind of step has shares of its own
+    shares = shares.reindex(columns=[-1, 0, 1], fill_value=0.0)
+    return mean(shares[0] - shares[[-1, 1]].max(axis=1), networks.scale(name))
+
+
+def span(networks: Networks, name: Name) -> Estimate:
+    """Estimate the factor from the smallest learned time step to the largest allowed one."""
+    run = _run(networks, name)
+    scale = networks.scale(name)
+    smallest_steps = reach(histograms(run)).pivot(index="replicate", columns="stage", values="low")
+    moved = abs(np.log10(smallest_steps["trained"] / smallest_steps["untrained"]))
+    if (moved < 1.5 * CLASS).all():
+        reason = "the smallest time step has not left the class it had before training"
+        return unable(reason, Cause.TOO_SMALL, scale)
+    found = geometric_mean(largest_step(run) / smallest_steps["trained"], scale)
+    half_class = 10 ** (CLASS / 2)  # the smallest step may lie anywhere in its class
+    return replace(found, low=found.low / half_class, high=found.high * half_class)
+
+
+def decades(networks: Networks, name: Name) -> Estimate:
+    """Estimate the decades between the 1st and the 99th percentile of the time steps.
+
+    Of several kinds of steps the one with the smallest range counts.
+    """
+    rows = histograms(_run(networks, name)).query("stage == 'trained'")
+    ranges = []
+    for _, kind in rows.groupby("scale"):
+        ends = reach(kind, outside=0.01)
+        ranges.append(mean(np.log10(ends["high"] / ends["low"]), networks.scale(name)))
+    return smallest(ranges)
+
+
+def power_law(networks: Networks, name: Name) -> Estimate:
+    """Estimate how much larger R² of a power law is than that of an exponential.
+
+    Of several kinds of steps the one with the smallest difference counts.
+    """
+    scale = networks.scale(name)
+    fits = decays(histograms(_run(networks, name))).query("stage == 'trained'")
+    fits = fits.dropna(subset="power")
+    if fits.empty:
+        return unable("too few sizes of time steps to fit", Cause.TOO_SMALL, scale)
+    # A density that rises with the size does not decay as its power.
+    better = fits["power"].where(fits["exponent"] < 0, 0.0) - fits["exponential"]
+    return smallest(mean(kind, scale) for _, kind in better.groupby(fits["scale"]))

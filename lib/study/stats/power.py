@@ -1,0 +1,33 @@
+"""Confidence level of all intervals, and the smallest effect that a test would detect."""
+
+import math
+
+from scipy import stats
+
+CONFIDENCE = 0.95
+"""Level of every confidence interval of the project."""
+DETECTED = 0.8
+"""Power at which a minimum detectable effect is stated."""
+
+
+def detectable(error: float, *, tests: int = 1, df: float = math.inf) -> float:
+    r"""Return the smallest effect that a test at level 0.05 detects with 80 % power.
+
+    .. math:: (t_{1-\alpha/2m} + t_{0.8})\,\mathrm{SE}
+
+    Parameters
+    ----------
+    error
+        Standard error of the estimate; arrays work too.
+    tests
+        Number m of tests that share the level (Bonferroni).
+    df
+        Degrees of freedom of the standard error.
+
+    Returns
+    -------
+    float
+        In the unit of `error`.
+    """
+    tail = (1 - CONFIDENCE) / 2
+    return (stats.t.isf(tail / tests, df) + stats.t.ppf(DETECTED, df)) * error
