@@ -11,6 +11,7 @@ from typing import Literal
 import pandas as pd
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 from ruamel.yaml import YAML
+from ruamel.yaml.error import MarkedYAMLError
 
 from study.paths import PUBLISHED
 
@@ -284,7 +285,10 @@ def read_claims(path: Path) -> list[Claim]:
     ClaimError
         An entry lacks a field, has an unknown one, or has a value of the wrong kind.
     """
-    entries = YAML(typ="safe", pure=True).load(path.read_text("utf-8"))
+    try:
+        entries = YAML(typ="safe", pure=True).load(path.read_text("utf-8"))
+    except MarkedYAMLError as error:
+        raise ClaimError(f"{path.name} is not valid YAML: {error}") from None
     read = []
     for entry in entries:
         name = entry.get("id", "an entry without an id")
