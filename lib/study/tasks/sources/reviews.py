@@ -16,26 +16,21 @@ from study.tasks.sources._table import reader
 from study.tasks.sources._tokens import LENGTH, VOCABULARY_SIZE, Texts, encode, vocabulary
 
 # IMDB: A. Maas et al. 2011.
-STARS = {1: 0, 2: 0, 3: 1, 4: 1, 7: 2, 8: 2, 9: 3, 10: 3}
-"""Class by printed stars, in the form of Yelp-5; ratings of 5 and 6 are not in the data."""
-
 Reviews = list[tuple[str, str]]
 """(name, text) of reviews; a name is <class>/<id>_<stars>."""
 
 
 @reader
 def reviews(
-    stars: bool = False,
     vectors: bool = False,
     vocabulary_size: int = VOCABULARY_SIZE,
     length: int = LENGTH,
 ) -> dict:
     """Return 25,000 + 25,000 film reviews, the official split.
 
-    Half of them are favourable, class 1; with `stars` there are four classes instead. With
-    `vectors` GloVe's vectors of their words come along.
+    Half of them are favorable, class 1. With `vectors` GloVe's vectors of their words come along.
     """
-    train, test = (([text for _, text in part], labels(part, stars)) for part in read_reviews())
+    train, test = (([text for _, text in part], labels(part)) for part in read_reviews())
     settings = encode(train, test, vocabulary_size, length)
     if vectors:
         settings |= glove(vocabulary(train[0], vocabulary_size), settings["train"][0])
@@ -69,28 +64,24 @@ def read_reviews() -> tuple[Reviews, Reviews]:
     return train, test
 
 
-def labels(reviews: Reviews, stars: bool = False) -> np.ndarray:
+def labels(reviews: Reviews) -> np.ndarray:
     """Return the class of each review.
 
     Parameters
     ----------
     reviews
         Names and texts.
-    stars
-        Whether classes are those of `STARS`; otherwise 1 is a favourable review and 0 another.
 
     Returns
     -------
     numpy.ndarray
-        Shape (n,), int64.
+        1 for a favorable review and 0 for another, shape (n,), int64.
 
     Examples
     --------
-    >>> labels([("neg/0_2", "bad"), ("pos/17_10", "good")], stars=True).tolist()
-    [0, 3]
+    >>> labels([("neg/0_2", "bad"), ("pos/17_10", "good")]).tolist()
+    [0, 1]
     """
-    if stars:
-        return np.array([STARS[int(name.rsplit("_", 1)[1])] for name, _ in reviews])
     return np.array([int(name.startswith("pos")) for name, _ in reviews])
 
 
