@@ -98,8 +98,10 @@ def write_sentence(finding: Finding, row: pd.Series) -> Sentence:
     """
     claim = describe_claim(row)
     if claim.interval is None or claim.corrected != finding.verdict:
-        found = f" ({claim.estimate})" if claim.interval else ""
-        return Sentence(f"“{claim.said}”: {claim.corrected}{found}.", claim)
+        text = f"“{claim.said}”: {claim.corrected}"
+        if claim.interval:
+            text += f" ({claim.estimate})"
+        return Sentence(f"{text}.", claim)
 
     def write(value: float) -> str:
         return f"{value * finding.scale:,.{finding.digits}f}".replace("-", "−")
@@ -110,8 +112,9 @@ def write_sentence(finding: Finding, row: pd.Series) -> Sentence:
         interval = f"at most {write(row['high'])}"
     else:
         interval = f"{write(row['low'])} to {write(row['high'])}"
-    published = "" if math.isnan(row["published"]) else write(row["published"])
-    if published:
+    published = ""
+    if not math.isnan(row["published"]):
+        published = write(row["published"])
         interval += f"; paper: {published}"
     text = finding.sentence.format(
         value=write(row["estimate"]), interval=interval, published=published

@@ -113,7 +113,9 @@ class Inputs:
 def described(result_set: str, profile: str) -> str:
     """Return a reader's name for a set of results, with its profile if that says something."""
     name = RESULT_SETS.get(result_set, result_set)
-    return name if profile in ("", NO_PROFILE, result_set) else f"{name} ({profile})"
+    if profile in ("", NO_PROFILE, result_set):
+        return name
+    return f"{name} ({profile})"
 
 
 def load_inputs(data: Path) -> Inputs:
@@ -139,7 +141,9 @@ def load_inputs(data: Path) -> Inputs:
             f"no executed notebook in {data}; run `make repro` first, the report shows its results"
         )
     reference = data / "reference"
-    stored = sorted((reference if reference.is_dir() else REFERENCE).glob("*/*.nc"))
+    if not reference.is_dir():
+        reference = REFERENCE
+    stored = sorted(reference.glob("*/*.nc"))
     provenance = {}
     for path in stored:
         record = read_record(path.with_suffix(".json"))
@@ -156,8 +160,9 @@ def read_record(path: Path) -> Provenance:
 
     def number(section: str, name: str) -> float:
         entries = content.get(section)
-        value = entries.get(name) if isinstance(entries, dict) else None
-        return value if isinstance(value, int | float) else 0
+        if isinstance(entries, dict) and isinstance(entries.get(name), int | float):
+            return entries[name]
+        return 0
 
     hours = number("cost", "core_seconds") / 3600
     return Provenance(content, int(number("attempts", "all")), hours)

@@ -135,7 +135,7 @@ def _plain_heading(inline: Token) -> str:
 
 def escape_markdown(text: str) -> str:
     """Return `text` as Markdown that shows exactly these characters on one line."""
-    return _PUNCTUATION.sub(r"\\\1", " ".join(text.split()) if "\n" in text else text)
+    return _PUNCTUATION.sub(r"\\\1", re.sub(r"\s*\n\s*", " ", text))
 
 
 def short_name(name: str) -> str:

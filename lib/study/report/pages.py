@@ -1,6 +1,7 @@
 """Write the pages of the site: MyST Markdown from templates, filled with the pipeline's results."""
 
 import posixpath
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -301,7 +302,21 @@ def own_name(artefact: str) -> str:
 
 
 def questions(inputs: Inputs, groups: list[Group], judged: pd.DataFrame) -> list[Question]:
-    """Return each notebook's question, in the order of the notebooks' numbers."""
+    """Collect each notebook's question and what answers it.
+
+    Parameters
+    ----------
+    inputs : Inputs
+    groups : list of Group
+        As from `group_artefacts`.
+    judged : pandas.DataFrame
+        The claims with their verdicts.
+
+    Returns
+    -------
+    list of Question
+        In the order of the notebooks' numbers.
+    """
     made_by = groupby(attrgetter("notebook", "result_set"), inputs.artefacts)
     judging = judged["judged_by"].map(attrgetter("notebook"), na_action="ignore")
 
@@ -324,7 +339,9 @@ def questions(inputs: Inputs, groups: list[Group], judged: pd.DataFrame) -> list
         made = tuple(whole or mine)
         texts = [group.text for group in made if group.text]
         texts = texts or list(judged.loc[judging == name, "text"])
-        publication = Counter(texts).most_common(1)[0][0] if texts else SHARED
+        publication = SHARED
+        if texts:
+            publication = Counter(texts).most_common(1)[0][0]
         runs = max((item.runs for item in results(ordered[0])), default=0)
         asked.append(Question(tuple(ordered), made, runs, publication))
     return asked
@@ -357,13 +374,16 @@ def chapter_name(text: str, chapter: str) -> str:
     """Return what readers call a chapter of the dissertation, or a section of a paper."""
     if not chapter:
         return text_name(text)
-    paper = "appendix" if chapter.isalpha() else "section"
-    return f"{text_name(text)}, {'chapter' if text == 'dissertation' else paper} {chapter}"
+    if text == "dissertation":
+        return f"{text_name(text)}, chapter {chapter}"
+    if chapter.isalpha():
+        return f"{text_name(text)}, appendix {chapter}"
+    return f"{text_name(text)}, section {chapter}"
 
 
 def slug(verdict: str) -> str:
     """Return a verdict as a word for addresses and CSS classes."""
-    return "-".join("".join(c if c.isalnum() else " " for c in verdict).split())
+    return "-".join(re.findall(r"\w+", verdict))
 
 
 def kind_of(claim: ClaimText) -> str:

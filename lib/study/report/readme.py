@@ -45,6 +45,9 @@ _ROWS = {
     "as they are, robust": "ours, gradients not rounded",
 }
 """Rows of the figure by their name in the artefact's data."""
+_OURS = ("o", "#0072B2")
+_PAPER = ("D", "#D55E00")
+"""Marker and color of a slope."""
 _BLOCK = re.compile(r"(<!-- computed: (\w+) -->\n).*?(\n<!-- end -->)", re.DOTALL)
 _FEW_SEEDS = 5
 _TIMED = ("unicornn", "indrnn", "sru", "exponential", "cornn")
@@ -115,14 +118,11 @@ def draw_slopes(slopes: pd.DataFrame) -> Figure:
         use_style()
         figure, ax = plt.subplots(figsize=(7.0, 2.3))
         for position, row in enumerate(slopes.itertuples()):
-            paper = row.gradients == "dissertation"
-            ax.errorbar(
-                row.slope,
-                -position,
-                xerr=[[row.slope - row.low], [row.high - row.slope]],
-                fmt="D" if paper else "o",
-                color="#D55E00" if paper else "#0072B2",
-            )
+            marker, color = _OURS
+            if row.gradients == _ROWS["the text"]:
+                marker, color = _PAPER
+            width = [[row.slope - row.low], [row.high - row.slope]]
+            ax.errorbar(row.slope, -position, xerr=width, fmt=marker, color=color)
         ax.axvline(0.0, color="black", linewidth=0.8)
         ax.set_yticks([-position for position in range(len(slopes))], slopes["gradients"])
         ax.set(
@@ -181,8 +181,9 @@ def _tally_table(judged: pd.DataFrame) -> str:
         f"| claims of | {' | '.join(TALLY)} | all |",
         f"|---|{'--:|' * (len(TALLY) + 1)}",
     ]
-    for name in [*PUBLICATIONS, "all"]:
-        title = PUBLICATIONS[name].name if name in PUBLICATIONS else "**all**"
+    titles = {name: publication.name for name, publication in PUBLICATIONS.items()}
+    titles["all"] = "**all**"
+    for name, title in titles.items():
         cells = [str(raw.loc[name, kind]) for kind in TALLY]
         lines.append(f"| {title} | {' | '.join(cells)} | {raw.loc[name, 'total']} |")
     cells = [str(holm.loc["all", kind]) for kind in TALLY]

@@ -71,8 +71,10 @@ class RestrictedRenderer(RendererHTML):
         """Return a block of code; a directive shows its name, too."""
         token = tokens[idx]
         info = token.info.strip()
-        heading = f"{info}\n" if info.startswith("{") else ""
-        return f"<pre><code>{escape(heading + token.content)}</code></pre>\n"
+        code = token.content
+        if info.startswith("{"):
+            code = f"{info}\n{code}"
+        return f"<pre><code>{escape(code)}</code></pre>\n"
 
     colon_fence = fence
 
@@ -150,8 +152,10 @@ def resolve_link(address: str, pages: Mapping[str, str]) -> str | None:
         parts = urlsplit(address)
     except ValueError:
         return None
+    if parts.scheme in ("http", "https") and parts.netloc:
+        return address
     if parts.scheme or parts.netloc:
-        return address if parts.scheme in ("http", "https") and parts.netloc else None
+        return None
     path = posixpath.normpath(posixpath.join(NOTEBOOK_FOLDER, unquote(parts.path)))
     return pages.get(path)
 

@@ -37,17 +37,27 @@ _EMPTY = Markup('<span class="again">{}</span>').format(DASH)
 
 
 def to_html(table: pd.DataFrame) -> Markup:
-    """Return all columns of `table` as an HTML table.
+    """Write all columns of a table as HTML.
 
     A verdict comes after the first column, so that no screen is too narrow for it. Leading text
     columns that repeat the row above are dimmed, so that groups stand out.
+
+    Parameters
+    ----------
+    table : pandas.DataFrame
+
+    Returns
+    -------
+    Markup
     """
     first, *rest = table
     table = table[[first, *sorted(rest, key=lambda name: name != "verdict")]]
     numbers = set(table.select_dtypes(["number", "bool"]))
     css = []
     for name in table:
-        kinds = ["number"] if name in numbers else []
+        kinds = []
+        if name in numbers:
+            kinds.append("number")
         if name in _PAIRS[-1]:
             kinds.append(name)
         css.append(" ".join(kinds))
@@ -60,7 +70,20 @@ def to_html(table: pd.DataFrame) -> Markup:
 
 
 def show(path: Path) -> dict:
-    """Return a table for a page: its ``html``, and how ours and theirs are set in it."""
+    """Prepare a table for a page.
+
+    Parameters
+    ----------
+    path : Path
+        A CSV file of the pipeline.
+
+    Returns
+    -------
+    dict
+        ``html``; whether it is ``cut`` after `LONGEST` rows or ``compact`` (`beside_html`), shows
+        ``shares`` or ``spread``, and has published numbers (``compared``); its number of ``rows``
+        and the names of its ``columns``.
+    """
     table = read_table(path)
     compact = beside_html(table)
     pair = pair_columns(table)
@@ -104,7 +127,9 @@ def key_columns(table: pd.DataFrame) -> list[str]:
     They stand left of ``ours``. All of them if no smaller number of them is unique.
     """
     names = list(table)
-    left = names[: names.index("ours")] if "ours" in names else []
+    left = []
+    if "ours" in names:
+        left = names[: names.index("ours")]
     enough = (count for count in range(1, len(left)) if not table.duplicated(left[:count]).any())
     return left[: next(enough, len(left))]
 
@@ -133,8 +158,9 @@ def beside_html(table: pd.DataFrame) -> Markup | None:
     across = cells.columns.to_series()
     chance = _chance(table, keys[:-1])
     # A number needs a word that says what it is; words speak for themselves.
-    prefix = f"{keys[-1]} " if pd.api.types.is_numeric_dtype(across) else ""
-    cells.columns = prefix + _written(across)
+    cells.columns = _written(across)
+    if pd.api.types.is_numeric_dtype(across):
+        cells.columns = f"{keys[-1]} " + cells.columns
     shown = lines.apply(_written)
     if chance is not None:
         shown["chance"] = _written(chance.reset_index(drop=True)).to_numpy()
@@ -163,7 +189,9 @@ def _spreads(table: pd.DataFrame, pair: tuple[str, str]) -> list[str]:
     if pair == _PAIRS[0]:
         return [""] * len(table)
     words = []
-    written = _written(table[spread]) if spread else [""] * len(table)
+    written = [""] * len(table)
+    if spread:
+        written = _written(table[spread])
     for position, text in enumerate(written):
         parts = []
         if spread and pd.notna(table[spread].iloc[position]):
@@ -179,7 +207,9 @@ def _chance(table: pd.DataFrame, lines: list[str]) -> pd.Series | None:
     if _CHANCE not in table or table[_CHANCE].isna().all():
         return None
     by_line = table.groupby(lines, sort=False, dropna=False)[_CHANCE]
-    return None if (by_line.nunique() > 1).any() else by_line.first()
+    if (by_line.nunique() > 1).any():
+        return None
+    return by_line.first()
 
 
 def _pair(ours: str, spread: str, theirs: str) -> Markup:

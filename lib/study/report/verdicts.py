@@ -182,7 +182,18 @@ def _shown(verdicts: pd.Series, table: pd.DataFrame) -> list[str]:
 
 
 def count_verdicts(table: pd.DataFrame) -> pd.DataFrame:
-    """Return how many claims have each verdict of `COLUMNS`, by ``text`` and ``chapter``."""
+    """Count the claims by verdict.
+
+    Parameters
+    ----------
+    table : pandas.DataFrame
+        As from `judge_claims`.
+
+    Returns
+    -------
+    pandas.DataFrame
+        A row per ``text`` and ``chapter``; columns `COLUMNS`.
+    """
     counts = table.groupby(["text", "chapter"], sort=False)["counted"].value_counts().unstack()
     return counts.reindex(columns=list(COLUMNS)).fillna(0).astype(int)
 
@@ -211,9 +222,26 @@ def tally(judged: pd.DataFrame, column: str = "counted") -> pd.DataFrame:
 
 
 def in_words(counts: pd.Series) -> str:
-    """Return how many claims have each verdict, such as ``26 agree, 1 differs``."""
-    some = [(counts[kind], kind) for kind in COLUMNS if counts.get(kind)]
-    return ", ".join(f"{n} {_SEVERAL.get(kind, kind) if n > 1 else kind}" for n, kind in some)
+    """Return numbers of claims as a phrase.
+
+    Parameters
+    ----------
+    counts : pandas.Series
+        Numbers of claims by verdict, one of `COLUMNS`.
+
+    Returns
+    -------
+    str
+        Such as ``26 agree, 1 differs``.
+    """
+    words = []
+    for kind in COLUMNS:
+        number = counts.get(kind, 0)
+        if number == 1:
+            words.append(f"1 {kind}")
+        elif number > 1:
+            words.append(f"{number} {_SEVERAL.get(kind, kind)}")
+    return ", ".join(words)
 
 
 @dataclass(frozen=True)
@@ -296,8 +324,10 @@ class ClaimText:
     @property
     def css(self) -> str:
         """CSS classes of the verdict."""
-        name = self.verdict.replace(" ", "-")
-        return f"{name} withdrawn" if self.withdrawn else name
+        classes = [self.verdict.replace(" ", "-")]
+        if self.withdrawn:
+            classes.append("withdrawn")
+        return " ".join(classes)
 
     @property
     def decided(self) -> bool:
@@ -306,37 +336,56 @@ class ClaimText:
 
 
 def describe_claim(row: pd.Series) -> ClaimText:
-    """Return what pages say of a row of `judge_claims`."""
-    measured = pd.notna(row.get("low"))
+    """Return what pages say of a claim.
+
+    Parameters
+    ----------
+    row : pandas.Series
+        A row of `judge_claims`.
+    """
     region = claims()[row["id"]].region
-    value = ""
-    if measured:
+    unit = unit_of(row)
+    where = f"Section {row['section']}"
+    if row["page"]:
+        where += f", page {row['page']}"
+    null = ""
+    if row["null_is"]:
+        null = f"{row['null']:g} {row['null_is']}"
+    value, note, interval = "", "", None
+    estimate = row["note"]
+    if pd.notna(row.get("low")):
         low, high = significant(row["low"]), significant(row["high"])
         value = f"{significant(row['estimate'])} ({low} to {high})"
-    unit = unit_of(row)
-    sizes = [write(row[name]) for name, write in _SCALE.items() if pd.notna(row.get(name))]
-    data = row["data"] or getattr(row["judged_by"], "trained_on", "")
-    where = f"Section {row['section']}"
+        estimate = f"{value} {unit}".strip()
+        note = row["note"]
+        interval = place_interval(row, region)
     return ClaimText(
         id=row["id"],
         said=row["said"],
         quantity=row["quantity"],
         region=region_words(region),
-        where=f"{where}, page {row['page']}" if row["page"] else where,
-        estimate=f"{value} {unit}".strip() if measured else row["note"],
+        where=where,
+        estimate=estimate,
         value=value,
         unit=unit,
-        null=f"{row['null']:g} {row['null_is']}" if row["null_is"] else "",
-        note=row["note"] if measured else "",
+        null=null,
+        note=note,
         published=_published(row["published"], region),
-        scale="; ".join(text for text in (", ".join(sizes), data) if text),
+        scale=scale_words(row),
         verdict=row["counted"],
         corrected=row["corrected"],
         p=p_words(row["p"]),
         p_holm=p_words(row["p_holm"]),
         p_bh=p_words(row["p_bh"]),
-        interval=place_interval(row, region) if measured else None,
+        interval=interval,
     )
+
+
+def scale_words(row: pd.Series) -> str:
+    """Return how large the experiment behind a claim was, and on which data."""
+    sizes = [write(row[name]) for name, write in _SCALE.items() if pd.notna(row.get(name))]
+    data = row["data"] or getattr(row["judged_by"], "trained_on", "")
+    return "; ".join(text for text in (", ".join(sizes), data) if text)
 
 
 def unit_of(row: pd.Series) -> str:
@@ -362,7 +411,9 @@ def p_words(p: float) -> str:
     """Return a p-value for reading."""
     if pd.isna(p):
         return ""
-    return "below 0.0001" if p < 1e-4 else f"{p:.2g}" if p < 0.995 else "1"
+    if p < 1e-4:
+        return "below 0.0001"
+    return f"{min(p, 1.0):.2g}"
 
 
 def _published(value: float, region: Region) -> str:
@@ -382,8 +433,9 @@ def place_interval(row: pd.Series, region: Region) -> Interval:
     estimate, low, high = row["estimate"], row["low"], row["high"]
     ends = [end for end in (region.above, region.below) if math.isfinite(end)]
     threshold = min(ends, key=lambda end: abs(end - estimate))
-    sign = 1.0 if threshold == region.above else -1.0
-    far = region.below if sign > 0 else region.above
+    sign, far = 1.0, region.below
+    if threshold == region.below:
+        sign, far = -1.0, region.above
     distances = [
         abs(end - threshold)
         for end in (estimate, low, high, row["published"])
@@ -396,5 +448,7 @@ def place_interval(row: pd.Series, region: Region) -> Interval:
         return 50 + 45 * max(-1.1, min(1.1, away))
 
     first, last = sorted((place(low), place(high)))
-    published = None if math.isnan(row["published"]) else place(row["published"])
+    published = None
+    if not math.isnan(row["published"]):
+        published = place(row["published"])
     return Interval(place(estimate), first, last, min(place(far), 100.0), published)
