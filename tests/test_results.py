@@ -17,6 +17,7 @@ from study.paths import NOTEBOOKS, REFERENCE
 from study.results import reference, schema
 from study.results.datasets import load, schema_of
 from study.results.factorial import FACTORIAL, MEASUREMENTS
+from study.results import netcdf
 from study.results.netcdf import ResultsError
 from study.results.schema import (
     COMPLETED,
@@ -303,3 +304,18 @@ def test_what_is_no_whole_run_is_refused_and_the_old_reference_stays(root, chang
     with pytest.raises(ResultsError, match=complaint):
         reference.keep("factorial", root)
     assert {path: path.stat().st_mtime_ns for path in folder.rglob("*")} == before
+
+
+@pytest.mark.parametrize(
+    ("path", "advice"),
+    [
+        ("interactive/prepared/mnist.nc", "run notebooks/00_prepare_data.ipynb first"),
+        ("interactive/results/adding.nc", "run notebooks/10_train.ipynb first"),
+        ("simulated/factorial.nc", "run notebooks/15_simulate_factorial.ipynb first"),
+        ("results/adding.nc", "build them with `make repro`"),
+    ],
+)
+def test_missing_files_name_what_makes_them(monkeypatch, tmp_path, path, advice):
+    monkeypatch.setattr(netcdf, "DATA", tmp_path)
+    with pytest.raises(netcdf.ResultsError, match=f"holds nothing; {advice}"):
+        netcdf.read_netcdf(tmp_path / path, "results")

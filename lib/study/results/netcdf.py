@@ -16,6 +16,7 @@ from pathlib import Path
 
 import xarray as xr
 
+from study.paths import DATA
 from study.pipeline.files import write_whole
 
 MARK = b"\nsealed sha256:"
@@ -90,7 +91,7 @@ def read_netcdf(path: str | Path, what: str, **options: bool) -> xr.Dataset:
     if not path.exists():
         siblings = ", ".join(sorted(file.name for file in path.parent.glob("*.nc"))) or "nothing"
         raise ResultsError(
-            f"no {what} at {path}, whose folder holds {siblings}; build them with `make repro`"
+            f"no {what} at {path}, whose folder holds {siblings}; {_how_to_make(path)}"
         )
     if not path.is_file():
         raise ResultsError(f"{path} is not a regular file; remove it and rebuild it")
@@ -100,6 +101,19 @@ def read_netcdf(path: str | Path, what: str, **options: bool) -> xr.Dataset:
             return ds.load()
     except (OSError, ValueError, RuntimeError) as error:
         raise ResultsError(f"{path} is not a readable netCDF file ({error}); rebuild it") from None
+
+
+def _how_to_make(path: Path) -> str:
+    """Return what to run so that there is a file at `path`."""
+    folder = path.parent.name
+    interactive = path.is_relative_to(DATA / "interactive")
+    if interactive and folder == "prepared":
+        return "run notebooks/00_prepare_data.ipynb first"
+    if interactive and folder == "results":
+        return "run notebooks/10_train.ipynb first"
+    if folder == "simulated":
+        return "run notebooks/15_simulate_factorial.ipynb first, or `make repro`"
+    return "build them with `make repro`"
 
 
 def file_sha256(path: Path) -> str:
