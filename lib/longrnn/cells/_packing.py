@@ -7,6 +7,7 @@ whose sequences have one length is one segment.
 """
 
 from collections.abc import Sequence
+from functools import partial
 from typing import NamedTuple
 
 import torch
@@ -105,10 +106,7 @@ def run_segments(
     pieces = data.split([segment.steps * segment.batch for segment in segments])
     run = _run_backward if reverse else _run_forward
     shaped = [piece.unflatten(0, segment) for piece, segment in zip(pieces, segments, strict=True)]
-
-    def run_cell(u: Tensor, state: State) -> tuple[Tensor, State]:
-        return cell.run(u, state, engine=engine, weights=weights)
-
+    run_cell = partial(cell.run, engine=engine, weights=weights)
     outputs, final = run(run_cell, shaped, initial)
     flat = [output.flatten(0, 1) for output in outputs]
     return flat[0] if len(flat) == 1 else torch.cat(flat), final

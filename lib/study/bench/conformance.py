@@ -1,0 +1,206 @@
+"""What PyTorch users expect of a module, checked on every layer class.
+
+Each check builds a small layer, does one thing that users do, and compares the result with a plain
+run. It raises an error if PyTorch refuses or the numbers differ.
+"""
+
+import copy
+import io
+import pickle
+from collections.abc import Callable
+
+import torch
+from longrnn.cells import LAYER_CLASSES, Recurrent
+from torch import Tensor, nn
+
+FEATURES, WIDTH, TIME_STEPS, BATCH = 2, 4, 5, 3
+
+REASONS = {}
+"""Why a layer class cannot have a property, by (class, property); everything else must hold."""
+
+
+def conformance() -> dict[str, dict[str, str]]:
+    """Check every property of every layer class.
+
+    Returns
+    -------
+    dict
+        For each layer class, by name of the property: an empty string if it holds, else the first
+        line of the error.
+    """
+    table = {}
+    for name, layer_class in sorted(LAYER_CLASSES.items()):
+        table[name] = {label: failure(layer_class, label) for label in CHECKS}
+    return table
+
+
+def failure(layer_class: type[Recurrent], label: str) -> str:
+    """Return why a layer class lacks a property, or an empty string.
+
+    Parameters
+    ----------
+    layer_class
+        One of `longrnn.cells.LAYER_CLASSES`.
+    label
+        One of `CHECKS`.
+    """
+    torch.manual_seed(0)
+    torch.compiler.reset()
+    layer = layer_class(FEATURES, WIDTH, 2, dtype=torch.float64)
+    with torch.no_grad():
+        for parameter in layer.parameters():  # away from special initial values
+            parameter.add_(0.1 * torch.randn_like(parameter))
+    u = torch.randn(TIME_STEPS, BATCH, FEATURES, dtype=torch.float64)
+    try:
+        CHECKS[label](layer, u)
+    except Exception as error:  # PyTorch's compilers and exporters raise errors of many kinds
+        message = str(error).strip() or "no message"
+        return f"{type(error).__name__}: {message.splitlines()[0]}"
+    return ""
+
+
+def gradients(layer: Recurrent, u: Tensor) -> None:
+    """First derivatives by input and weights equal finite differences."""
+    assert torch.autograd.gradcheck(_function_of(layer), _inputs(layer, u), fast_mode=True)
+
+
+def second_gradients(layer: Recurrent, u: Tensor) -> None:
+    """Second derivatives by input and weights equal finite differences."""
+    assert torch.autograd.gradgradcheck(_function_of(layer), _inputs(layer, u), fast_mode=True)
+
+
+def compiles(layer: Recurrent, u: Tensor) -> None:
+    """`torch.compile` captures forward and backward without a graph break."""
+    compiled = torch.compile(copy.deepcopy(layer), fullgraph=True, backend="aot_eager")
+    _assert_same_pass(compiled, layer, u)
+
+
+def exports(layer: Recurrent, u: Tensor) -> None:
+    """`torch.export` gives a program with the same outputs."""
+    program = torch.export.export(layer, (u,))
+    _assert_same_outputs(program.module(), layer, u)
+
+
+def autocasts(layer: Recurrent, u: Tensor) -> None:
+    """Under autocast to bfloat16 the layer computes in float32."""
+    layer = layer.float()
+    u = u.float()
+    expected, _ = layer(u)
+    with torch.autocast("cpu", torch.bfloat16):
+        output, _ = layer(u.bfloat16().float())
+        from_bfloat16, _ = layer(u.bfloat16())
+    assert output.dtype == torch.float32
+    torch.testing.assert_close(output, from_bfloat16)
+    torch.testing.assert_close(output, expected, atol=0.05, rtol=0.05)
+
+
+def maps(layer: Recurrent, u: Tensor) -> None:
+    """`torch.vmap` over data equals a loop."""
+    several = torch.stack([u, 2 * u])
+    mapped = torch.vmap(lambda one: layer(one)[0])(several)
+    torch.testing.assert_close(mapped, torch.stack([layer(one)[0] for one in several]))
+
+
+def sample_gradients(layer: Recurrent, u: Tensor) -> None:
+    """Gradients per sequence by `torch.func` equal those of single sequences."""
+    weights = {
+        name: parameter.detach()
+        for name, parameter in layer.named_parameters()
+        if parameter.requires_grad
+    }
+
+    def loss(weights: dict[str, Tensor], sequence: Tensor) -> Tensor:
+        output, _ = torch.func.functional_call(layer, weights, (sequence[:, None],))
+        return output.square().sum()
+
+    mapped = torch.vmap(torch.func.grad(loss), in_dims=(None, 1))(weights, u)
+    for index in range(BATCH):
+        single = torch.func.grad(loss)(weights, u[:, index])
+        found = {name: part[index] for name, part in mapped.items()}
+        torch.testing.assert_close(found, single)
+
+
+def deep_copies(layer: Recurrent, u: Tensor) -> None:
+    """`copy.deepcopy` gives the same layer."""
+    _assert_same_pass(copy.deepcopy(layer), layer, u)
+
+
+def pickles(layer: Recurrent, u: Tensor) -> None:
+    """`torch.save` and pickle of the whole module give the same layer."""
+    _assert_same_pass(pickle.loads(pickle.dumps(layer)), layer, u)
+    file = io.BytesIO()
+    torch.save(layer, file)
+    file.seek(0)
+    _assert_same_pass(torch.load(file, weights_only=False), layer, u)
+
+
+def loads_weights_only(layer: Recurrent, u: Tensor) -> None:
+    """A file of the state dict loads with ``weights_only=True``."""
+    file = io.BytesIO()
+    torch.save(layer.state_dict(), file)
+    file.seek(0)
+    other = type(layer)(FEATURES, WIDTH, 2, dtype=torch.float64)
+    other.load_state_dict(torch.load(file, weights_only=True))
+    _assert_same_pass(other, layer, u)
+
+
+def runs_on_meta(layer: Recurrent, u: Tensor) -> None:
+    """On the meta device the layer gives the shapes."""
+    empty = type(layer)(FEATURES, WIDTH, 2, device="meta")
+    assert empty(u.float().to("meta"))[0].shape == layer(u)[0].shape
+
+
+CHECKS: dict[str, Callable[[Recurrent, Tensor], None]] = {
+    "gradcheck": gradients,
+    "gradgradcheck": second_gradients,
+    "compile": compiles,
+    "export": exports,
+    "autocast": autocasts,
+    "vmap": maps,
+    "per-sample gradients": sample_gradients,
+    "deepcopy": deep_copies,
+    "pickle": pickles,
+    "weights_only": loads_weights_only,
+    "meta": runs_on_meta,
+}
+"""The checks by name of the property."""
+
+
+def _parts(state: Tensor | tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+    """Return the tensors of a state."""
+    return state if isinstance(state, tuple) else (state,)
+
+
+def _inputs(layer: Recurrent, u: Tensor) -> tuple[Tensor, ...]:
+    """Return an input that requires gradients, and the weights."""
+    weights = [parameter for parameter in layer.parameters() if parameter.requires_grad]
+    return u.clone().requires_grad_(), *weights
+
+
+def _function_of(layer: Recurrent) -> Callable[..., tuple[Tensor, ...]]:
+    """Return outputs and state as a function of the input and the weights."""
+
+    def run(u: Tensor, *_: Tensor) -> tuple[Tensor, ...]:
+        output, state = layer(u)
+        return output, *_parts(state)
+
+    return run
+
+
+def _assert_same_outputs(module: nn.Module, layer: Recurrent, u: Tensor) -> None:
+    """Compare outputs and states with those of `layer`."""
+    output, state = module(u)
+    expected, expected_state = layer(u)
+    torch.testing.assert_close(output, expected)
+    torch.testing.assert_close(_parts(state), _parts(expected_state))
+
+
+def _assert_same_pass(module: nn.Module, layer: Recurrent, u: Tensor) -> None:
+    """Compare outputs, states and gradients with those of `layer`."""
+    _assert_same_outputs(module, layer, u)
+    found = []
+    for part in (module, layer):
+        part.zero_grad()
+        part(u)[0].square().sum().backward()
+        found.append([p.grad for p in part.parameters() if p.grad is not None])
+    torch.testing.assert_close(*found)
