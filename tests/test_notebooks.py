@@ -31,6 +31,7 @@ SMALL = {
     "83_bench_coadjoint": {"rounds": 1, "lengths": "28"},
     "84_bench_adding": {"rounds": 1},
     "85_bill_of_the_factorial": {"cells": "rnn unicornn", "widths": "128"},
+    "86_conformance": {"layers": "LEM LRU"},
 }
 """What takes long where less shows as well that a notebook runs."""
 
