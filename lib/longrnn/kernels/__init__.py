@@ -163,9 +163,18 @@ def select(
     refusal = chosen.refusal(u.device.type, options, u.dtype)
     if refusal:
         raise ValueError(f"engine {engine!r} cannot run {cell}: {refusal}; use engine='auto'")
-    if not chosen.transforms and torch._C._are_functorch_transforms_active():
+    if not chosen.transforms and _is_transformed():
         return None
     return partial(chosen.run, **options) if options else chosen.run
+
+
+def _is_transformed() -> bool:
+    """Return whether functorch transforms are active, or Dynamo traces the pass.
+
+    When `torch.compile` takes PyTorch's own LSTM apart it may choose oneDNN's forward pass, which
+    saves nothing for the backward pass.
+    """
+    return torch._C._are_functorch_transforms_active() or torch.compiler.is_dynamo_compiling()
 
 
 import_files(__name__, __path__)  # each file registers its engines
