@@ -1,6 +1,7 @@
 """Coordinates of a group's runs: the factors that vary, with the meaning of each.
 
-A factor is a keyword of a cell, a setting of a task or of initial weights, or a field of the recipe.
+A factor is a keyword of a cell, a setting of a task or of initial weights, or a field of the
+recipe.
 """
 
 import json

@@ -1,4 +1,6 @@
-"""The dataset of the interventions on adjoint states: does their decay cause the failure to learn?"""
+"""The dataset of the interventions on adjoint states: does their decay cause the failure to
+learn?
+"""
 
 from study.results.schema import Dimension, Schema, Variable
 

@@ -1,4 +1,6 @@
-"""Whether the networks behind a set of results learned at all, and from the text's data: a result at chance is no evidence."""
+"""Whether the networks behind a set of results learned at all, and from the text's data: a
+result at chance is no evidence.
+"""
 
 import json
 from collections.abc import Iterable
@@ -16,13 +18,17 @@ SURE = 0.05
 LEAST = 0.9
 """What an error must be below, in units of guessing's, for a network to have learned."""
 STAND_INS = ("digits", "imdb_ratings", "ucr_worms")
-"""Data sets that no text uses; made-up data say themselves, in ``substitute``, that they are a stand-in."""
+"""Data sets that no text uses; made-up data say themselves, in ``substitute``, that they are a
+stand-in.
+"""
 
 
 def chance_bound(guess, sequences, tried=1):
-    """Return the accuracy, a share, that guessing hardly exceeds: with a probability of `SURE` that one of `tried` trainings does (binomial, Bonferroni).
+    """Return the accuracy, a share, that guessing hardly exceeds: with a probability of `SURE`
+    that one of `tried` trainings does (binomial, Bonferroni).
 
-    `sequences` are those of one test set: trainings that are tested on the same sequences are no further evidence on chance.
+    `sequences` are those of one test set: trainings that are tested on the same sequences are no
+    further evidence on chance.
 
     >>> round(float(chance_bound(0.1, 10_000)), 5)
     0.10505
@@ -37,7 +43,9 @@ def above_chance(accuracy, guess, sequences, tried=1):
 
 
 def stand_in(task_settings: str, substitute: str) -> str:
-    """Return what stands in for a text's data, of a task's settings in JSON and what its data say; empty where nothing does."""
+    """Return what stands in for a text's data, of a task's settings in JSON and what its data
+    say; empty where nothing does.
+    """
     name = json.loads(task_settings).get("dataset", "")
     if name in STAND_INS:
         return f"the data set {name} stands in for the text's"
@@ -45,11 +53,13 @@ def stand_in(task_settings: str, substitute: str) -> str:
 
 
 def networks_learned(ds: xr.Dataset) -> bool | None:
-    """Return whether networks are clearly above guessing on most tasks of `ds`, by its schema; None where it does not tell.
+    """Return whether networks are clearly above guessing on most tasks of `ds`, by its schema;
+    None where it does not tell.
 
-    Rows: `rows_learned`. The factorial: `tasks_learned`, some architecture at most tasks and each of them somewhere, for a network that
-    fails where others learn is what that experiment asks about. Linear gaps: better than a coin at every place. Latching: where some
-    training reaches the tolerance.
+    Rows: `rows_learned`. The factorial: `tasks_learned`, some architecture at most tasks and each
+    of them somewhere, for a network that fails where others learn is what that experiment asks
+    about. Linear gaps: better than a coin at every place. Latching: where some training reaches the
+    tolerance.
     """
     settings = json.loads(ds.attrs.get("settings", "{}"))
     match ds.attrs.get("schema", "").partition("/")[0]:
@@ -71,9 +81,11 @@ def networks_learned(ds: xr.Dataset) -> bool | None:
 
 
 def rows_learned(ds: xr.Dataset) -> xr.DataArray:
-    """Return for every task of a group of rows whether the best of all its trainings is clearly above guessing.
+    """Return for every task of a group of rows whether the best of all its trainings is clearly
+    above guessing.
 
-    An accuracy by an exact binomial test, after Bonferroni over all records; an error where it is a tenth below guessing's.
+    An accuracy by an exact binomial test, after Bonferroni over all records; an error where it is a
+    tenth below guessing's.
     """
     over, task = [dim for dim in ds["test_metric"].dims if dim != "run"], ds["task_settings"]
     trained = ds["records"].groupby(task).sum(...).sel(task_settings=task)
@@ -88,7 +100,9 @@ def rows_learned(ds: xr.Dataset) -> xr.DataArray:
 
 
 def tasks_learned(ds: xr.Dataset) -> xr.DataArray:
-    """Return at which tasks of the factorial the best network of each architecture is clearly above guessing."""
+    """Return at which tasks of the factorial the best network of each architecture is clearly
+    above guessing.
+    """
     accuracy = ds["accuracy"].sel(split="test", epoch=ds["training_length"])
     of_task = ("architecture", "dataset", "order", "noise")
     best = accuracy.max([dim for dim in accuracy.dims if dim not in of_task])
@@ -106,7 +120,9 @@ def stands_in(ds: xr.Dataset) -> bool:
 
 
 def lengths(ds: xr.Dataset) -> tuple[int, int] | tuple[()]:
-    """Return the shortest and the longest of the sequences of `ds`, in time steps; nothing where neither data nor design says."""
+    """Return the shortest and the longest of the sequences of `ds`, in time steps; nothing where
+    neither data nor design says.
+    """
     if "time_steps" in ds:
         return int(ds["time_steps"].min()), int(ds["time_steps"].max())
     settings = json.loads(ds.attrs.get("settings", "{}"))
@@ -120,7 +136,9 @@ def longest(ds: xr.Dataset) -> int | None:
 
 
 def data_and_length(ds: xr.Dataset) -> str:
-    """Return which data the networks of `ds` read and how long their sequences are, such as ``MNIST, 196 time steps``."""
+    """Return which data the networks of `ds` read and how long their sequences are, such as
+    ``MNIST, 196 time steps``.
+    """
     if "dataset" in ds.dims:
         data = _words(ds["dataset"].values)
     else:
@@ -131,7 +149,9 @@ def data_and_length(ds: xr.Dataset) -> str:
 
 
 def data_of(task_settings: Iterable[str]) -> str:
-    """Return which data tasks with these settings, in JSON, read, or how they are drawn, in words."""
+    """Return which data tasks with these settings, in JSON, read, or how they are drawn, in
+    words.
+    """
     tasks = map(json.loads, task_settings)
     return _words(task.get("dataset") or task["task"] for task in tasks)
 

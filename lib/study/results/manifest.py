@@ -1,4 +1,6 @@
-"""What a figure, a table or a notebook's judged claims are: notebooks write it beside their files, the report reads it."""
+"""What a figure, a table or a notebook's judged claims are: notebooks write it beside their
+files, the report reads it.
+"""
 
 import re
 from typing import Annotated, Literal

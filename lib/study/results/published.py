@@ -17,12 +17,16 @@ class PublishedError(LookupError):
 
 
 def artefacts() -> pd.DataFrame:
-    """Return every figure and table of results in the five texts: ``id, text, label, what, data`` (what it needs), ``same_data``."""
+    """Return every figure and table of results in the five texts: ``id, text, label, what,
+    data`` (what it needs), ``same_data``.
+    """
     return pd.read_csv(PUBLISHED / "artefacts.csv", dtype=str)
 
 
 def sources() -> pd.DataFrame:
-    """Return where each transcribed file comes from: ``file``, ``text``, ``table``, ``page``, ``note``."""
+    """Return where each transcribed file comes from: ``file``, ``text``, ``table``, ``page``,
+    ``note``.
+    """
     return pd.read_csv(PUBLISHED / "sources.csv", dtype=str, keep_default_na=False)
 
 
@@ -34,7 +38,8 @@ def load_published(artefact: str) -> pd.DataFrame:
     path = PUBLISHED / f"{artefact}.csv"
     if not path.exists():
         raise PublishedError(
-            f"no numbers of {artefact!r} are transcribed; data/published/sources.csv lists what is, "
+            f"no numbers of {artefact!r} are transcribed; data/published/sources.csv lists what "
+            "is, "
             f"add {path.name} beside it and its line there"
         )
     # Levels such as the noise "none" are text, not missing numbers.
@@ -44,11 +49,13 @@ def load_published(artefact: str) -> pd.DataFrame:
 def beside(
     ours: pd.DataFrame, theirs: pd.DataFrame | None, *, on: Sequence[str], value: str
 ) -> pd.DataFrame:
-    """Return the table `ours` with its column `value` renamed ``ours``, then ``published`` and ``difference`` (ours less published).
+    """Return the table `ours` with its column `value` renamed ``ours``, then ``published`` and
+    ``difference`` (ours less published).
 
-    Every row of `ours` is kept, in its order; the columns `on` say what a row is about. Where the texts publish nothing,
-    because the data set or the architecture is not theirs, both stay empty; `theirs` is None where they publish nothing at
-    all. A ValueError says that rows of `theirs` are not unique in `on`.
+    Every row of `ours` is kept, in its order; the columns `on` say what a row is about. Where the
+    texts publish nothing, because the data set or the architecture is not theirs, both stay empty;
+    `theirs` is None where they publish nothing at all. A ValueError says that rows of `theirs` are
+    not unique in `on`.
     """
     on = list(on)
     if theirs is None:
@@ -63,9 +70,11 @@ def beside(
 
 
 def layout(table: pd.DataFrame, *, rows: Sequence[str], columns: Sequence[str]) -> pd.DataFrame:
-    """Arrange a table made by `beside` for the eye: each cell reads ``ours | published``, with a dash where nothing is published.
+    """Arrange a table made by `beside` for the eye: each cell reads ``ours | published``, with a
+    dash where nothing is published.
 
-    `rows` run down and `columns` across, in the order of appearance; there is one line of `table` for each combination.
+    `rows` run down and `columns` across, in the order of appearance; there is one line of `table`
+    for each combination.
     """
     text = table["ours"].map(_number) + " | " + table["published"].map(_number)
     cells = table.assign(text=text).set_index([*rows, *columns])["text"]

@@ -1,8 +1,8 @@
 """Learning quality by quartile.
 
-The text measures learning quality relative to all attempts at the same task: ``Q_p`` is the accuracy that a
-share p of them stays below. Its bins are written ``[Q_0.75, Q_1.00]`` and so on, and they are named here by
-their upper end: ``Q0.25`` is the lowest quartile, ``Q1.00`` the top.
+The text measures learning quality relative to all attempts at the same task: ``Q_p`` is the
+accuracy that a share p of them stays below. Its bins are written ``[Q_0.75, Q_1.00]`` and so on,
+and they are named here by their upper end: ``Q0.25`` is the lowest quartile, ``Q1.00`` the top.
 """
 
 import numpy as np
@@ -33,10 +33,10 @@ def thresholds(frame: pd.DataFrame) -> pd.DataFrame:
 def quartiles(frame: pd.DataFrame) -> pd.Series:
     """Return the learning quartile of each row relative to all rows of its task.
 
-    An accuracy equal to a threshold belongs to the quartile above it. The text's bins are closed at both ends
-    and leave this open, but its Table A6 finds thousands of rows above a threshold printed as 1.00, the
-    largest accuracy there is, which suggests that its ties went up too. If all accuracies of a task are
-    equal, all its rows are therefore in the top quartile.
+    An accuracy equal to a threshold belongs to the quartile above it. The text's bins are closed at
+    both ends and leave this open, but its Table A6 finds thousands of rows above a threshold
+    printed as 1.00, the largest accuracy there is, which suggests that its ties went up too. If all
+    accuracies of a task are equal, all its rows are therefore in the top quartile.
     """
     inner = thresholds(frame).pivot(index=list(TASK), columns="quartile", values="accuracy")
     ends = frame[list(TASK)].merge(inner, left_on=list(TASK), right_index=True, how="left")

@@ -1,13 +1,16 @@
-r"""Task accuracy (1.5), who entered an analysis, and the best configuration of each architecture at each task.
+r"""Task accuracy (1.5), who entered an analysis, and the best configuration of each architecture
+at each task.
 
 .. math::
 
-    Y_\text{accuracy} = \frac{\text{test accuracy} - 1/K}{\max(\text{test accuracy}) - 1/K} \quad (1.5)
+    Y_\text{accuracy} = \frac{\text{test accuracy} - 1/K}{\max(\text{test accuracy}) - 1/K} \quad
+    (1.5)
 
-K is the number of labels, and the maximum is taken over all attempts at the task. 0 is no better than guessing,
-1 is the best attempt; where labels are not balanced a value may be below 0. A *configuration* :math:`h \in \mathcal H` is a
-combination of recurrent dimension, learning rate and training length; first-order behaviours are measured at the maximising
-one, :math:`h^*`, alone (dissertation, Section 1.5).
+K is the number of labels, and the maximum is taken over all attempts at the task. 0 is no better
+than guessing, 1 is the best attempt; where labels are not balanced a value may be below 0. A
+*configuration* :math:`h \in \mathcal H` is a combination of recurrent dimension, learning rate and
+training length; first-order behaviours are measured at the maximising one, :math:`h^*`, alone
+(dissertation, Section 1.5).
 """
 
 from collections.abc import Sequence
@@ -41,13 +44,16 @@ UNCHOSEN = "no other replicate completed"
 def grade(ds: xr.Dataset) -> pd.DataFrame:
     """Return every attempt of the design with its task accuracy, or why it has none.
 
-    Columns: the factors, ``accuracy`` (test accuracy after the last epoch, a share), ``at_chance`` (whether
-    it is not `above_chance`), ``task_accuracy`` (1.5), ``sampling_error`` (its binomial standard error, Jeffreys's, so
-    that it is not zero where none is wrong; empty where the number of test sequences is not known), and ``left_out``: empty where the attempt entered, else the reason.
+    Columns: the factors, ``accuracy`` (test accuracy after the last epoch, a share), ``at_chance``
+    (whether it is not `above_chance`), ``task_accuracy`` (1.5), ``sampling_error`` (its binomial
+    standard error, Jeffreys's, so that it is not zero where none is wrong; empty where the number
+    of test sequences is not known), and ``left_out``: empty where the attempt entered, else the
+    reason.
 
-    The text does not say whether its maximum runs over the last epochs or over all epochs. It says that 1 is the
-    largest task accuracy observed, which holds for the last epochs, where the behaviour is measured.
-    Raises NothingToFit: a data set has fewer than two classes, so that guessing has no accuracy.
+    The text does not say whether its maximum runs over the last epochs or over all epochs. It says
+    that 1 is the largest task accuracy observed, which holds for the last epochs, where the
+    behaviour is measured. Raises NothingToFit: a data set has fewer than two classes, so that
+    guessing has no accuracy.
     """
     frame = attempts(ds)
     completed = frame["status"] == "completed"
@@ -56,7 +62,8 @@ def grade(ds: xr.Dataset) -> pd.DataFrame:
     classes = ds["classes"].to_series()
     if (classes < 2).any():
         raise NothingToFit(
-            f"{classes.idxmin()}: expected two classes or more in the variable 'classes'; correct the results, "
+            f"{classes.idxmin()}: expected two classes or more in the variable 'classes'; correct "
+            "the results, "
             "task accuracy (1.5) needs the accuracy of guessing"
         )
     chance = 1 / frame["dataset"].map(classes)
@@ -87,7 +94,9 @@ def cells(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def account(frame: pd.DataFrame, by: Sequence[str] = ()) -> pd.DataFrame:
-    """Count attempts: ``planned``, ``entered``, and one column for each reason to be left out, in groups `by` or all together."""
+    """Count attempts: ``planned``, ``entered``, and one column for each reason to be left out,
+    in groups `by` or all together.
+    """
     reasons = [reason for reason in frame["left_out"].unique() if reason != ENTERED]
     columns = {"planned": True, "entered": frame["left_out"] == ENTERED}
     columns |= {reason: frame["left_out"] == reason for reason in reasons}
@@ -104,13 +113,14 @@ def entered_text(frame: pd.DataFrame) -> str:
 def best_configurations(frame: pd.DataFrame, rule: str = "mean") -> pd.DataFrame:
     """Return the best configuration of each architecture at each task.
 
-    By ``mean`` it has the highest mean accuracy of the attempts that completed, by ``max`` the best single
-    attempt. The text does not say which; its Table A2 has best configurations with a single completed attempt, which either rule allows.
+    By ``mean`` it has the highest mean accuracy of the attempts that completed, by ``max`` the best
+    single attempt. The text does not say which; its Table A2 has best configurations with a single
+    completed attempt, which either rule allows.
 
-    Columns: the task, ``architecture``, the configuration, ``attempts`` (completed ones at it), ``accuracy`` (what the
-    rule judged) and ``tied`` (configurations that were equally good; the first in the order of the
-    design was taken). An architecture that completed no attempt at a task has no row.
-    Raises ValueError: `rule` is unknown.
+    Columns: the task, ``architecture``, the configuration, ``attempts`` (completed ones at it),
+    ``accuracy`` (what the rule judged) and ``tied`` (configurations that were equally good; the
+    first in the order of the design was taken). An architecture that completed no attempt at a task
+    has no row. Raises ValueError: `rule` is unknown.
     """
     if rule not in RULES:
         raise ValueError(f"rule is {rule!r}; expected one of {', '.join(RULES)}")
@@ -135,9 +145,10 @@ def can_cross(frame: pd.DataFrame) -> bool:
 def at_best(frame: pd.DataFrame, rule: str = "mean", *, crossed: bool = False) -> pd.DataFrame:
     """Return `frame` with every attempt that is not at its h* marked as left out.
 
-    Attempts at h* that diverged or are missing keep that reason, and so do all attempts of an architecture that
-    completed none at the task, and hence has no h*. With `crossed`, h* is chosen for each replicate on all the others (cross-fitting): the best of several
-    configurations has been lucky, and an attempt that had a part in the choice says too much of its architecture.
+    Attempts at h* that diverged or are missing keep that reason, and so do all attempts of an
+    architecture that completed none at the task, and hence has no h*. With `crossed`, h* is chosen
+    for each replicate on all the others (cross-fitting): the best of several configurations has
+    been lucky, and an attempt that had a part in the choice says too much of its architecture.
     """
     if not crossed:
         return _mark(frame, best_configurations(frame, rule), ENTERED)
@@ -149,7 +160,9 @@ def at_best(frame: pd.DataFrame, rule: str = "mean", *, crossed: bool = False) -
 
 
 def _mark(frame: pd.DataFrame, best: pd.DataFrame, without: str) -> pd.DataFrame:
-    """Mark the attempts that are not at the best configuration, and with `without` those that entered where there is none."""
+    """Mark the attempts that are not at the best configuration, and with `without` those that
+    entered where there is none.
+    """
 
     def has(columns: tuple[str, ...]) -> np.ndarray:
         rows, known = (pd.MultiIndex.from_frame(one[list(columns)]) for one in (frame, best))

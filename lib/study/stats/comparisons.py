@@ -1,27 +1,33 @@
-r"""Whether a coefficient or a behaviour of an architecture is the same at every task, or the cause why that was not tested (chapter 1).
+r"""Whether a coefficient or a behaviour of an architecture is the same at every task, or the
+cause why that was not tested (chapter 1).
 
-Coefficients are compared in pairs of tasks (1.4), with Bonferroni's correction over the pairs of one coefficient:
+Coefficients are compared in pairs of tasks (1.4), with Bonferroni's correction over the pairs of
+one coefficient:
 
 .. math::
 
-    H_0 : \beta^{(t)} = \beta^{(t')} \quad \text{vs.} \quad H_A : \beta^{(t)} \ne \beta^{(t')}, \qquad
-    T = \frac{\hat\beta^{(t)} - \hat\beta^{(t')}}{\sqrt{s_t^2 + s_{t'}^2}} \quad (1.4)
+    H_0 : \beta^{(t)} = \beta^{(t')} \quad \text{vs.} \quad H_A : \beta^{(t)} \ne \beta^{(t')},
+    \qquad T = \frac{\hat\beta^{(t)} - \hat\beta^{(t')}}{\sqrt{s_t^2 + s_{t'}^2}} \quad (1.4)
 
-The fits of two tasks share no attempt, so their variances add. The text does not print its statistic; here T is compared
-with Student's distribution, whose degrees of freedom are Satterthwaite's,
+The fits of two tasks share no attempt, so their variances add. The text does not print its
+statistic; here T is compared with Student's distribution, whose degrees of freedom are
+Satterthwaite's,
 :math:`(s_t^2 + s_{t'}^2)^2 / (s_t^4/\nu_t + s_{t'}^4/\nu_{t'})`, which allows tasks of different residual variance. Within a task
 a standard error of the model has one variance for all attempts; the robust one (HC3) does not.
 
-*Convergence time* :math:`Y_\text{epochs}` is "the number of training epochs completed prior to the RNN attaining its maximum
-task accuracy". The text's values run from 1 to 25, so the epoch that attains the maximum is counted too. It looks at the first 25
-epochs of each attempt: the shorter of its training lengths, and here the shortest of the design. It gets Kruskal and Wallis's test, of ranks, because
-epochs are whole numbers with many ties at the end of the window.
+*Convergence time* :math:`Y_\text{epochs}` is "the number of training epochs completed prior to the
+RNN attaining its maximum task accuracy". The text's values run from 1 to 25, so the epoch that
+attains the maximum is counted too. It looks at the first 25 epochs of each attempt: the shorter of
+its training lengths, and here the shortest of the design. It gets Kruskal and Wallis's test, of
+ranks, because epochs are whole numbers with many ties at the end of the window.
 
-*Variance of task accuracy* (1.9, Table 1.6). Two tests are called Brown and Forsythe's, and the text's table has the hypothesis of one and the numbers of the other:
+*Variance of task accuracy* (1.9, Table 1.6). Two tests are called Brown and Forsythe's, and the
+text's table has the hypothesis of one and the numbers of the other:
 
 ``levene``
-    Levene's test of **equal variances** with deviations from the group's median, :math:`z_{ij} = |y_{ij} - \tilde y_i|`: an analysis of
-    variance of z, with :math:`k-1` and :math:`N-k` degrees of freedom, whole numbers (Brown and Forsythe, JASA 1974, which the text cites).
+    Levene's test of **equal variances** with deviations from the group's median, :math:`z_{ij} =
+    |y_{ij} - \tilde y_i|`: an analysis of variance of z, with :math:`k-1` and :math:`N-k` degrees
+    of freedom, whole numbers (Brown and Forsythe, JASA 1974, which the text cites).
 ``f_star``
     The :math:`F^*` test of **equal means** under unequal variances,
 
@@ -31,12 +37,14 @@ epochs are whole numbers with many ties at the end of the window.
         \frac1f = \sum_i \frac{c_i^2}{n_i - 1}, \quad
         c_i = \frac{(1 - n_i/N) s_i^2}{\sum_j (1 - n_j/N) s_j^2},
 
-    with :math:`k-1` and f degrees of freedom, f after Satterthwaite and seldom whole (Brown and Forsythe, Technometrics 1974).
+    with :math:`k-1` and f degrees of freedom, f after Satterthwaite and seldom whole (Brown and
+    Forsythe, Technometrics 1974).
 ``f_star_of_deviations``
     :math:`F^*` of the z: equal variances again, with denominators after Satterthwaite.
 
-*Training error rate* gets Pearson's of a table of tasks by outcome, whose p value is the share of 9,999 tables drawn with the same sums that deviate as much, because most counts of
-diverged attempts are small. The text tests neither.
+*Training error rate* gets Pearson's of a table of tasks by outcome, whose p value is the share of
+9,999 tables drawn with the same sums that deviate as much, because most counts of diverged attempts
+are small. The text tests neither.
 """
 
 from collections.abc import Callable, Sequence
@@ -54,16 +62,22 @@ from study.stats.power import detectable
 
 TERM = ["term", "architecture"]
 REJECTED = ("rejected", "robust_rejected", "weighted_rejected")
-"""Whether a test rejects, by each of the three standard errors: the model's, the robust one, and the one that knows the binomial error of accuracies."""
+"""Whether a test rejects, by each of the three standard errors: the model's, the robust one, and
+the one that knows the binomial error of accuracies.
+"""
 
 
 def compare_tasks(coefficients: pd.DataFrame) -> pd.DataFrame:
     """Test every pair of tasks for every coefficient.
 
-    `coefficients` are rows of `study.stats.task_models.TaskFits.coefficients`, of those tasks that form the family. One row per coefficient and pair: ``term``, ``architecture``, the
-    two tasks (``dataset_1`` to ``noise_2``), ``difference``, ``se``, ``df``, ``low`` and ``high`` (ends of the intervals that hold together for all pairs of the coefficient, 95%),
-    ``p_value``, ``p_bonferroni``, ``rejected``, ``detectable`` (the difference that this test would find with a probability of 0.8), ``robust_p`` (corrected, from robust errors) and
-    ``robust_rejected``, and ``weighted_p`` and ``weighted_rejected`` (from the fits that know the binomial error of each accuracy). A task whose estimate or standard error is empty enters no pair.
+    `coefficients` are rows of `study.stats.task_models.TaskFits.coefficients`, of those tasks that
+    form the family. One row per coefficient and pair: ``term``, ``architecture``, the two tasks
+    (``dataset_1`` to ``noise_2``), ``difference``, ``se``, ``df``, ``low`` and ``high`` (ends of
+    the intervals that hold together for all pairs of the coefficient, 95%), ``p_value``,
+    ``p_bonferroni``, ``rejected``, ``detectable`` (the difference that this test would find with a
+    probability of 0.8), ``robust_p`` (corrected, from robust errors) and ``robust_rejected``, and
+    ``weighted_p`` and ``weighted_rejected`` (from the fits that know the binomial error of each
+    accuracy). A task whose estimate or standard error is empty enters no pair.
     """
     known = coefficients[_usable(coefficients)]
     groups = known.groupby(TERM, sort=False, observed=True)
@@ -80,7 +94,9 @@ def _pairs(part: pd.DataFrame) -> pd.DataFrame:
     tests = max(len(one), 1)
 
     def welch(estimate: str, error: str) -> tuple[pd.Series, ...]:
-        """Return difference, standard error, degrees of freedom, p value and its correction for every pair."""
+        """Return difference, standard error, degrees of freedom, p value and its correction for
+        every pair.
+        """
         difference, (own, other) = one[estimate] - two[estimate], (one[error] ** 2, two[error] ** 2)
         se = np.sqrt(own + other)
         df = (own + other) ** 2 / (own**2 / one["df"] + other**2 / two["df"])
@@ -108,11 +124,13 @@ def _pairs(part: pd.DataFrame) -> pd.DataFrame:
 
 
 def count_rejections(coefficients: pd.DataFrame, pairs: pd.DataFrame) -> pd.DataFrame:
-    """Count the rejected tests of each coefficient (Table 1.5, Figure 1.4); `pairs` is `compare_tasks` of `coefficients`.
+    """Count the rejected tests of each coefficient (Table 1.5, Figure 1.4); `pairs` is
+    `compare_tasks` of `coefficients`.
 
-    Columns: ``term``, ``architecture``, ``tasks`` (with an estimate and its error), ``tests``, ``untested`` (pairs of the
-    family's tasks that lack one of them), the counts `REJECTED`, ``share`` (rejected of the tests; empty where none was
-    made) and ``detectable`` (median over the tests).
+    Columns: ``term``, ``architecture``, ``tasks`` (with an estimate and its error), ``tests``,
+    ``untested`` (pairs of the family's tasks that lack one of them), the counts `REJECTED`,
+    ``share`` (rejected of the tests; empty where none was made) and ``detectable`` (median over the
+    tests).
     """
     usable = _usable(coefficients).groupby([coefficients[name] for name in TERM], sort=False)
     table = usable.agg(tasks="sum", planned="size")
@@ -127,15 +145,18 @@ def count_rejections(coefficients: pd.DataFrame, pairs: pd.DataFrame) -> pd.Data
 
 
 def window(ds: xr.Dataset) -> int:
-    """Return how many epochs of each attempt are looked at: the design's shortest training length."""
+    """Return how many epochs of each attempt are looked at: the design's shortest training
+    length.
+    """
     return int(ds["training_length"].min())
 
 
 def convergence_times(ds: xr.Dataset, frame: pd.DataFrame) -> pd.DataFrame:
-    """Return the convergence time of every attempt that entered, others than those at h* being left out of `frame` (`study.stats.accuracy.at_best`).
+    """Return the convergence time of every attempt that entered, others than those at h* being
+    left out of `frame` (`study.stats.accuracy.at_best`).
 
-    Columns: the task, ``architecture``, ``replicate`` and ``epochs``, from 1 to `window`: the first epoch with the largest test
-    accuracy. Task accuracy (1.5) has its maximum in the same epoch.
+    Columns: the task, ``architecture``, ``replicate`` and ``epochs``, from 1 to `window`: the first
+    epoch with the largest test accuracy. Task accuracy (1.5) has its maximum in the same epoch.
     """
     accuracy = ds["accuracy"].sel(split="test", epoch=slice(window(ds))).fillna(-np.inf)
     first = accuracy.idxmax("epoch", skipna=False).transpose(*ATTEMPT).values.ravel()
@@ -144,7 +165,9 @@ def convergence_times(ds: xr.Dataset, frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def summarise_times(frame: pd.DataFrame, times: pd.DataFrame) -> pd.DataFrame:
-    """Return ``attempts``, ``median`` and ``deviation`` (epochs) by task and architecture (Table A2); of one attempt there is no deviation."""
+    """Return ``attempts``, ``median`` and ``deviation`` (epochs) by task and architecture (Table
+    A2); of one attempt there is no deviation.
+    """
     found = times.groupby(list(CELL), sort=False)["epochs"]
     table = found.agg(attempts="count", median="median", deviation="std").reset_index()
     table = cells(frame).merge(table, on=list(CELL), how="left")
@@ -170,7 +193,9 @@ def levene(groups: list[np.ndarray]) -> Numbers:
 
 
 def f_star(groups: list[np.ndarray]) -> Numbers:
-    """Return the F* test of equal means; its p value has the original numerator k - 1, as in the text, where statsmodels' own has Mehrotra's."""
+    """Return the F* test of equal means; its p value has the original numerator k - 1, as in the
+    text, where statsmodels' own has Mehrotra's.
+    """
     with np.errstate(divide="ignore", invalid="ignore"):
         found = anova_oneway(groups, use_var="bf")
     return float(found.statistic), found.df_num2, float(found.df_denom), float(found.pvalue2)
@@ -186,7 +211,9 @@ TESTS: dict[str, tuple[Callable, int]] = {
     "levene": (levene, 3),
     "f_star_of_deviations": (f_star_of_deviations, 3),
 }
-"""Tests of first-order variances, and the attempts they need in a group: two attempts deviate equally from their median."""
+"""Tests of first-order variances, and the attempts they need in a group: two attempts deviate
+equally from their median.
+"""
 
 
 def _kruskal(groups: list[np.ndarray]) -> Numbers:
@@ -215,7 +242,9 @@ def _line(about: dict, cause: str, test: Callable[[list], Numbers], groups: list
 
 
 def _corrected(lines: list[dict], *, first: str) -> pd.DataFrame:
-    """Return tests as a table with Bonferroni's correction over those of a kind that were made, and whether `first`, a p value, rejects."""
+    """Return tests as a table with Bonferroni's correction over those of a kind that were made,
+    and whether `first`, a p value, rejects.
+    """
     table = pd.DataFrame(lines)
     kind = table["test"] if "test" in table else np.zeros(len(table))
     family = table.groupby(kind)["p_value"].transform("count")
@@ -228,9 +257,12 @@ def _corrected(lines: list[dict], *, first: str) -> pd.DataFrame:
 def compare_variances(frame: pd.DataFrame) -> pd.DataFrame:
     r"""Make each of `TESTS` for every architecture, over the tasks of :math:`\mathcal T_o`.
 
-    `frame` has all attempts of the design, those that are not at h* marked as left out (`study.stats.accuracy.at_best`). Columns: ``architecture``, ``test``, ``tasks`` (groups that
-    entered), ``tasks_left_out`` (with too few attempts), ``attempts``, ``statistic``, ``df_between``, ``df_within``, ``p_value``, ``p_bonferroni`` (over the architectures
-    tested), ``rejected`` (``p_value`` below 0.05, uncorrected as in the text) and ``cause``: why a test was not made.
+    `frame` has all attempts of the design, those that are not at h* marked as left out
+    (`study.stats.accuracy.at_best`). Columns: ``architecture``, ``test``, ``tasks`` (groups that
+    entered), ``tasks_left_out`` (with too few attempts), ``attempts``, ``statistic``,
+    ``df_between``, ``df_within``, ``p_value``, ``p_bonferroni`` (over the architectures tested),
+    ``rejected`` (``p_value`` below 0.05, uncorrected as in the text) and ``cause``: why a test was
+    not made.
     """
     plain = frame[frame["noise"] == NO_NOISE]
     tasks, lines = len(plain[list(TASK)].drop_duplicates()), []
@@ -257,9 +289,11 @@ def compare_variances(frame: pd.DataFrame) -> pd.DataFrame:
 def compare_times(
     frame: pd.DataFrame, times: pd.DataFrame, by: Sequence[str] = TASK
 ) -> pd.DataFrame:
-    """Test for each architecture of `frame` whether convergence time (`convergence_times`) has one distribution over what `by` tells apart.
+    """Test for each architecture of `frame` whether convergence time (`convergence_times`) has
+    one distribution over what `by` tells apart.
 
-    Columns: ``architecture``, ``tasks``, ``attempts``, ``statistic``, ``df``, ``p_value``, ``p_bonferroni``, ``rejected`` (corrected) and ``cause``.
+    Columns: ``architecture``, ``tasks``, ``attempts``, ``statistic``, ``df``, ``p_value``,
+    ``p_bonferroni``, ``rejected`` (corrected) and ``cause``.
     """
     lines = []
     for architecture in frame["architecture"].unique():
@@ -278,9 +312,11 @@ def compare_times(
 
 
 def compare_error_rates(attempts: pd.DataFrame) -> pd.DataFrame:
-    """Test for each architecture whether its error rate is the same at all tasks where attempts entered.
+    """Test for each architecture whether its error rate is the same at all tasks where attempts
+    entered.
 
-    Columns as in `compare_times`, and ``diverged``. Where no attempt diverged, or every one, rates are equal without a test (`NEVER`, `ALWAYS`).
+    Columns as in `compare_times`, and ``diverged``. Where no attempt diverged, or every one, rates
+    are equal without a test (`NEVER`, `ALWAYS`).
     """
     rates, lines = error_rates(attempts, by=["architecture", *TASK]), []
     for architecture, part in rates[rates["entered"] > 0].groupby("architecture", sort=False):

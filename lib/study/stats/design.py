@@ -1,13 +1,14 @@
 r"""The columns of a linear model, and which of its coefficients the rows at hand can tell.
 
-A model is a list of terms over the factors of the experiment, written as in R: ``architecture``, ``log_rate``,
-``architecture:log_rate``. The factors of an attempt do not change from epoch to epoch, so the matrix of a million rows is a
-small one over attempts, and a column or two over rows.
+A model is a list of terms over the factors of the experiment, written as in R: ``architecture``,
+``log_rate``, ``architecture:log_rate``. The factors of an attempt do not change from epoch to
+epoch, so the matrix of a million rows is a small one over attempts, and a column or two over rows.
 
-A coefficient :math:`\beta_j` is *estimable* if the unit vector :math:`e_j` lies in the row space of the model matrix: then
-every solution of the normal equations has the same :math:`\hat\beta_j` and the same standard error. A library that meets a
-deficient matrix picks one of its solutions, and the other coefficients silently change their meaning. Here columns that the
-ones before them determine are dropped, as in R, each with its cause, and the coefficients that change their meaning are named.
+A coefficient :math:`\beta_j` is *estimable* if the unit vector :math:`e_j` lies in the row space of
+the model matrix: then every solution of the normal equations has the same :math:`\hat\beta_j` and
+the same standard error. A library that meets a deficient matrix picks one of its solutions, and the
+other coefficients silently change their meaning. Here columns that the ones before them determine
+are dropped, as in R, each with its cause, and the coefficients that change their meaning are named.
 
 S. R. Searle, *Linear Models*, Wiley, 1971, Section 5.4.
 """
@@ -25,7 +26,9 @@ from study.stats.reml import INDEPENDENT, Moments, moments
 
 INTERCEPT = "intercept"
 CENTRE = 0.01
-"""Learning rate inside the design of every profile; counted from there, its powers are nearly orthogonal to everything else."""
+"""Learning rate inside the design of every profile; counted from there, its powers are nearly
+orthogonal to everything else.
+"""
 
 
 FAR = 10.0
@@ -37,7 +40,9 @@ class NothingToFit(ValueError):
 
 
 class Covariate(NamedTuple):
-    """A numerical column: what a reader calls it, its factor, and how many levels of that tell its effect."""
+    """A numerical column: what a reader calls it, its factor, and how many levels of that tell
+    its effect.
+    """
 
     label: str
     factor: str
@@ -56,8 +61,10 @@ COVARIATES = {
 def with_covariates(
     table: pd.DataFrame, reference: Mapping[str, str], *, centre: float = 1.0
 ) -> pd.DataFrame:
-    """Return attempts or treatments with the columns that models need: each factor of `reference` as a category whose first level is the one named there, where
-    `table` has it, and ``log_rate`` with its square, in which the logarithm of the learning rate `centre` counts as zero; the text has 1.
+    """Return attempts or treatments with the columns that models need: each factor of
+    `reference` as a category whose first level is the one named there, where `table` has it, and
+    ``log_rate`` with its square, in which the logarithm of the learning rate `centre` counts as
+    zero; the text has 1.
     """
     table = table.reset_index(drop=True)
     for name, level in reference.items():
@@ -79,7 +86,9 @@ class Design:
     """
 
     columns: Mapping[str, np.ndarray]
-    """By name, such as ``architecture[lstm]:log_rate``, in the order of the terms; of shape (N,) where it is one of `measured`, else (G,)."""
+    """By name, such as ``architecture[lstm]:log_rate``, in the order of the terms; of shape (N,)
+    where it is one of `measured`, else (G,).
+    """
     measured: Collection[str]
     """Names of the columns that vary within an attempt."""
     planned: tuple[str, ...]
@@ -92,7 +101,9 @@ class Design:
     dropped: Mapping[str, str]
     """Columns that could not be estimated, with the cause."""
     changed: Mapping[str, str]
-    """Columns that stay and yet mean another thing than in a full design, because they overlap with a dropped one, with the cause: their coefficients are not estimable."""
+    """Columns that stay and yet mean another thing than in a full design, because they overlap
+    with a dropped one, with the cause: their coefficients are not estimable.
+    """
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -141,7 +152,9 @@ class Design:
 
     @cached_property
     def back(self) -> np.ndarray:
-        """Matrix that turns coefficients of the centred columns into those of the columns, (p, p)."""
+        """Matrix that turns coefficients of the centred columns into those of the columns, (p,
+        p).
+        """
         matrix = np.eye(len(self.names))
         matrix[self.names.index(INTERCEPT)] -= self.centres
         return matrix
@@ -240,7 +253,8 @@ def design(
     for what, values in {"response": response, **measured}.items():
         if bad := int((~np.isfinite(values)).sum()):
             raise NothingToFit(
-                f"{bad:,} of {len(values):,} values of the {what} are not finite; leave those rows out, and count them"
+                f"{bad:,} of {len(values):,} values of the {what} are not finite; leave those "
+                "rows out, and count them"
             )
     absent = absences(terms, table, measured) if absent is None else absent
     columns = {INTERCEPT: np.ones(len(table))}
@@ -297,7 +311,9 @@ def _too_few(covariate: Covariate, values: pd.Series, start: str) -> str:
 
 
 def _coded(term: str, table: pd.DataFrame) -> dict[str, np.ndarray]:
-    """Return the columns of a term over attempts by name: a category's levels against its first, numbers as they are, products of both for an interaction."""
+    """Return the columns of a term over attempts by name: a category's levels against its first,
+    numbers as they are, products of both for an interaction.
+    """
     parts = []
     for name in term.split(":"):
         column = table[name]
@@ -322,7 +338,8 @@ def _without_aliases(made: Design, table: pd.DataFrame, covariates: list[Covaria
     """Drop the columns that those before them determine, each with its cause."""
     gram = made.gram()
     length = np.sqrt(np.diag(gram))
-    # Products tell cheaply that nothing is wrong, which is the usual case and that of a million rows.
+    # Products tell cheaply that nothing is wrong, which is the usual case and that of a million
+    # rows.
     if (length > 0).all() and np.linalg.eigvalsh(gram / np.outer(length, length))[0] > INDEPENDENT:
         return made
     matrix = made.centred_matrix()
@@ -333,7 +350,9 @@ def _without_aliases(made: Design, table: pd.DataFrame, covariates: list[Covaria
 
 
 def _cause(name: str, table: pd.DataFrame, covariates: list[Covariate]) -> str:
-    """Return why a coefficient cannot be told from the attempts of `table`, as far as the design says."""
+    """Return why a coefficient cannot be told from the attempts of `table`, as far as the design
+    says.
+    """
     levels = dict(re.findall(r"(\w+)\[([^]]*)\]", name))
     groups = {}
     if "architecture" in table:
@@ -354,7 +373,9 @@ def _cause(name: str, table: pd.DataFrame, covariates: list[Covariate]) -> str:
 
 
 def independent(matrix: np.ndarray) -> np.ndarray:
-    """Return which columns of `matrix`, shape (rows, columns), are no combination of the columns before them."""
+    """Return which columns of `matrix`, shape (rows, columns), are no combination of the columns
+    before them.
+    """
     triangle = _triangle(matrix)
     kept = np.zeros(matrix.shape[1], bool)
     for place, column in enumerate(triangle.T):

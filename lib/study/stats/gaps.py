@@ -20,13 +20,16 @@ LEARNED = 0.99
 
 
 def emphasis_table(ds: xr.Dataset) -> pd.DataFrame:
-    r"""Return a row for each completed network of `linear_gaps`: how much weight the deciding input t* gets.
+    r"""Return a row for each completed network of `linear_gaps`: how much weight the deciding
+    input t* gets.
 
-    ``rank`` of the input t* by the size of its emphasis, 1 for the largest; its ``share`` in the sum of the squared emphases;
-    ``accuracy``, and the accuracy ``expected`` of a network with this emphasis; ``departure`` of W from orthogonality.
+    ``rank`` of the input t* by the size of its emphasis, 1 for the largest; its ``share`` in the
+    sum of the squared emphases; ``accuracy``, and the accuracy ``expected`` of a network with this
+    emphasis; ``departure`` of W from orthogonality.
 
-    The other T - 1 inputs are independent signs. Their weighted sum is nearly normal, so a network whose emphasis c
-    has the right sign at t* is right with probability :math:`\Phi(c_{t^*} / \sqrt{\sum_{t \ne t^*} c_t^2})`.
+    The other T - 1 inputs are independent signs. Their weighted sum is nearly normal, so a network
+    whose emphasis c has the right sign at t* is right with probability :math:`\Phi(c_{t^*} /
+    \sqrt{\sum_{t \ne t^*} c_t^2})`.
     """
     at_place = ds["emphasis"].sel(time=ds["place"]).drop_vars("time")
     squares = (ds["emphasis"] ** 2).sum("time")
@@ -42,14 +45,18 @@ def emphasis_table(ds: xr.Dataset) -> pd.DataFrame:
 
 
 def kept_accuracy(ds: xr.Dataset) -> xr.DataArray:
-    """Return the accuracy of the networks that are followed: of the record that validates best, the latest of equals."""
+    """Return the accuracy of the networks that are followed: of the record that validates best,
+    the latest of equals.
+    """
     latest_first = ds["validation_metric"].fillna(-1).isel(record=slice(None, None, -1))
     best = latest_first.argmax("record")
     return ds["test_metric"].isel(record=ds.sizes["record"] - 1 - best).drop_vars("record")
 
 
 def normalised_adjoints(ds: xr.Dataset) -> xr.DataArray:
-    """Return each sequence's adjoint norms over their largest, between 0 and 1 (section 2.6.1); ``nan`` where all are zero."""
+    """Return each sequence's adjoint norms over their largest, between 0 and 1 (section 2.6.1);
+    ``nan`` where all are zero.
+    """
     with np.errstate(invalid="ignore"):  # -inf less -inf
         return 10 ** (ds["adjoint_norm"] - ds["adjoint_norm"].max("time"))
 
@@ -73,7 +80,8 @@ def trajectories(ds: xr.Dataset, horizon: int) -> pd.DataFrame:
 
 
 def adjoint_ratios(ds: xr.Dataset) -> pd.DataFrame:
-    r"""Return how the adjoint state changes between the end and the deciding input: ``training``, ``horizon``, ``error`` and
+    r"""Return how the adjoint state changes between the end and the deciding input:
+    ``training``, ``horizon``, ``error`` and
 
     ``log10_ratio``, the median over sequences of :math:`\log_{10} \|\lambda_{t^*}\|_2` less that of
     :math:`\log_{10} \|\lambda_T\|_2`, and ``rate``, the mean change of the natural logarithm for a step back.
@@ -89,7 +97,9 @@ def adjoint_ratios(ds: xr.Dataset) -> pd.DataFrame:
 
 
 def others_above(frame: pd.DataFrame, place: int) -> tuple[float, int]:
-    """Return at how many other times the normalised adjoint state exceeds that at `place`, mean over sequences, and how many there are."""
+    """Return at how many other times the normalised adjoint state exceeds that at `place`, mean
+    over sequences, and how many there are.
+    """
     each = frame.pivot(index="time", columns="sequence", values="normalised")
     return float((each > each.loc[place]).sum().mean()), len(each) - 1
 
@@ -114,18 +124,23 @@ METHODS = {
     "fixed_w": Look("RNN, W fixed", "#D55E00", "<"),
     "linear": Look("Linear RNN adjoint", "#56B4E9", "P"),
 }
-"""The methods as Table 2.2 calls them; the last two are not in it, although its reservoir may be either."""
+"""The methods as Table 2.2 calls them; the last two are not in it, although its reservoir may be
+either.
+"""
 SWEEP = "sweep"
 """The network of the sweep over kappa (Figure A2)."""
 AUTHOR_SCALE = "1/T"
-"""Input weights of the author's public research code, of which the text's tables are; the LSTM's begin in a way of their own."""
+"""Input weights of the author's public research code, of which the text's tables are; the LSTM's
+begin in a way of their own.
+"""
 
 
 def attempts(ds: xr.Dataset) -> pd.DataFrame:
     """Return a row for every planned training, with every factor as a column.
 
-    ``method`` is the network's name, ``status`` text; ``accuracy`` on the test part after the last epoch and ``metric``,
-    log10 of ||lambda_1|| / ||lambda_T|| (3.6), are undefined where the training did not complete.
+    ``method`` is the network's name, ``status`` text; ``accuracy`` on the test part after the last
+    epoch and ``metric``, log10 of ||lambda_1|| / ||lambda_T|| (3.6), are undefined where the
+    training did not complete.
     """
     trained = ds.sel(stage="trained", drop=True).variables
     status, last = trained["status"], trained["test_metric"].isel(record=trained["records"] - 1)
@@ -145,9 +160,11 @@ def of_table(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def summarise(rows: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
-    """Count `attempts` by group, in order of appearance, with ``median`` and ``mad`` of the accuracy in percent.
+    """Count `attempts` by group, in order of appearance, with ``median`` and ``mad`` of the
+    accuracy in percent.
 
-    The median absolute deviation is the plain one, without a factor for normal data; both are over completed attempts.
+    The median absolute deviation is the plain one, without a factor for normal data; both are over
+    completed attempts.
     """
     ends = [*STATUS.values()]
     counted = rows.assign(**{name: rows["status"] == name for name in ends})

@@ -22,10 +22,12 @@ def with_readings(ds: xr.Dataset) -> xr.Dataset:
 
 
 def gains(ds: xr.Dataset) -> pd.DataFrame:
-    """Return the recorded norms in long form, log10: `curves` with ``ratio``, ``first``, ``last`` and ``loss`` for ``value``.
+    """Return the recorded norms in long form, log10: `curves` with ``ratio``, ``first``,
+    ``last`` and ``loss`` for ``value``.
 
-    ``first`` is that of dh_T/dh_1, ``last`` of dh_T/dh_(T-1), ``ratio`` the first less the last, ``loss`` that of dL/dh_1; beside them
-    ``reading`` and ``inner_steps``. Networks of which nothing was recorded are left out.
+    ``first`` is that of dh_T/dh_1, ``last`` of dh_T/dh_(T-1), ``ratio`` the first less the last,
+    ``loss`` that of dL/dh_1; beside them ``reading`` and ``inner_steps``. Networks of which nothing
+    was recorded are left out.
     """
     frame = curves(ds, "gain_first", "reading", "inner_steps").rename(columns={"value": "first"})
     for name, variable in (("last", "gain_last"), ("loss", "adjoint_first")):
@@ -38,8 +40,8 @@ def gains(ds: xr.Dataset) -> pd.DataFrame:
 def sizes(artefact: str) -> pd.DataFrame:
     """Return the printed numbers of parameters beside what the printed model sizes amount to.
 
-    ``task``, ``network``, ``parameters`` and ``kilobytes`` as printed, ``numbers``, the float32 numbers that so many KB hold, and
-    ``ratio``, these over the parameters.
+    ``task``, ``network``, ``parameters`` and ``kilobytes`` as printed, ``numbers``, the float32
+    numbers that so many KB hold, and ``ratio``, these over the parameters.
     """
     table = load_published(artefact).dropna(subset=["kilobytes"])
     numbers = table["kilobytes"] * 1024 / FLOAT
@@ -62,7 +64,8 @@ def numbers_an_inner_step(artefact: str) -> pd.Series:
 
 
 def beside(ds: xr.Dataset, artefact: str, tasks: tuple[str, ...] = ()) -> pd.DataFrame:
-    """Return a published table with our networks (`beside_published`) and their ``reading``, each reading a row of its own.
+    """Return a published table with our networks (`beside_published`) and their ``reading``,
+    each reading a row of its own.
 
     Of ours all tasks are shown; where `tasks` names some, these and the text's alone.
     """
@@ -74,7 +77,9 @@ def beside(ds: xr.Dataset, artefact: str, tasks: tuple[str, ...] = ()) -> pd.Dat
 
 
 def standings(table: pd.DataFrame, *, higher: bool = True) -> list[str]:
-    """Return a sentence for every task of a table made by `beside`: the best network of each reading, and who is at the guess."""
+    """Return a sentence for every task of a table made by `beside`: the best network of each
+    reading, and who is at the guess.
+    """
     lines = []
     for task, rows in table.dropna(subset=["ours"]).groupby("task", sort=False):
         order = rows.sort_values("ours", ascending=not higher)

@@ -1,7 +1,8 @@
 r"""Fit a linear model, with or without an intercept of its own for every attempt.
 
-Without one it is ordinary least squares by statsmodels. With one it is estimated by REML from sums over groups
-(`study.stats.reml`), which has the time for a million rows. The explained variance of a mixed model is Nakagawa and Schielzeth's, with
+Without one it is ordinary least squares by statsmodels. With one it is estimated by REML from sums
+over groups (`study.stats.reml`), which has the time for a million rows. The explained variance of a
+mixed model is Nakagawa and Schielzeth's, with
 :math:`\sigma_f^2` the variance of the fixed part over the rows:
 
 .. math::
@@ -9,32 +10,38 @@ Without one it is ordinary least squares by statsmodels. With one it is estimate
     R^2_\text{marginal} = \frac{\sigma_f^2}{\sigma_f^2 + \tau^2 + \sigma^2}, \qquad
     R^2_\text{conditional} = \frac{\sigma_f^2 + \tau^2}{\sigma_f^2 + \tau^2 + \sigma^2}
 
-Beside the standard errors of the model stand *robust* ones, which hold when variances differ and the rows of a treatment depend on each
-other in any way. Without a random intercept they are the jackknife's, of treatments that are left out one at a time,
+Beside the standard errors of the model stand *robust* ones, which hold when variances differ and
+the rows of a treatment depend on each other in any way. Without a random intercept they are the
+jackknife's, of treatments that are left out one at a time,
 
 .. math::
 
     V = \sum_t B_t a_t a_t^\top B_t^\top, \qquad a_t = (I - H_{tt})^{-1} r_t,
 
-with r the residuals, H the hat matrix and B the inverse that maps responses to coefficients; for treatments of one attempt this is HC3. With
-one they are those of clusters with the usual factor :math:`\frac{T}{T-1}\frac{N-1}{N-p}` for T treatments.
+with r the residuals, H the hat matrix and B the inverse that maps responses to coefficients; for
+treatments of one attempt this is HC3. With one they are those of clusters with the usual factor
+:math:`\frac{T}{T-1}\frac{N-1}{N-p}` for T treatments.
 
-In `with_own_variances` every group of attempts, such as those of an architecture, has variances of its own:
+In `with_own_variances` every group of attempts, such as those of an architecture, has variances of
+its own:
 
 .. math::
 
     y_{ij} = x_{ij}^\top \beta + u_i + \epsilon_{ij}, \qquad
     u_i \sim N(0, \tau_{g(i)}^2), \quad \epsilon_{ij} \sim N(0, \sigma_{g(i)}^2)
 
-It is fitted by feasible generalised least squares: least squares with the variances at hand, then the variances from the residuals, until neither changes. Without random
-intercepts it is weighted least squares with :math:`1/\sigma_g^2`, and :math:`\hat\sigma_g^2` is the group's sum of squares over its rows less the coefficients that they
-pay for (the sum of their leverages); with them the two variances of a group are estimated by REML from its residuals. It needs sums over attempts
+It is fitted by feasible generalised least squares: least squares with the variances at hand, then
+the variances from the residuals, until neither changes. Without random intercepts it is weighted
+least squares with :math:`1/\sigma_g^2`, and :math:`\hat\sigma_g^2` is the group's sum of squares
+over its rows less the coefficients that they pay for (the sum of their leverages); with them the
+two variances of a group are estimated by REML from its residuals. It needs sums over attempts
 alone, so that a million rows are no more work. The tests hold it to statsmodels' `WLS` and `GLS`.
 
-Nakagawa, Schielzeth: *A general and simple method for obtaining R² from generalized linear mixed-effects models*,
-Methods Ecol. Evol. 4, 2013, reference 75 of the dissertation. MacKinnon, White: *Some heteroskedasticity-consistent
-covariance matrix estimators*, J. Econometrics 29, 1985. Cameron, Miller: *A practitioner's guide to cluster-robust
-inference*, J. Human Resources 50, 2015. Carroll, Ruppert: *Transformation and Weighting in Regression*, Chapman and Hall, 1988, Section 2.2.
+Nakagawa, Schielzeth: *A general and simple method for obtaining R² from generalized linear
+mixed-effects models*, Methods Ecol. Evol. 4, 2013, reference 75 of the dissertation. MacKinnon,
+White: *Some heteroskedasticity-consistent covariance matrix estimators*, J. Econometrics 29, 1985.
+Cameron, Miller: *A practitioner's guide to cluster-robust inference*, J. Human Resources 50, 2015.
+Carroll, Ruppert: *Transformation and Weighting in Regression*, Chapman and Hall, 1988, Section 2.2.
 """
 
 from collections.abc import Collection
@@ -55,7 +62,9 @@ ROUNDS = 200
 SETTLED = 1e-8
 """Largest relative change of a standard error at which the rounds end."""
 _EXACT = 1e-10
-"""Residual standard deviation, in units of the response's, below which a fit is exact but for rounding."""
+"""Residual standard deviation, in units of the response's, below which a fit is exact but for
+rounding.
+"""
 _EXACT_GROUP = 1e-12
 """Variance, in units of the response's, below which a group is fitted exactly but for rounding."""
 
@@ -66,11 +75,15 @@ class Fit:
 
     design: Design
     coefficients: pd.DataFrame
-    """One line per coefficient: ``term``, ``estimate``, ``standard_error``, ``df``, ``low``, ``high`` (the ends of its 95%
-    interval), ``p_value``, not corrected, and ``robust_error``, ``robust_df`` and ``robust_p``. Errors are empty where `unmeasured`."""
+    """One line per coefficient: ``term``, ``estimate``, ``standard_error``, ``df``, ``low``,
+    ``high`` (the ends of its 95% interval), ``p_value``, not corrected, and ``robust_error``,
+    ``robust_df`` and ``robust_p``. Errors are empty where `unmeasured`.
+    """
     summary: dict[str, float]
-    """``parameters``, ``condition_number``, ``rmse``; for a mixed model ``r2_conditional``, ``r2_marginal``,
-    ``group_sd``, ``residual_sd``, for the others ``r2``, ``r2_adjusted``, ``residual_sd``, ``df_residual``; ``rows`` and ``attempts``."""
+    """``parameters``, ``condition_number``, ``rmse``; for a mixed model ``r2_conditional``,
+    ``r2_marginal``, ``group_sd``, ``residual_sd``, for the others ``r2``, ``r2_adjusted``,
+    ``residual_sd``, ``df_residual``; ``rows`` and ``attempts``.
+    """
     fitted: np.ndarray
     """With the random intercepts, where there are any; shape (N,), as `residuals`."""
     residuals: np.ndarray
@@ -79,7 +92,9 @@ class Fit:
     boundary: bool = False
     """Whether the variance of the intercept is estimated as zero."""
     unmeasured: str = ""
-    """Why the residual variance, and with it every standard error, is unknown; empty where it is known."""
+    """Why the residual variance, and with it every standard error, is unknown; empty where it is
+    known.
+    """
 
     @property
     def r2(self) -> float:
@@ -187,7 +202,8 @@ def _mixed(made: Design) -> Fit:
     parts = {"r2_conditional": explained + group_variance, "r2_marginal": explained}
     shares = {name: float(part / whole) for name, part in parts.items()}
     shares |= {"group_sd": group_variance**0.5, "residual_sd": residual_variance**0.5}
-    # V⁻¹(y - Xβ) is the residual over its variance; its products with the columns, summed over a treatment, are what varies.
+    # V⁻¹(y - Xβ) is the residual over its variance; its products with the columns, summed over a
+    # treatment, are what varies.
     constant = made.centred_constant * np.bincount(made.attempt, weights=residuals)[:, None]
     constant = [np.bincount(made.treatment, weights=one) for one in constant.T]
     of_row = made.treatment[made.attempt]
@@ -236,13 +252,17 @@ class Unequal(NamedTuple):
     coefficients: pd.DataFrame
     """As `Fit.coefficients`, normal and without robust errors."""
     variances: pd.DataFrame
-    """``group``, ``attempts``, ``rows``, ``residual_sd``, ``group_sd`` (of the intercepts; empty without)."""
+    """``group``, ``attempts``, ``rows``, ``residual_sd``, ``group_sd`` (of the intercepts; empty
+    without).
+    """
 
 
 def with_own_variances(fit: Fit, groups: np.ndarray) -> Unequal:
-    """Estimate the model of `fit` again, with variances of its own for each group of attempts; `groups` names that of each, shape (G,).
+    """Estimate the model of `fit` again, with variances of its own for each group of attempts;
+    `groups` names that of each, shape (G,).
 
-    Raises ConvergenceError: a group has no variance that could be estimated, or the rounds do not settle.
+    Raises ConvergenceError: a group has no variance that could be estimated, or the rounds do not
+    settle.
     """
     made, random = fit.design, fit.intercepts is not None
     names, of_attempt = np.unique(groups, return_inverse=True)
@@ -295,11 +315,13 @@ def with_known_variance(made: Design, variance: np.ndarray) -> tuple[np.ndarray,
 
     .. math:: y_i = x_i^\top \beta + \epsilon_i, \qquad \mathrm{Var}[\epsilon_i] = v_i + \tau^2
 
-    The v are known, such as those of accuracies that were counted; :math:`\tau^2` is what the rows share beyond them, estimated as
-    Paule and Mandel do: the weighted sum of squares has its expectation. Where nothing measures :math:`\tau^2`, the errors are
-    those of the v alone; where the v are not known, the model is that of least squares.
+    The v are known, such as those of accuracies that were counted; :math:`\tau^2` is what the rows
+    share beyond them, estimated as Paule and Mandel do: the weighted sum of squares has its
+    expectation. Where nothing measures :math:`\tau^2`, the errors are those of the v alone; where
+    the v are not known, the model is that of least squares.
 
-    `variance` is v, shape (N,), above zero; nan where not known. The result is estimates and standard errors, each of shape (p,), and :math:`\tau^2`.
+    `variance` is v, shape (N,), above zero; nan where not known. The result is estimates and
+    standard errors, each of shape (p,), and :math:`\tau^2`.
 
     Paule, Mandel: *Consensus values and weighting factors*, J. Res. Natl. Bur. Stand. 87, 1982.
     """

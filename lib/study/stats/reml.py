@@ -13,12 +13,14 @@ Given the ratio :math:`\theta = \tau^2 / \sigma^2` everything is linear least sq
     A(\theta) = \sum_{ij} (z_{ij} - \bar z_i)(z_{ij} - \bar z_i)^\top
         + \sum_i \frac{n_i}{1 + n_i \theta} \bar z_i \bar z_i^\top
 
-because :math:`(I + \theta 1 1^\top)^{-1} = I - \frac{\theta}{1 + n\theta} 1 1^\top`. The first sum is free of
+because :math:`(I + \theta 1 1^\top)^{-1} = I - \frac{\theta}{1 + n\theta} 1 1^\top`. The first sum
+is free of
 :math:`\theta`, and in the second, groups of one size share a factor. A million rows become one small matrix a size,
 and the search over :math:`\theta` costs nothing beside making them.
 
-Bates, Mächler, Bolker, Walker: *Fitting linear mixed-effects models using lme4*, J. Stat. Soft. 67, 2015, whose
-criterion (its equation 41) this is. The tests hold its estimates to lme4 and to statsmodels.
+Bates, Mächler, Bolker, Walker: *Fitting linear mixed-effects models using lme4*, J. Stat. Soft. 67,
+2015, whose criterion (its equation 41) this is. The tests hold its estimates to lme4 and to
+statsmodels.
 """
 
 from typing import NamedTuple
@@ -58,7 +60,9 @@ class Moments(NamedTuple):
         return round(float(self.sizes @ self.groups))
 
     def total(self, ratio: float | np.ndarray) -> np.ndarray:
-        """Return A(ratio), shape (k, k), or of several ratios (.., k, k); A(0) has the products of all columns over rows."""
+        """Return A(ratio), shape (k, k), or of several ratios (.., k, k); A(0) has the products
+        of all columns over rows.
+        """
         weight = self.sizes / (1 + np.multiply.outer(ratio, self.sizes))
         return self.within + np.tensordot(weight, self.between, axes=1)
 
@@ -76,7 +80,8 @@ class RandomIntercept(NamedTuple):
 def moments(constant: np.ndarray, varying: np.ndarray, group: np.ndarray) -> Moments:
     """Return the sums over groups of the columns ``[constant, varying]``.
 
-    `constant`, shape (G, p), does not vary within a group; `varying`, shape (N, q), may; `group` is that of each row, whole numbers from 0 to G - 1.
+    `constant`, shape (G, p), does not vary within a group; `varying`, shape (N, q), may; `group` is
+    that of each row, whole numbers from 0 to G - 1.
     """
     n, means, about = grouped(varying, group, len(constant))
     p, k = constant.shape[1], constant.shape[1] + varying.shape[1]
@@ -89,7 +94,9 @@ def moments(constant: np.ndarray, varying: np.ndarray, group: np.ndarray) -> Mom
 
 
 def grouped(columns: np.ndarray, group: np.ndarray, count: int) -> tuple[np.ndarray, ...]:
-    """Return the rows in each of `count` groups, shape (G,), the means of `columns` in it, (G, q), and the columns about them, (N, q)."""
+    """Return the rows in each of `count` groups, shape (G,), the means of `columns` in it, (G,
+    q), and the columns about them, (N, q).
+    """
     n = np.bincount(group, minlength=count)
     sums = [np.bincount(group, weights=one, minlength=count) for one in columns.T]
     means = np.stack(sums, axis=1) / np.maximum(n, 1)[:, None]
@@ -99,20 +106,23 @@ def grouped(columns: np.ndarray, group: np.ndarray, count: int) -> tuple[np.ndar
 def fit_random_intercept(data: Moments) -> RandomIntercept:
     """Estimate the model from moments whose last column is the response.
 
-    Raises ConvergenceError: there are no more rows than columns or groups, the columns are not independent, or the residual
-    variance tends to zero.
+    Raises ConvergenceError: there are no more rows than columns or groups, the columns are not
+    independent, or the residual variance tends to zero.
     """
     k = len(data.within)
     if data.groups.sum() == 1:
         raise ConvergenceError(
-            "there is one group, whose intercept cannot be told from the common one; two or more are needed"
+            "there is one group, whose intercept cannot be told from the common one; two or more "
+            "are needed"
         )
     if data.rows <= max(k - 1, data.groups.sum()):
         raise ConvergenceError(
-            f"{data.rows} rows of {data.groups.sum():.0f} groups cannot tell a random intercept from the residual "
+            f"{data.rows} rows of {data.groups.sum():.0f} groups cannot tell a random intercept "
+            "from the residual "
             f"beside {k - 1} coefficients; more rows than both are needed"
         )
-    # Columns of unit length: the square of a learning rate and an indicator differ by orders of magnitude.
+    # Columns of unit length: the square of a learning rate and an indicator differ by orders of
+    # magnitude.
     scale = np.sqrt(np.diag(data.total(0.0)))
     if not (scale > 0).all():
         raise ConvergenceError("a column is zero in every row, so its coefficient is undefined")
@@ -135,7 +145,9 @@ def fit_random_intercept(data: Moments) -> RandomIntercept:
 
 
 def _solve(data: Moments, ratio: float) -> tuple[tuple, np.ndarray, float]:
-    """Return the factored matrix of the coefficients, the coefficients and the quadratic form left."""
+    """Return the factored matrix of the coefficients, the coefficients and the quadratic form
+    left.
+    """
     total = data.total(ratio)
     factor = cho_factor(total[:-1, :-1])
     beta = cho_solve(factor, total[:-1, -1])
@@ -143,7 +155,9 @@ def _solve(data: Moments, ratio: float) -> tuple[tuple, np.ndarray, float]:
 
 
 def _criteria(data: Moments, ratios: np.ndarray) -> np.ndarray:
-    """Return the criterion at each of some ratios, shape as `ratios`: all of their matrices are factored at once."""
+    """Return the criterion at each of some ratios, shape as `ratios`: all of their matrices are
+    factored at once.
+    """
     total = data.total(ratios)
     try:
         factor = np.linalg.cholesky(total[:, :-1, :-1])
@@ -181,8 +195,10 @@ def _search(data: Moments) -> float:
         return 0.0
     if best == len(values) - 1:
         raise ConvergenceError(
-            "the response does not vary within any group beyond what the columns and rounding explain, so that the residual "
-            f"variance tends to zero: less than {np.exp(-_LOG_RATIO[-1]):.0g} of that between groups"
+            "the response does not vary within any group beyond what the columns and rounding "
+            "explain, so that the residual "
+            f"variance tends to zero: less than {np.exp(-_LOG_RATIO[-1]):.0g} of that between "
+            "groups"
         )
 
     def slope_in_log(log_ratio: float) -> float:
@@ -195,5 +211,6 @@ def _search(data: Moments) -> float:
         return float(np.exp(brentq(slope_in_log, low, high, xtol=1e-12)))
     except (ValueError, RuntimeError):
         raise ConvergenceError(
-            f"no smallest value of the criterion between variance ratios {np.exp(low):.3g} and {np.exp(high):.3g}"
+            f"no smallest value of the criterion between variance ratios {np.exp(low):.3g} and "
+            f"{np.exp(high):.3g}"
         ) from None

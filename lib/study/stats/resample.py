@@ -1,16 +1,21 @@
-r"""How much estimates and explained variances vary when other treatments had been tried: the Bayesian bootstrap over treatments.
+r"""How much estimates and explained variances vary when other treatments had been tried: the
+Bayesian bootstrap over treatments.
 
-Every treatment gets a weight drawn from an exponential distribution in place of how often it would be drawn again, so that no
-level of a factor is ever empty (Rubin, *The Bayesian bootstrap*, Annals of Statistics 9, 1981). All attempts of a treatment share its
-weight, and all rows of an attempt: replicates are nearly alike, and as many more of them would not be as much more evidence for a claim on networks and tasks.
-A random intercept keeps its ratio of variances, which saves the search for it and hardly matters to what is asked here.
+Every treatment gets a weight drawn from an exponential distribution in place of how often it would
+be drawn again, so that no level of a factor is ever empty (Rubin, *The Bayesian bootstrap*, Annals
+of Statistics 9, 1981). All attempts of a treatment share its weight, and all rows of an attempt:
+replicates are nearly alike, and as many more of them would not be as much more evidence for a claim
+on networks and tasks. A random intercept keeps its ratio of variances, which saves the search for
+it and hardly matters to what is asked here.
 
-Residuals of a fit are smaller than the errors, and a bootstrap of few treatments knows neither that nor how uncertain its own spread is: its intervals cover too little. So the distance of
-every draw from the estimate is stretched by
+Residuals of a fit are smaller than the errors, and a bootstrap of few treatments knows neither that
+nor how uncertain its own spread is: its intervals cover too little. So the distance of every draw
+from the estimate is stretched by
 
 .. math:: \sqrt{\frac{G}{G - p}} \, \frac{t_{G-p}}{z}
 
-with G treatments, p coefficients that vary between attempts, and the quantiles of Student's and of the normal distribution; `notebooks/34_recovery.ipynb` shows how often they cover.
+with G treatments, p coefficients that vary between attempts, and the quantiles of Student's and of
+the normal distribution; `notebooks/34_recovery.ipynb` shows how often they cover.
 """
 
 from typing import NamedTuple
@@ -35,7 +40,8 @@ class Drawn(NamedTuple):
 def resample(fit: Fit, *, draws: int = 200) -> Drawn:
     """Estimate a model again with random weights of its treatments.
 
-    Models that were fitted to the same rows get the same weights, so that their numbers can be compared draw by draw.
+    Models that were fitted to the same rows get the same weights, so that their numbers can be
+    compared draw by draw.
     """
     made = fit.design
     ratio = 0.0
@@ -80,7 +86,9 @@ def resample(fit: Fit, *, draws: int = 200) -> Drawn:
 
 
 def stretch(treatments: int, coefficients: int) -> float:
-    """Return by what draws of a model are stretched that has so many coefficients between attempts."""
+    """Return by what draws of a model are stretched that has so many coefficients between
+    attempts.
+    """
     free = max(treatments - coefficients, 1)
     tail = (1 - CONFIDENCE) / 2
     return float(np.sqrt(treatments / free) * stats.t.isf(tail, free) / stats.norm.isf(tail))
@@ -89,8 +97,10 @@ def stretch(treatments: int, coefficients: int) -> float:
 def interval(numbers: np.ndarray) -> tuple[float, float, float]:
     """Return the estimate, the first of `numbers`, and the ends of its 95% interval.
 
-    The lower end lies on the other side of the estimate than the draws do (the basic bootstrap) where that is lower, because an explained variance is biased upwards and its draws are
-    twice; the upper end where that is higher, because draws of what cannot be negative pile up at zero, and their mirror image ends too soon.
+    The lower end lies on the other side of the estimate than the draws do (the basic bootstrap)
+    where that is lower, because an explained variance is biased upwards and its draws are twice;
+    the upper end where that is higher, because draws of what cannot be negative pile up at zero,
+    and their mirror image ends too soon.
     """
     estimate, *draws = numbers
     tail = (1 - CONFIDENCE) / 2

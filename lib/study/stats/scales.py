@@ -1,6 +1,8 @@
-"""The time steps that networks move by, as counted before and after training: their range, and how their number decays.
+"""The time steps that networks move by, as counted before and after training: their range, and
+how their number decays.
 
-Steps are counted in classes of a tenth of a decade (`longrnn.probes.time_steps`), so every quantity here is exact to a factor of 1.26.
+Steps are counted in classes of a tenth of a decade (`longrnn.probes.time_steps`), so every quantity
+here is exact to a factor of 1.26.
 """
 
 import json
@@ -18,8 +20,8 @@ _KEYS = ["label", "task", "replicate", "stage"]
 def histograms(ds: xr.Dataset) -> pd.DataFrame:
     """Return every class that holds time steps, of some networks (or of one run).
 
-    Columns ``label``, ``task``, ``replicate``, ``stage``, ``scale`` (layer, or kind of step, from 0), ``dt`` (the class's middle) and
-    ``share`` of the kind's steps.
+    Columns ``label``, ``task``, ``replicate``, ``stage``, ``scale`` (layer, or kind of step, from
+    0), ``dt`` (the class's middle) and ``share`` of the kind's steps.
     """
     ds = ds if "run" in ds.dims else ds.expand_dims("run")
     frame = ds[["time_step_share", "label", "task"]].reset_coords(drop=True).to_dataframe()
@@ -29,9 +31,11 @@ def histograms(ds: xr.Dataset) -> pd.DataFrame:
 
 
 def reach(rows: pd.DataFrame, outside: float = 0.0) -> pd.DataFrame:
-    """Return the smallest and the largest time step of each network, replicate and stage, over all its kinds.
+    """Return the smallest and the largest time step of each network, replicate and stage, over
+    all its kinds.
 
-    `outside` is the share of the steps left out at either end. ``low`` and ``high`` are the middles of classes.
+    `outside` is the share of the steps left out at either end. ``low`` and ``high`` are the middles
+    of classes.
     """
 
     def ends(group: pd.DataFrame) -> pd.Series:
@@ -45,11 +49,13 @@ def reach(rows: pd.DataFrame, outside: float = 0.0) -> pd.DataFrame:
 
 
 def decays(rows: pd.DataFrame) -> pd.DataFrame:
-    """Fit how the number of steps falls off on the longer side of the commonest size, as a power of the size and as its exponential.
+    """Fit how the number of steps falls off on the longer side of the commonest size, as a power
+    of the size and as its exponential.
 
-    Both are straight lines of the log of the density, against log size and against size, through the same classes: all
-    occupied ones on that side. A row for each network, replicate, stage and kind: ``exponent`` of the power law,
-    ``power`` and ``exponential`` (R² of the fits), ``classes`` fitted; ``nan`` where there are fewer than five.
+    Both are straight lines of the log of the density, against log size and against size, through
+    the same classes: all occupied ones on that side. A row for each network, replicate, stage and
+    kind: ``exponent`` of the power law, ``power`` and ``exponential`` (R² of the fits), ``classes``
+    fitted; ``nan`` where there are fewer than five.
     """
 
     def fit(group: pd.DataFrame) -> pd.Series:
@@ -68,5 +74,7 @@ def decays(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def largest_step(run: xr.Dataset) -> float:
-    """Return the largest time step that UnICORNN may take: dt, of which the logistic function leaves a share."""
+    """Return the largest time step that UnICORNN may take: dt, of which the logistic function
+    leaves a share.
+    """
     return float(np.max(json.loads(str(run["dt"].item()))))

@@ -1,21 +1,28 @@
-r"""A factorial dataset drawn from the published tables, so that the text's analysis runs at full size on data of which the truth is known.
+r"""A factorial dataset drawn from the published tables, so that the text's analysis runs at full
+size on data of which the truth is known.
 
 Nothing is trained. The law that measurements are drawn from is, as the tables state it,
 
 .. math::
 
     y_{ij} = x_i^\top \beta_3 + u_i + e_{ij}, \quad m_{ij} = x_i^\top \beta_9 + v_i + f_{ij} \qquad \text{(training)} \\
-    y_i = x_i^\top \beta_6 + e_i, \quad m_i = x_i^\top \beta_{12} + f_i \qquad \text{(terminal iterate)}
+    y_i = x_i^\top \beta_6 + e_i, \quad m_i = x_i^\top \beta_{12} + f_i \qquad \text{(terminal
+    iterate)}
 
-with the coefficients of Models 3, 9, 6 and 12 and normal deviations. At the terminal iterate their covariance is that of Models 5, 11 and 12: the slope of
-Model 5 is the covariance over the variance of the metric, that of Model 11 the covariance over the variance of the accuracy. During training variances are those of Models 3
-and 9, and the covariance between attempts as well as within one is such that both have the slope of Model 2. So the coefficients of Models 2, 5 and 11 follow.
+with the coefficients of Models 3, 9, 6 and 12 and normal deviations. At the terminal iterate their
+covariance is that of Models 5, 11 and 12: the slope of Model 5 is the covariance over the variance
+of the metric, that of Model 11 the covariance over the variance of the accuracy. During training
+variances are those of Models 3 and 9, and the covariance between attempts as well as within one is
+such that both have the slope of Model 2. So the coefficients of Models 2, 5 and 11 follow.
 
-Of the 42,000 planned attempts 29,566 have a terminal iterate (footnote 6), and the training rows are 1,072,475. If these are the epochs of the completed attempts, k of which trained for
-50 epochs, then :math:`25 \cdot 29{,}566 + 25 k = 1{,}072{,}475` has the whole solution k = 13,333. That many complete here, the more often the lower an architecture's error rate in
-Table 1.7; UnICORNN never ran with noise on data sets where Table A7 counts none of its attempts. Values are kept with the 24 bits of a single-precision
-number, so that they compress; the rounding is 1e-7 of a value, far below any standard error. Accuracies are normal, as the models assume, and so some lie below 0 or
-above 1: cutting them off would bias every coefficient.
+Of the 42,000 planned attempts 29,566 have a terminal iterate (footnote 6), and the training rows
+are 1,072,475. If these are the epochs of the completed attempts, k of which trained for 50 epochs,
+then :math:`25 \cdot 29{,}566 + 25 k = 1{,}072{,}475` has the whole solution k = 13,333. That many
+complete here, the more often the lower an architecture's error rate in Table 1.7; UnICORNN never
+ran with noise on data sets where Table A7 counts none of its attempts. Values are kept with the 24
+bits of a single-precision number, so that they compress; the rounding is 1e-7 of a value, far below
+any standard error. Accuracies are normal, as the models assume, and so some lie below 0 or above 1:
+cutting them off would bias every coefficient.
 """
 
 from collections.abc import Sequence
@@ -49,12 +56,16 @@ _KINDS = {"width": int, "learning_rate": float, "training_length": int, "replica
 
 
 def caution(profile: str) -> str:
-    """Return what a reader of simulated results must know before any conclusion; nothing for results of training."""
+    """Return what a reader of simulated results must know before any conclusion; nothing for
+    results of training.
+    """
     if profile != PROFILE:
         return ""
     return (
-        "**No network was trained for these numbers.** They are drawn from the published models of chapter 3, so that they agree with "
-        "the text by construction. What follows shows the analysis at full size, and is evidence of nothing else. "
+        "**No network was trained for these numbers.** They are drawn from the published models "
+        "of chapter 3, so that they agree with "
+        "the text by construction. What follows shows the analysis at full size, and is evidence "
+        "of nothing else. "
     )
 
 
@@ -103,14 +114,18 @@ def summary(model: int) -> pd.Series:
 
 
 def terminal_covariance() -> np.ndarray:
-    """Return the covariance of accuracy and metric at the terminal iterate given the factors, shape (2, 2)."""
+    """Return the covariance of accuracy and metric at the terminal iterate given the factors,
+    shape (2, 2).
+    """
     var_metric = float(summary(12)["rmse"]) ** 2
     shared = estimate(5, METRIC) * var_metric
     return np.array([[shared / estimate(11, ACCURACY), shared], [shared, var_metric]])
 
 
 def training_covariances() -> tuple[np.ndarray, np.ndarray]:
-    """Return the covariances of accuracy and metric between attempts and within one, each of shape (2, 2)."""
+    """Return the covariances of accuracy and metric between attempts and within one, each of
+    shape (2, 2).
+    """
     within = np.diag([float(summary(model)["rmse"]) ** 2 for model in (3, 9)])
     shares = np.array(
         [summary(model)[["r2_conditional", "r2_marginal"]] for model in (3, 9)], float
@@ -146,12 +161,15 @@ def statuses(rng: np.random.Generator) -> np.ndarray:
 def simulate(seed: int, *, replicates: int | None = None, **kept: list) -> xr.Dataset:
     """Return results of the published design that were drawn, not trained.
 
-    The first `replicates` of each treatment are kept, and of other factors the levels `kept`; all by default.
+    The first `replicates` of each treatment are kept, and of other factors the levels `kept`; all
+    by default.
 
-    Training measurements and terminal test measurements follow the law; the two are independent given the factors, because the text does not say how they go together. Made up
-    to fill the schema: test measurements before the last epoch, which are those of training; ``loss``, the negative logarithm of the accuracy; the adjoint of the last
-    step, one, so that the adjoint metric is the logarithm of the first; ``parameters``, of one input feature. Nothing stands for ``examples``.
-    Raises ValueError: `replicates` is not between 1 and those of the design.
+    Training measurements and terminal test measurements follow the law; the two are independent
+    given the factors, because the text does not say how they go together. Made up to fill the
+    schema: test measurements before the last epoch, which are those of training; ``loss``, the
+    negative logarithm of the accuracy; the adjoint of the last step, one, so that the adjoint
+    metric is the logarithm of the first; ``parameters``, of one input feature. Nothing stands for
+    ``examples``. Raises ValueError: `replicates` is not between 1 and those of the design.
     """
     published, rng = levels(), np.random.default_rng(seed)
     every = len(published["replicate"])
@@ -192,7 +210,9 @@ def simulate(seed: int, *, replicates: int | None = None, **kept: list) -> xr.Da
 
 
 def _measurements(rng: np.random.Generator, treatment: np.ndarray, length: np.ndarray):
-    """Yield accuracy and metric of attempts with their variables' names, each of shape (attempts, splits, epochs); nan after an attempt's last epoch."""
+    """Yield accuracy and metric of attempts with their variables' names, each of shape
+    (attempts, splits, epochs); nan after an attempt's last epoch.
+    """
     names, matrix = columns()
     epoch, slope = np.arange(1, length.max() + 1), names.index("epoch")
     still = matrix.copy()

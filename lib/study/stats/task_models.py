@@ -1,7 +1,8 @@
-r"""Linear models of task accuracy, fitted to each task on its own by ordinary least squares (chapter 1).
+r"""Linear models of task accuracy, fitted to each task on its own by ordinary least squares
+(chapter 1).
 
-First order, at each architecture's :math:`h^*`; the intercept is the mean of the reference architecture and every other
-coefficient a difference of means:
+First order, at each architecture's :math:`h^*`; the intercept is the mean of the reference
+architecture and every other coefficient a difference of means:
 
 .. math::
 
@@ -14,14 +15,17 @@ Second order, over all of :math:`\mathcal H`:
 
     \hat Y_\text{acc}^{(t)} ={}& \hat\beta_0^{(t)} + \hat\beta_\text{arch}^{(t)} \times \text{architecture}
       + \hat\beta_1^{(t)} \times \log(\text{learning rate}) + \hat\beta_2^{(t)} \times \log(\text{learning rate})^2 \\
-      &+ \hat\beta_3^{(t)} \times \text{rec. dimension} + \hat\beta_4^{(t)} \times \text{training length}
+      &+ \hat\beta_3^{(t)} \times \text{rec. dimension} + \hat\beta_4^{(t)} \times \text{training
+      length}
       + \hat\tau_\text{arch}^{(t)} \times (\text{architecture} \times \log(\text{learning rate})) \\
-      &+ \hat\gamma_\text{arch}^{(t)} \times (\text{architecture} \times \log(\text{learning rate})^2) + \epsilon^{(t)}
+      &+ \hat\gamma_\text{arch}^{(t)} \times (\text{architecture} \times \log(\text{learning
+      rate})^2) + \epsilon^{(t)}
       \quad (1.11)
 
-The logarithm is natural and recurrent dimension and training length are numbers, as far as the text tells: with them
-as factors the balanced design's condition number would be far below those of its Table A3.
-Coefficients that the attempts at hand cannot tell stay empty, with the cause beside them (`study.stats.design`).
+The logarithm is natural and recurrent dimension and training length are numbers, as far as the text
+tells: with them as factors the balanced design's condition number would be far below those of its
+Table A3. Coefficients that the attempts at hand cannot tell stay empty, with the cause beside them
+(`study.stats.design`).
 """
 
 from collections.abc import Sequence
@@ -57,14 +61,20 @@ class TaskFits(NamedTuple):
     """One model fitted to every task, as two tables; each begins with the columns of a task."""
 
     summary: pd.DataFrame
-    """One row per task: ``attempts`` (entered), ``terms`` (estimated), ``inestimable`` (terms), ``condition_number``,
-    ``r2``, ``adj_r2``, ``sigma`` (residual standard error), ``df_residual``, ``counting`` (standard error of a task accuracy because it was counted on a finite test
-    set, root mean square), ``ceiling`` (the R² of a model that leaves nothing but that), ``luck`` (standard deviation beyond both the model and counting), and ``refused``: why nothing was
-    fitted, else empty."""
+    """One row per task: ``attempts`` (entered), ``terms`` (estimated), ``inestimable`` (terms),
+    ``condition_number``, ``r2``, ``adj_r2``, ``sigma`` (residual standard error),
+    ``df_residual``, ``counting`` (standard error of a task accuracy because it was counted on a
+    finite test set, root mean square), ``ceiling`` (the R² of a model that leaves nothing but
+    that), ``luck`` (standard deviation beyond both the model and counting), and ``refused``: why
+    nothing was fitted, else empty.
+    """
     coefficients: pd.DataFrame
-    """One row per task and term: ``term``, ``architecture`` (empty where the term has none), ``estimate``, ``se``,
-    ``df``, ``low``, ``high`` (ends of the 95% interval), ``p_value``, ``robust_se`` (HC3), ``weighted`` and ``weighted_se``
-    (estimate and error with the binomial variance of every accuracy as known, `study.stats.linear.with_known_variance`), and ``cause``: why a number is empty."""
+    """One row per task and term: ``term``, ``architecture`` (empty where the term has none),
+    ``estimate``, ``se``, ``df``, ``low``, ``high`` (ends of the 95% interval), ``p_value``,
+    ``robust_se`` (HC3), ``weighted`` and ``weighted_se`` (estimate and error with the binomial
+    variance of every accuracy as known, `study.stats.linear.with_known_variance`), and
+    ``cause``: why a number is empty.
+    """
 
 
 def choose_reference(architectures: Sequence[str], wanted: str = REFERENCE) -> str:
@@ -95,11 +105,13 @@ def choose_reference(architectures: Sequence[str], wanted: str = REFERENCE) -> s
 def fit_tasks(
     frame: pd.DataFrame, terms: tuple[str, ...], reference: str = REFERENCE, *, centre: float = 1.0
 ) -> TaskFits:
-    """Fit a model of these `terms` to each task by ordinary least squares, with the attempts of `frame` (`study.stats.accuracy.grade`) that are not left out.
+    """Fit a model of these `terms` to each task by ordinary least squares, with the attempts of
+    `frame` (`study.stats.accuracy.grade`) that are not left out.
 
-    Coefficients of other architectures refer to `reference`. `centre` is the learning rate whose logarithm counts as zero: 1 in the text's
-    parametrisation, whose coefficients of architectures are differences at a learning rate of 1, far outside the design.
-    Raises ValueError: `reference` is no architecture of the design, no attempt entered, or no task at all can be fitted.
+    Coefficients of other architectures refer to `reference`. `centre` is the learning rate whose
+    logarithm counts as zero: 1 in the text's parametrisation, whose coefficients of architectures
+    are differences at a learning rate of 1, far outside the design. Raises ValueError: `reference`
+    is no architecture of the design, no attempt entered, or no task at all can be fitted.
     """
     known = frame["architecture"].unique().tolist()
     if reference not in known:
@@ -111,7 +123,8 @@ def fit_tasks(
     rows = entered(every.assign(architecture=pd.Categorical(every["architecture"], levels)))
     if rows.empty:
         raise NothingToFit("no attempt entered, so there is no accuracy to model; train more")
-    # What no task can tell is no term of the model: the intercept then stands for the only level there is.
+    # What no task can tell is no term of the model: the intercept then stands for the only level
+    # there is.
     absent = absences(terms, rows)
     by_task = dict(iter(rows.groupby(list(TASK), observed=True, sort=False)))
     summaries, coefficients = [], {}
@@ -160,7 +173,9 @@ def _refusal(rows: pd.DataFrame) -> str:
 
 
 def _coefficients(found: Fit, weighted: np.ndarray, error: np.ndarray) -> pd.DataFrame:
-    """Return the coefficients with a reader's names, and those that cannot be told without numbers."""
+    """Return the coefficients with a reader's names, and those that cannot be told without
+    numbers.
+    """
     lost = {**found.design.dropped, **found.design.changed}
     order = [*found.design.planned]
     table = found.coefficients.set_index("term").rename(
@@ -191,7 +206,9 @@ def describe(name: str) -> tuple[str, str]:
 
 
 def effect_of(coefficients: pd.DataFrame) -> pd.Series:
-    """Return to which of `EFFECTS` each coefficient belongs; the intercept is the reference architecture's."""
+    """Return to which of `EFFECTS` each coefficient belongs; the intercept is the reference
+    architecture's.
+    """
     term = coefficients["term"]
     crossed = term.str.contains("×", regex=False)
     main = term.isin(["intercept", "architecture"])

@@ -1,4 +1,5 @@
-r"""The tenet of the dissertation's chapter 3, if gradients vanish, learning is poor, as the twelve linear models of Section 3.5.
+r"""The tenet of the dissertation's chapter 3, if gradients vanish, learning is poor, as the
+twelve linear models of Section 3.5.
 
 Two questions, each asked of two kinds of observation with three sets of predictors:
 
@@ -11,14 +12,15 @@ models     response     rows           1st of the three  2nd                 3rd
 10, 11, 12 metric       terminal       accuracy          accuracy, factors   factors
 ========== ============ ============== ================= =================== ===========
 
-The equations of the text leave out a covariate that its tables have: *epochs*, the epoch an observation was made
-after, in all models with factors but 8 and 9. The tables are followed, because they print its estimates.
-The learning rate enters as its natural logarithm: the published condition numbers lie near those of the
-design with natural logarithms, and the quadratic of Model 3 has its top at 7e-4 with them, and at 6e-8, far outside the
-design, with decimal ones.
+The equations of the text leave out a covariate that its tables have: *epochs*, the epoch an
+observation was made after, in all models with factors but 8 and 9. The tables are followed, because
+they print its estimates. The learning rate enters as its natural logarithm: the published condition
+numbers lie near those of the design with natural logarithms, and the quadratic of Model 3 has its
+top at 7e-4 with them, and at 6e-8, far outside the design, with decimal ones.
 
-An observation needs a finite accuracy and an adjoint metric, for all three models of a family alike: their explained
-variances compare only over the same rows. What is left out is counted, never silently.
+An observation needs a finite accuracy and an adjoint metric, for all three models of a family
+alike: their explained variances compare only over the same rows. What is left out is counted, never
+silently.
 """
 
 from collections.abc import Iterable, Mapping
@@ -47,15 +49,19 @@ OF_TASKS = ("dataset:order", "dataset:noise", "order:noise", "dataset:order:nois
 """Interactions that the text's models leave out; with them each task has a level of its own."""
 REFERENCE = {"architecture": "antisymmetric", "dataset": "cifar10"}
 REFERENCE |= {"noise": "none", "order": "sequential"}
-"""The level of each factor that the published tables leave out, so that its effect is in the intercept."""
+"""The level of each factor that the published tables leave out, so that its effect is in the
+intercept.
+"""
 
 
 @dataclass(frozen=True)
 class Model:
     """One of the twelve models.
 
-    `response` is ``accuracy`` or ``metric``, the adjoint metric (3.6), `rows` ``training`` (every epoch, measured on the training data) or ``terminal`` (the last epoch
-    of attempts that completed, measured on the test data); `terms` are those beside the intercept, in the order of the published table.
+    `response` is ``accuracy`` or ``metric``, the adjoint metric (3.6), `rows` ``training`` (every
+    epoch, measured on the training data) or ``terminal`` (the last epoch of attempts that
+    completed, measured on the test data); `terms` are those beside the intercept, in the order of
+    the published table.
     """
 
     number: int
@@ -75,12 +81,16 @@ class Model:
 
     @property
     def predictor(self) -> str | None:
-        """The measurement among the terms: the adjoint metric or the accuracy; None where there is none."""
+        """The measurement among the terms: the adjoint metric or the accuracy; None where there
+        is none.
+        """
         return next((term for term in self.terms if term in (ACCURACY, METRIC)), None)
 
     @property
     def random(self) -> bool:
-        """Whether each attempt has an intercept of its own: epochs of one attempt share weights, data and luck."""
+        """Whether each attempt has an intercept of its own: epochs of one attempt share weights,
+        data and luck.
+        """
         return self.rows == TRAINING
 
     @property
@@ -104,7 +114,9 @@ for _response, _other in ((ACCURACY, METRIC), (METRIC, ACCURACY)):
         for _terms in ((_other,), (_other, *_factors), _factors):
             MODELS[len(MODELS) + 1] = Model(len(MODELS) + 1, _response, _rows, _terms)
 FAMILIES = {family: (3 * family - 2, 3 * family - 1, 3 * family) for family in (1, 2, 3, 4)}
-"""The three models of each summary table, 3.5 to 3.8: with the one predictor alone, with the factors too, and with the factors alone."""
+"""The three models of each summary table, 3.5 to 3.8: with the one predictor alone, with the
+factors too, and with the factors alone.
+"""
 
 
 # their observations
@@ -123,7 +135,10 @@ VIEWS = {
     SPLINE: "norms as they are; the effect of the predictor is a natural cubic spline with four degrees of freedom",
     WITHIN: "norms as single precision would have stored them; each task has a level of its own",
 }
-"""What is taken as the adjoint metric. The text's program computed in single precision (`study.stats.regimes.float32_metric`)."""
+"""What is taken as the adjoint metric.
+
+The text's program computed in single precision (`study.stats.regimes.float32_metric`).
+"""
 
 
 @dataclass(frozen=True)
@@ -133,14 +148,17 @@ class Rows:
     kind: str
     """``training`` or ``terminal``."""
     attempts: pd.DataFrame
-    """The factors of each attempt that has an observation, G lines; factors are categories whose first level is the
-    reference, the published one where the results have it."""
+    """The factors of each attempt that has an observation, G lines; factors are categories whose
+    first level is the reference, the published one where the results have it.
+    """
     attempt: np.ndarray
     """Line of `attempts` that each observation belongs to, shape (N,)."""
     measured: Mapping[str, np.ndarray]
     """``epoch``, ``accuracy`` and ``metric``, each of shape (N,)."""
     account: pd.DataFrame
-    """How many attempts and rows entered, and how many did not and why: ``what``, ``attempts``, ``rows``."""
+    """How many attempts and rows entered, and how many did not and why: ``what``, ``attempts``,
+    ``rows``.
+    """
 
     def __len__(self) -> int:
         return len(self.attempt)
@@ -165,10 +183,11 @@ class Rows:
 def rows(ds: xr.Dataset, kind: str, *, view: str = TRUE, frame: pd.DataFrame | None = None) -> Rows:
     """Return the observations of `kind` in the results of the factorial experiment.
 
-    ``training``: one row per attempt and epoch measured on the training data, the epochs before a divergence included. ``terminal``: the last epoch of completed attempts,
-    measured on the test data. `view` is one of `VIEWS`; `frame` are the measurements of that kind, where somebody has them.
-    Raises NothingToFit: no attempt was measured, or none has an adjoint metric.
-    Raises ValueError: `kind` or `view` is unknown.
+    ``training``: one row per attempt and epoch measured on the training data, the epochs before a
+    divergence included. ``terminal``: the last epoch of completed attempts, measured on the test
+    data. `view` is one of `VIEWS`; `frame` are the measurements of that kind, where somebody has
+    them. Raises NothingToFit: no attempt was measured, or none has an adjoint metric. Raises
+    ValueError: `kind` or `view` is unknown.
     """
     for what, name, known in (("kind", kind, (TRAINING, TERMINAL)), ("view", view, VIEWS)):
         if name not in known:
@@ -200,7 +219,9 @@ def measurements(ds: xr.Dataset, kind: str) -> pd.DataFrame:
 
 
 def _account(every: pd.DataFrame, kind: str, line: np.ndarray, metric: np.ndarray) -> pd.DataFrame:
-    """Return how many attempts and rows there are of each end; an attempt of several rows counts once, where one that entered goes first."""
+    """Return how many attempts and rows there are of each end; an attempt of several rows counts
+    once, where one that entered goes first.
+    """
     broken = every["status"] == "diverged"
     unmeasured = broken & (every["epochs_completed"] == 0) if kind == TRAINING else broken
     ends = [
@@ -234,27 +255,31 @@ def _why(account: pd.DataFrame, measured: int) -> str:
 # fits, each model once for every view of the metric
 
 OWN = "a variance per architecture"
-"""What stands for a view of the metric where the model is another one (`study.stats.linear.with_own_variances`)."""
+"""What stands for a view of the metric where the model is another one
+(`study.stats.linear.with_own_variances`).
+"""
 
 
 def fit(model: Model, observations: Rows) -> Fit:
     """Estimate `model` from `observations`, without the coefficients that they cannot tell.
 
-    Raises NothingToFit: the response is the same in every row, each attempt has a single row where a random intercept is asked for, or
-    there are no more rows than coefficients.
-    Raises ConvergenceError: there is no estimate that can be trusted.
-    Raises ValueError: the observations are of the other kind.
+    Raises NothingToFit: the response is the same in every row, each attempt has a single row where
+    a random intercept is asked for, or there are no more rows than coefficients. Raises
+    ConvergenceError: there is no estimate that can be trusted. Raises ValueError: the observations
+    are of the other kind.
     """
     if observations.kind != model.rows:
         raise ValueError(f"{model.name} needs {model.rows} rows, got {observations.kind} rows")
     response, count = observations.column(model.response), len(observations)
     if np.ptp(response) == 0:
         raise NothingToFit(
-            f"{model.name}: the {model.response} is {response[0]:g} in all {count:,} rows; a constant has no variance to explain"
+            f"{model.name}: the {model.response} is {response[0]:g} in all {count:,} rows; a "
+            "constant has no variance to explain"
         )
     if model.random and count == len(observations.attempts):
         raise NothingToFit(
-            f"{model.name}: each of the {count:,} attempts has a single {model.rows} row, so an intercept per attempt "
+            f"{model.name}: each of the {count:,} attempts has a single {model.rows} row, so an "
+            "intercept per attempt "
             "cannot be told from the residual; train for two epochs or more"
         )
     made = design(
@@ -276,7 +301,9 @@ def fit(model: Model, observations: Rows) -> Fit:
 
 
 class Fits:
-    """The twelve models on one set of results: rows and fits are made when they are asked for, and once."""
+    """The twelve models on one set of results: rows and fits are made when they are asked for,
+    and once.
+    """
 
     def __init__(self, ds: xr.Dataset) -> None:
         self.ds = ds
@@ -308,7 +335,9 @@ class Fits:
         return fit(model, observations)
 
     def _refit(self, number: int) -> tuple[Unequal | None, str]:
-        """Return a model with variances of its own for each architecture, or None and why there is none."""
+        """Return a model with variances of its own for each architecture, or None and why there
+        is none.
+        """
         try:
             groups = self.rows(MODELS[number].rows).attempts["architecture"].astype(str).to_numpy()
             return with_own_variances(self.fit(number), groups), ""
@@ -316,9 +345,11 @@ class Fits:
             return None, f"{MODELS[number].name}: {error}"
 
     def coefficients(self, numbers: Iterable[int], views: Iterable[str]) -> pd.DataFrame:
-        """Return the coefficients of models by `views`, `OWN` among them, in one frame; a model that a view does not allow has no lines.
+        """Return the coefficients of models by `views`, `OWN` among them, in one frame; a model
+        that a view does not allow has no lines.
 
-        Columns: ``model``, ``view``, ``term``, and those of `study.stats.linear.Fit.coefficients` that the fit has.
+        Columns: ``model``, ``view``, ``term``, and those of `study.stats.linear.Fit.coefficients`
+        that the fit has.
         """
         parts = []
         for view in views:

@@ -1,6 +1,7 @@
 """Data sets and the tasks made of them, as plain arrays; networks are not known here.
 
-A task is one file that registers how it is made (see `study.tasks._registry.task`), a data set one row in `sources/table.toml`.
+A task is one file that registers how it is made (see `study.tasks._registry.task`), a data set one
+row in `sources/table.toml`.
 """
 
 from longrnn.registry import import_files

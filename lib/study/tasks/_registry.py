@@ -1,7 +1,7 @@
 """The registry that the tasks' files fill: a task is made from its name and its settings.
 
-What every task of a prepared data set may say stands here and nowhere else: which data set, how many of its sequences, and how
-many of them are held out.
+What every task of a prepared data set may say stands here and nowhere else: which data set, how
+many of its sequences, and how many of them are held out.
 """
 
 import inspect
@@ -17,8 +17,9 @@ from study.config.section import Section, Size, checked, format_value
 from study.tasks.data import Task, hold_out, load_prepared
 
 _SIZES = ("train_size", "validation_size", "test_size")
-"""Sequences to keep (see `study.tasks.data.load_prepared`), and those taken out of the training part to validate on. A maker that cuts
-by itself names them among its own settings."""
+"""Sequences to keep (see `study.tasks.data.load_prepared`), and those taken out of the training
+part to validate on. A maker that cuts by itself names them among its own settings.
+"""
 _SHARED = {"dataset": (Annotated[str, Field(pattern=r"^\w+$")], ...)} | dict.fromkeys(
     _SIZES, (Size, 0)
 )
@@ -30,7 +31,9 @@ Count = Annotated[int, Field(ge=1, le=10**7)]
 
 @dataclass(frozen=True)
 class Maker:
-    """How a task is made, whether it `draws` its sequences, the names of all that `make` takes, and the settings that a spec may give."""
+    """How a task is made, whether it `draws` its sequences, the names of all that `make` takes,
+    and the settings that a spec may give.
+    """
 
     make: Callable[..., Task]
     draws: bool
@@ -44,9 +47,10 @@ TASKS: dict[str, Maker] = {}
 def task(make: Callable[..., Task]) -> Callable[..., Task]:
     """Register a function ``(data, rng, *, settings...) -> Task`` under its own name.
 
-    It takes `data`, the prepared data set cut to the sizes asked for, and `rng`, which draws what the task's variation needs, as
-    far as it names them. One that names neither has no set of given size but draws sequences without an end. Settings are keywords,
-    annotated with their types and ranges: what `params.yaml` may say of the task.
+    It takes `data`, the prepared data set cut to the sizes asked for, and `rng`, which draws what
+    the task's variation needs, as far as it names them. One that names neither has no set of given
+    size but draws sequences without an end. Settings are keywords, annotated with their types and
+    ranges: what `params.yaml` may say of the task.
     """
     parameters = inspect.signature(make).parameters
     own = {
@@ -62,7 +66,9 @@ def task(make: Callable[..., Task]) -> Callable[..., Task]:
 
 
 def check_task(spec: Mapping) -> None:
-    """Refuse in a sentence, a `ValueError`, a task or a setting that is unknown, missing, of the wrong type or out of range."""
+    """Refuse in a sentence, a `ValueError`, a task or a setting that is unknown, missing, of the
+    wrong type or out of range.
+    """
     maker, given = _checked(spec)
     if maker.draws:  # it needs no data and draws nothing yet, so it can be made
         maker.make(**given)
@@ -71,8 +77,9 @@ def check_task(spec: Mapping) -> None:
 def make_task(spec: Mapping, prepared: Path | None, rng: np.random.Generator) -> Task:
     """Return the task that `spec` asks for: its name under ``task``, and its settings.
 
-    `prepared` is the folder of the prepared data sets, `rng` draws what the task's variation needs. Raises `ValueError` as
-    `check_task`, and whatever the task says of settings that do not fit its data.
+    `prepared` is the folder of the prepared data sets, `rng` draws what the task's variation needs.
+    Raises `ValueError` as `check_task`, and whatever the task says of settings that do not fit its
+    data.
     """
     maker, given = _checked(spec)
     if "data" in maker.takes:
@@ -88,7 +95,8 @@ def find_task(spec: Mapping) -> Maker:
     name = spec.get("task") if isinstance(spec, Mapping) else None
     if not isinstance(name, str):
         raise ValueError(
-            f"expected a task's name and its settings, such as task: adding, time_steps: 20, got {format_value(spec)}"
+            "expected a task's name and its settings, such as task: adding, time_steps: 20, got "
+            f"{format_value(spec)}"
         )
     if name not in TASKS:
         raise ValueError(f"unknown task {format_value(name)}; known: {', '.join(sorted(TASKS))}")

@@ -1,15 +1,17 @@
 r"""The adding problem: a sum of two numbers that are marked among many.
 
-L. Johnston, *Learning Sequential Patterns with Recurrent Neural Networks*, 2024, experiment 2.4, after S. Hochreiter and
-J. Schmidhuber, *Long short-term memory*, 1997:
+L. Johnston, *Learning Sequential Patterns with Recurrent Neural Networks*, 2024, experiment 2.4,
+after S. Hochreiter and J. Schmidhuber, *Long short-term memory*, 1997:
 
-    Input features are formed by concatenating two univariate sequences of length T. The first consists of elements
+    Input features are formed by concatenating two univariate sequences of length T. The first
+    consists of elements
     :math:`u_t \sim \text{Unif}(0, 1)`, the second is an indicator vector, where two elements are marked: one uniformly at
-    random from the positions :math:`[0, T/2]`, one from :math:`[T/2 + 1, T]`. The target is the sum of the two
-    elements in the first sequence that have a marked position.
+    random from the positions :math:`[0, T/2]`, one from :math:`[T/2 + 1, T]`. The target is the sum
+    of the two elements in the first sequence that have a marked position.
 
-The text counts from t = 1 elsewhere, and its [0, T/2] would hold one position too many: read here as the positions
-1..floor(T/2) and floor(T/2)+1..T. Sequences are drawn as they are needed, there is no set of given size.
+The text counts from t = 1 elsewhere, and its [0, T/2] would hold one position too many: read here
+as the positions 1..floor(T/2) and floor(T/2)+1..T. Sequences are drawn as they are needed, there is
+no set of given size.
 """
 
 from functools import partial
@@ -33,10 +35,11 @@ def adding(*, time_steps: Annotated[Count, Field(ge=2)]) -> Task:
 
 
 def draw_sums(time_steps: int, size: int, rng: np.random.Generator) -> Part:
-    """Draw `size` sequences of the adding problem, T = `time_steps`, at least the 2 that its marks need.
+    """Draw `size` sequences of the adding problem, T = `time_steps`, at least the 2 that its
+    marks need.
 
-    Inputs (n, T, 2), float32: the value, between 0 and 1, and the mark, 0 or 1. Targets (n, 1), float32: the sum of the
-    two marked values.
+    Inputs (n, T, 2), float32: the value, between 0 and 1, and the mark, 0 or 1. Targets (n, 1),
+    float32: the sum of the two marked values.
 
     >>> part = draw_sums(4, 1, np.random.default_rng(1))
     >>> part.inputs[0, :, 1].astype(int).tolist()

@@ -1,9 +1,10 @@
 r"""The copying task: repeat ten symbols after a long pause.
 
-A. Kag, Z. Zhang, V. Saligrama, *RNNs incrementally evolving on an equilibrium manifold*, ICLR 2020, after S. Hochreiter
-and J. Schmidhuber, *Long short-term memory*, 1997. A sequence has T + 20 steps: ten symbols out of eight, T - 1 blanks, a
-delimiter, ten blanks. What is asked for is blank at all steps but the last ten, which repeat the symbols. The best answer
-without memory has the cross entropy :math:`10 \ln 8 / (T + 20)`.
+A. Kag, Z. Zhang, V. Saligrama, *RNNs incrementally evolving on an equilibrium manifold*, ICLR 2020,
+after S. Hochreiter and J. Schmidhuber, *Long short-term memory*, 1997. A sequence has T + 20 steps:
+ten symbols out of eight, T - 1 blanks, a delimiter, ten blanks. What is asked for is blank at all
+steps but the last ten, which repeat the symbols. The best answer without memory has the cross
+entropy :math:`10 \ln 8 / (T + 20)`.
 """
 
 from functools import partial
@@ -30,8 +31,8 @@ def copying(*, delay: Count) -> Task:
 def draw_copies(delay: int, size: int, rng: np.random.Generator) -> Part:
     """Draw `size` sequences of the copying task with a delay T.
 
-    Inputs (n, T + 20, 10), float32, one number of each input is one; targets (n, T + 20), int64, 0 for the blank and
-    1..8 for the symbols.
+    Inputs (n, T + 20, 10), float32, one number of each input is one; targets (n, T + 20), int64, 0
+    for the blank and 1..8 for the symbols.
 
     >>> part = draw_copies(3, 1, np.random.default_rng(0))
     >>> part.inputs[0].argmax(axis=1).tolist()

@@ -1,4 +1,6 @@
-"""A task in memory: what every training starts from, what it is scored by, and what guessing costs."""
+"""A task in memory: what every training starts from, what it is scored by, and what guessing
+costs.
+"""
 
 import hashlib
 import math
@@ -16,8 +18,9 @@ from study.tasks.prepared import SPLITS, load_file
 class Part:
     """Sequences and what is asked of them.
 
-    Inputs are (n, T, p) float32 (pixels between 0 and 1, or a real series), or (n, T) int64 tokens. Targets are a class, (n,) int64; a
-    value, (n, k) float32; or one a time step, (n, T) int64 or (n, T, k) float32.
+    Inputs are (n, T, p) float32 (pixels between 0 and 1, or a real series), or (n, T) int64 tokens.
+    Targets are a class, (n,) int64; a value, (n, k) float32; or one a time step, (n, T) int64 or
+    (n, T, k) float32.
     """
 
     inputs: np.ndarray
@@ -36,9 +39,11 @@ class Part:
 
 
 class Followed(Part):
-    """Sequences that all end in one block, which is held once and put behind them as they are taken.
+    """Sequences that all end in one block, which is held once and put behind them as they are
+    taken.
 
-    `heads`, (n, t, p) float32, is where they differ, `block`, (T - t, p) float32, how they go on; `inputs` are made anew.
+    `heads`, (n, t, p) float32, is where they differ, `block`, (T - t, p) float32, how they go on;
+    `inputs` are made anew.
     """
 
     def __init__(self, heads: np.ndarray, block: np.ndarray, targets: np.ndarray) -> None:
@@ -60,10 +65,11 @@ class Followed(Part):
 
 @dataclass(frozen=True, kw_only=True)
 class Task:
-    """Inputs of one kind, targets of one kind, and the parts they come in; or how fresh sequences are drawn.
+    """Inputs of one kind, targets of one kind, and the parts they come in; or how fresh
+    sequences are drawn.
 
-    Inputs are ``pixels``, ``tokens`` or ``series``. The target is a ``class``, a ``value``, or ``steps``: a class or a value at every
-    time step, as the type of the targets tells.
+    Inputs are ``pixels``, ``tokens`` or ``series``. The target is a ``class``, a ``value``, or
+    ``steps``: a class or a value at every time step, as the type of the targets tells.
     """
 
     name: str  # of the data set, or the problem
@@ -90,7 +96,9 @@ class Task:
 
     @property
     def classifies(self) -> bool:
-        """Whether targets are classes, scored by cross entropy; otherwise values, by the squared error."""
+        """Whether targets are classes, scored by cross entropy; otherwise values, by the squared
+        error.
+        """
         return self._example.targets.dtype.kind == "i"
 
     @property
@@ -101,7 +109,8 @@ class Task:
         """Refuse, with a `ValueError`, inputs and targets that a task cannot be made of."""
         if self.kind != kind or self.target not in targets:
             raise ValueError(
-                f"{self.name}: expected {kind} with the target {' or '.join(targets)}, got {self.kind} with {self.target}"
+                f"{self.name}: expected {kind} with the target {' or '.join(targets)}, got "
+                f"{self.kind} with {self.target}"
             )
 
     @property
@@ -122,19 +131,23 @@ class Task:
         return self.map(lambda part: replace(part, inputs=change(part.inputs)))
 
     def standardised(self) -> "Task":
-        """Return the task with the mean 0 and the deviation 1 of the training part for all inputs."""
+        """Return the task with the mean 0 and the deviation 1 of the training part for all
+        inputs.
+        """
         mean, deviation = self.train.inputs.mean(), self.train.inputs.std()
         return replace(
             self.map_inputs(lambda inputs: (inputs - mean) / (deviation or 1)), kind="series"
         )
 
     def guess(self, part: Part) -> tuple[float, float]:
-        """Return loss and metric on `part` of the best answer that ignores the inputs: `memoryless`, or learned from training.
+        """Return loss and metric on `part` of the best answer that ignores the inputs:
+        `memoryless`, or learned from training.
 
-        Classes are guessed by their frequencies (counted once more each where a class is asked for that training never shows, or
-        nobody could be worse than the guess), values by their mean; where a task asks at every step for a value like its
-        input, the last value counts too, and the better of the two is the guess. A task that draws its sequences is guessed from
-        `part` itself.
+        Classes are guessed by their frequencies (counted once more each where a class is asked for
+        that training never shows, or nobody could be worse than the guess), values by their mean;
+        where a task asks at every step for a value like its input, the last value counts too, and
+        the better of the two is the guess. A task that draws its sequences is guessed from `part`
+        itself.
         """
         if self.memoryless is not None:
             return self.memoryless
@@ -156,23 +169,27 @@ class Task:
 
 
 def image_shape(data: Task) -> tuple[int, int]:
-    """Return side and channels of the square images in `data`; raises `ValueError` where there are none."""
+    """Return side and channels of the square images in `data`; raises `ValueError` where there
+    are none.
+    """
     shape = data.train.inputs.shape
     side = math.isqrt(shape[1])
     if data.kind != "pixels" or len(shape) != 3 or side * side != shape[1]:
         raise ValueError(
-            f"{data.name}: expected square images, (n, side * side, channels) pixels, got {data.kind} of "
+            f"{data.name}: expected square images, (n, side * side, channels) pixels, got "
+            f"{data.kind} of "
             f"shape {shape}; choose a data set such as mnist"
         )
     return side, shape[2]
 
 
 def hold_out(data: Task, size: int) -> Task:
-    """Return the task with the last `size` training sequences as its validation part; 0 changes nothing.
+    """Return the task with the last `size` training sequences as its validation part; 0 changes
+    nothing.
 
-    A prepared data set's sequences come in an order that depends on its name alone, classes in their proportions, so the
-    last ones are a sample like any other, and the same for all attempts. Raises `ValueError` where the task has a validation part
-    already, or too few sequences.
+    A prepared data set's sequences come in an order that depends on its name alone, classes in
+    their proportions, so the last ones are a sample like any other, and the same for all attempts.
+    Raises `ValueError` where the task has a validation part already, or too few sequences.
     """
     if not size:
         return data
@@ -189,13 +206,16 @@ def hold_out(data: Task, size: int) -> Task:
 
 
 def load_prepared(path: str | Path, train_size: int = 0, test_size: int = 0) -> Task:
-    """Read a data set prepared by stage 00, or `train_size` and `test_size` of its sequences; 0 keeps all.
+    """Read a data set prepared by stage 00, or `train_size` and `test_size` of its sequences; 0
+    keeps all.
 
-    Classes keep their proportions. The choice and its order depend on the data set's name and its targets alone, so that all
-    attempts see the same sequences; a prefix of them is again in proportion (files sorted by class would otherwise show a probe of
-    the first few one class only). A validation part is kept whole, and the rows of a stream (``steps``) stay in their order.
+    Classes keep their proportions. The choice and its order depend on the data set's name and its
+    targets alone, so that all attempts see the same sequences; a prefix of them is again in
+    proportion (files sorted by class would otherwise show a probe of the first few one class only).
+    A validation part is kept whole, and the rows of a stream (``steps``) stay in their order.
 
-    Raises `ValueError` where the file is missing, unreadable or of another schema, or has fewer sequences.
+    Raises `ValueError` where the file is missing, unreadable or of another schema, or has fewer
+    sequences.
     """
     path = Path(path)
     changed = path.stat().st_mtime_ns if path.exists() else 0

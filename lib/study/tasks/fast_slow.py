@@ -1,13 +1,15 @@
 r"""FitzHugh and Nagumo's system: the next value of a signal with a fast and a slow time scale.
 
-T. K. Rusch, S. Mishra, N. B. Erichson, M. W. Mahoney, *Long Expressive Memory for Sequence Modeling*, ICLR 2022:
+T. K. Rusch, S. Mishra, N. B. Erichson, M. W. Mahoney, *Long Expressive Memory for Sequence
+Modeling*, ICLR 2022:
 
 .. math::
-    v' = v - v^3 / 3 - w + I, \quad w' = \epsilon (v + a - b w), \quad (v_0, w_0) = (\text{U}(-1, 1), 0)
+    v' = v - v^3 / 3 - w + I, \quad w' = \epsilon (v + a - b w), \quad (v_0, w_0) = (\text{U}(-1,
+    1), 0)
 
-with I = .5, a = .7, b = .8, epsilon = .02, on [0, 400] in 1,000 steps. Input :math:`v(t_n)`, target :math:`v(t_{n+1})`.
-The text's program solves it with SciPy's default tolerance, which leaves the exact trajectory visibly; the exact one is
-offered beside it.
+with I = .5, a = .7, b = .8, epsilon = .02, on [0, 400] in 1,000 steps. Input :math:`v(t_n)`, target
+:math:`v(t_{n+1})`. The text's program solves it with SciPy's default tolerance, which leaves the
+exact trajectory visibly; the exact one is offered beside it.
 """
 
 from typing import Literal
@@ -35,8 +37,9 @@ def fast_slow(
 ) -> Task:
     """Return the task of predicting the next value at every step; defaults are the text's.
 
-    The time between two steps stays 0.4, whatever their number T. The solver ``author`` is adaptive Runge-Kutta at SciPy's default
-    tolerance, trajectory by trajectory; ``exact`` is right to ten digits.
+    The time between two steps stays 0.4, whatever their number T. The solver ``author`` is adaptive
+    Runge-Kutta at SciPy's default tolerance, trajectory by trajectory; ``exact`` is right to ten
+    digits.
     """
     sizes = {"train": train_size, "validation": validation_size, "test": test_size}
     parts = {name: trajectories(size, time_steps, rng, solver) for name, size in sizes.items()}

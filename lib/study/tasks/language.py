@@ -1,7 +1,8 @@
 """Language models: predict the next token at every step.
 
-Sequences start from an empty state. The texts' programs read the stream in order and carry the state from one piece to the
-next; the first steps of a piece know less here, the more the shorter the pieces.
+Sequences start from an empty state. The texts' programs read the stream in order and carry the
+state from one piece to the next; the first steps of a piece know less here, the more the shorter
+the pieces.
 """
 
 from dataclasses import replace
@@ -22,7 +23,9 @@ def language(
     validation_size: Size = 0,
     test_size: Size = 0,
 ) -> Task:
-    """Return a stream of tokens in pieces of T = `time_steps`; of the pieces so many are kept, from the start of each stream; 0 keeps all."""
+    """Return a stream of tokens in pieces of T = `time_steps`; of the pieces so many are kept,
+    from the start of each stream; 0 keeps all.
+    """
     data.check("tokens", "steps")
     sizes = {"train": train_size, "validation": validation_size, "test": test_size}
     parts = {}
@@ -32,14 +35,16 @@ def language(
         pieces = Part(*cut(stream, time_steps))
         if not pieces or size > len(pieces):
             raise ValueError(
-                f"{data.name} {name}: {size or 1} pieces of {time_steps} tokens asked for, there are {len(pieces)}"
+                f"{data.name} {name}: {size or 1} pieces of {time_steps} tokens asked for, there "
+                f"are {len(pieces)}"
             )
         parts[name] = pieces.take(slice(size or None))
     return replace(data, **parts)
 
 
 def cut(stream: np.ndarray, steps: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return rows of a stream and, for each token, the one after it, (n, steps) each; an incomplete row is left out.
+    """Return rows of a stream and, for each token, the one after it, (n, steps) each; an
+    incomplete row is left out.
 
     >>> cut(np.arange(6), 2)[1].tolist()
     [[1, 2], [3, 4]]

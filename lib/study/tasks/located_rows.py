@@ -1,7 +1,8 @@
 """Images whose rows stand at the beginning, everywhere or at the end of a sequence of noise.
 
-The content of a sequence and its length are always the same; only how far the information lies from the end differs. So the
-task separates what a network must carry through time from what it must recognise.
+The content of a sequence and its length are always the same; only how far the information lies from
+the end differs. So the task separates what a network must carry through time from what it must
+recognise.
 """
 
 from dataclasses import replace
@@ -32,7 +33,8 @@ def located_rows(
     Parameters
     ----------
     data : Task
-        Square images of one channel. Their pixels are standardised to mean 0 and deviation 1 over the training part.
+        Square images of one channel. Their pixels are standardised to mean 0 and deviation 1 over
+        the training part.
     rng : numpy.random.Generator
         Source of the noise, which is drawn once per sequence.
     time_steps : int

@@ -1,13 +1,15 @@
 r"""The long time gap tasks LTG: remember one sign among signs that mean nothing.
 
-L. Johnston, *Learning Sequential Patterns with Recurrent Neural Networks*, 2024, experiment 2.2 and section 3.3.2:
+L. Johnston, *Learning Sequential Patterns with Recurrent Neural Networks*, 2024, experiment 2.2 and
+section 3.3.2:
 
-    The input sequence is a Rademacher series of length T, i.e. each :math:`u_t` is an independent random variable taking
-    the value +1 or -1 with probability 1/2, and the label corresponds to :math:`\operatorname{sign}(u_{t^*})` for a
-    pre-specified sequence location :math:`t^*`.
+    The input sequence is a Rademacher series of length T, i.e. each :math:`u_t` is an independent
+    random variable taking the value +1 or -1 with probability 1/2, and the label corresponds to
+    :math:`\operatorname{sign}(u_{t^*})` for a pre-specified sequence location :math:`t^*`.
 
-The text writes LTG23 for :math:`t^* = 23` and varies T. There is no set of given size: sequences are drawn as they are
-needed, and with 2^T of them a test set is disjoint from the training's for all practical purposes.
+The text writes LTG23 for :math:`t^* = 23` and varies T. There is no set of given size: sequences
+are drawn as they are needed, and with 2^T of them a test set is disjoint from the training's for
+all practical purposes.
 """
 
 from functools import partial
@@ -33,8 +35,8 @@ def long_time_gap(*, place: Positive, time_steps: Count) -> Task:
 def draw_signs(place: int, time_steps: int, size: int, rng: np.random.Generator) -> Part:
     """Draw `size` sequences of the task LTG`place`, T = `time_steps`.
 
-    The place t* of the input that decides is 1..T as in the text (the first input is u_1). Inputs (n, T, 1), float32, -1 or +1; labels
-    (n,), int64, 0 where u_t* is -1 and 1 where it is +1.
+    The place t* of the input that decides is 1..T as in the text (the first input is u_1). Inputs
+    (n, T, 1), float32, -1 or +1; labels (n,), int64, 0 where u_t* is -1 and 1 where it is +1.
 
     >>> part = draw_signs(2, 3, 4, np.random.default_rng(1))
     >>> part.inputs[:, :, 0].astype(int).tolist()

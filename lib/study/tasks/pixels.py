@@ -19,8 +19,9 @@ def pixels(
 ) -> Task:
     """Return images as sequences of pixels, averaged over squares of `pool` pixels a side first.
 
-    The `order` is a permutation by the program that it is from, see `study.tasks.permutations.PERMUTATIONS`. Where they are `standardised` all
-    inputs get the mean 0 and the deviation 1 of the training part, as iRNN's text has it.
+    The `order` is a permutation by the program that it is from, see
+    `study.tasks.permutations.PERMUTATIONS`. Where they are `standardised` all inputs get the mean 0
+    and the deviation 1 of the training part, as iRNN's text has it.
     """
     data = pooled(data, pool)
     places = PERMUTATIONS[order](data.train.time_steps)

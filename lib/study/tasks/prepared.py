@@ -13,7 +13,9 @@ from study.results.schema import Variable
 SCHEMA = "prepared/2"
 SPLITS = ("train", "test", "validation")
 PAD, START, UNKNOWN, FIRST_WORD = 0, 1, 2, 3
-"""Ids of tokens: padding, start of a text, a word outside the vocabulary, the most frequent word."""
+"""Ids of tokens: padding, start of a text, a word outside the vocabulary, the most frequent
+word.
+"""
 
 _INPUTS = {
     "pixels": Variable(("sample", "time", "feature"), "uint8", "brightness", "1"),

@@ -23,11 +23,13 @@ def series(
 ) -> Task:
     """Return a data set of real series.
 
-    One step of so many (`every`) is kept, from the first on, and of these a `share`: the ``last`` ones, or ``random`` ones in their order, a
-    choice of its own for each sequence that does not change between epochs.
+    One step of so many (`every`) is kept, from the first on, and of these a `share`: the ``last``
+    ones, or ``random`` ones in their order, a choice of its own for each sequence that does not
+    change between epochs.
 
-    Where targets are `centred` the mean of the training part's values is taken off all of them. It leaves errors and their unit as they are;
-    without it a head that starts at zero must first climb to some ninety beats a minute.
+    Where targets are `centred` the mean of the training part's values is taken off all of them. It
+    leaves errors and their unit as they are; without it a head that starts at zero must first climb
+    to some ninety beats a minute.
     """
     data.check("series", "class", "value")
     data = data.map_inputs(lambda inputs: inputs[:, ::every])

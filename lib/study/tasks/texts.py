@@ -1,4 +1,6 @@
-"""Texts that are read to their end, or through the filling behind them as UnICORNN's program reads them."""
+"""Texts that are read to their end, or through the filling behind them as UnICORNN's program
+reads them.
+"""
 
 from dataclasses import replace
 from typing import Literal
@@ -21,9 +23,10 @@ def texts(
 ) -> Task:
     """Return a data set of texts with one target each.
 
-    Of a text the last tokens are kept, so many `words`; 0 keeps all that are prepared. Shorter texts are filled in ``front``, so that what is
-    read last is text, or ``behind``, so that the state is read out after the filling. `vectors` is the name of the data set's vectors that
-    an embedding starts from; empty for none.
+    Of a text the last tokens are kept, so many `words`; 0 keeps all that are prepared. Shorter
+    texts are filled in ``front``, so that what is read last is text, or ``behind``, so that the
+    state is read out after the filling. `vectors` is the name of the data set's vectors that an
+    embedding starts from; empty for none.
     """
     data.check("tokens", "class", "value")
     if vectors and vectors not in data.word_vectors:

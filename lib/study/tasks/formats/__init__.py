@@ -1,4 +1,6 @@
-"""File formats that data sets come in, read into plain arrays; every refusal is one sentence with its place."""
+"""File formats that data sets come in, read into plain arrays; every refusal is one sentence
+with its place.
+"""
 
 
 class FormatError(ValueError):

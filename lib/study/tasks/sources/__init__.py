@@ -1,7 +1,7 @@
 """The data sets: a row each in `table.toml`, and files of readers by kind of data.
 
-Bytes come from the publisher, or from the folder named by the environment variable ``LTD_DATA_MIRROR``. Either way a file
-counts only with its checksum.
+Bytes come from the publisher, or from the folder named by the environment variable
+``LTD_DATA_MIRROR``. Either way a file counts only with its checksum.
 """
 
 from pathlib import Path
@@ -22,7 +22,8 @@ def source_names() -> list[str]:
 def prepare(name: str, folder: str | Path) -> Path:
     """Fetch the data set `name`, write it to ``<folder>/<name>.nc`` and return the path.
 
-    Raises `ValueError` where there is no such data set or a file has the wrong checksum, `OSError` where one cannot be had or kept.
+    Raises `ValueError` where there is no such data set or a file has the wrong checksum, `OSError`
+    where one cannot be had or kept.
     """
     if name not in SETS:
         raise ValueError(f"unknown dataset {name!r}; known: {', '.join(source_names())}")

@@ -31,7 +31,9 @@ class DownloadError(OSError):
 
 
 def mirror() -> Path | None:
-    """Return the folder named by ``LTD_DATA_MIRROR``, None if the variable is not set; raises `ValueError` if it is no folder."""
+    """Return the folder named by ``LTD_DATA_MIRROR``, None if the variable is not set; raises
+    `ValueError` if it is no folder.
+    """
     value = os.environ.get(MIRROR)
     if not value:
         return None
@@ -47,7 +49,8 @@ def in_mirror(origin: str, name: str) -> bool:
 
 
 def fetch(origin: str, name: str) -> Path:
-    """Return a file of an origin in `table.toml`, from the mirror if one is set, its SHA-256 checked where one is stated.
+    """Return a file of an origin in `table.toml`, from the mirror if one is set, its SHA-256
+    checked where one is stated.
 
     Raises `FileNotFoundError` where a mirror is set and has no such file, else as `from_publisher`.
     """
@@ -69,8 +72,9 @@ def fetch(origin: str, name: str) -> Path:
 def from_publisher(url: str, sha256: str, folder: str) -> Path:
     """Download a file to ``data/raw/<folder>``, unless it is there with the right checksum.
 
-    `sha256` is empty where the publisher states none and the caller checks the content. Raises `ValueError` where what came is not
-    what was expected, and `DownloadError` where the publisher cannot be reached or the file cannot be kept; nothing is left then.
+    `sha256` is empty where the publisher states none and the caller checks the content. Raises
+    `ValueError` where what came is not what was expected, and `DownloadError` where the publisher
+    cannot be reached or the file cannot be kept; nothing is left then.
     """
     target, name = DATA / "raw" / folder, url.rsplit("/", 1)[1]
     # Its bytes as they are: packed once more on the way they would have another checksum.
@@ -85,12 +89,14 @@ def from_publisher(url: str, sha256: str, folder: str) -> Path:
         found = pooch.retrieve(url, sha256 or None, fname=name, path=target, downloader=download)
     except requests.RequestException as error:
         raise DownloadError(
-            f"{name} could not be downloaded ({type(error).__name__}); try again with a network, or "
+            f"{name} could not be downloaded ({type(error).__name__}); try again with a network, "
+            "or "
             f"set {MIRROR} to a folder that holds the files"
         ) from None
     except OSError as error:
         raise DownloadError(
-            f"{name} could not be kept in {target} ({error.strerror or error}); make room and run again"
+            f"{name} could not be kept in {target} ({error.strerror or error}); make room and run "
+            "again"
         ) from None
     return Path(found)
 
@@ -98,7 +104,8 @@ def from_publisher(url: str, sha256: str, folder: str) -> Path:
 def read_or_remove(archive: Path, read: Callable[[Path], T]) -> T:
     """Return what `read` makes of a file without a stated checksum, whose content `read` checks.
 
-    A download that is not the expected one is removed, so that the next run downloads it again; what lies in the mirror stays.
+    A download that is not the expected one is removed, so that the next run downloads it again;
+    what lies in the mirror stays.
     """
     try:
         return read(archive)
@@ -110,13 +117,16 @@ def read_or_remove(archive: Path, read: Callable[[Path], T]) -> T:
         if isinstance(error, ChecksumError):
             raise
         raise ChecksumError(
-            f"{archive.name}: found something else than the expected archive ({error}); it has been removed: "
+            f"{archive.name}: found something else than the expected archive ({error}); it has "
+            "been removed: "
             "run again to download it again"
         ) from None
 
 
 def arrays(origin: str, read: Callable[[Path], dict[str, np.ndarray]]) -> dict[str, np.ndarray]:
-    """Return the arrays of the mirror's file of an origin, or what `read` makes of its publisher's archive; the first of either."""
+    """Return the arrays of the mirror's file of an origin, or what `read` makes of its
+    publisher's archive; the first of either.
+    """
     if mirror() is not None:
         return read_arrays(fetch(origin, next(iter(ORIGINS[origin]["mirrored"]))))
     return read_or_remove(fetch(origin, next(iter(ORIGINS[origin]["published"]))), read)
@@ -129,7 +139,9 @@ def read_arrays(path: Path) -> dict[str, np.ndarray]:
 
 
 def check_contents(origin: str, contents: Mapping[str, bytes], where: str = "") -> None:
-    """Raise `ValueError` unless all that `table.toml` states of an origin's contents is there, `ChecksumError` unless as stated."""
+    """Raise `ValueError` unless all that `table.toml` states of an origin's contents is there,
+    `ChecksumError` unless as stated.
+    """
     for name, sha256 in ORIGINS[origin]["contents"].items():
         if name not in contents:
             raise ValueError(f"there is no {name} in it")

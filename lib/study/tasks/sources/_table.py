@@ -21,8 +21,8 @@ READERS: dict[str, Callable[..., dict[str, Any]]] = {}
 def reader(read: Callable[..., dict[str, Any]]) -> Callable[..., dict[str, Any]]:
     """Register a function under its name: ``(**settings) -> what a set's row leaves open``.
 
-    It returns keywords of `study.tasks.prepared.prepared_dataset`: the parts ``train``, ``test`` and maybe ``validation``, and
-    whatever follows from the data.
+    It returns keywords of `study.tasks.prepared.prepared_dataset`: the parts ``train``, ``test``
+    and maybe ``validation``, and whatever follows from the data.
     """
     READERS[read.__name__] = read
     return read
@@ -34,7 +34,9 @@ def parted(inputs: np.ndarray, targets: np.ndarray, **parts: np.ndarray) -> dict
 
 
 def standardised(parts: dict[str, Arrays], axis: int | tuple[int, ...]) -> dict[str, Arrays]:
-    """Return all parts by the mean and the deviation of the training part over `axis`; what never changes there is only centred."""
+    """Return all parts by the mean and the deviation of the training part over `axis`; what
+    never changes there is only centred.
+    """
     train, _ = parts["train"]
     mean, deviation = train.mean(axis), train.std(axis)
     deviation[deviation < 1e-6] = 1

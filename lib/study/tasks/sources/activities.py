@@ -17,19 +17,23 @@ RATE, WINDOW, STEP = 50.0, 128, 64
 NOISE_CUT, GRAVITY_CUT, ORDER = 20.0, 0.3, 3
 TEST_USERS = (2, 4, 9, 10, 12, 13, 18, 20, 24)
 ACTIVITIES = 6
-"""Activities 1..6 are walking, upstairs, downstairs, sitting, standing, laying; the others are transitions."""
+"""Activities 1..6 are walking, upstairs, downstairs, sitting, standing, laying; the others are
+transitions.
+"""
 SECOND = (1, 3, 5)
 """Activities of class 1: walking, downstairs, standing."""
 
 
 @reader
 def har2() -> dict:
-    """Return windows of 128 x 9: acceleration of the body, angular velocity, whole acceleration; the official test users.
+    """Return windows of 128 x 9: acceleration of the body, angular velocity, whole acceleration;
+    the official test users.
 
-    J. Reyes-Ortiz et al., *Transition-aware human activity recognition using smartphones*, Neurocomputing 2015. The texts use
-    the windows published as UCI HAR; here they are cut anew from the recordings behind them (HAPT): 128 samples with step 64
-    inside each labelled interval of an activity, filtered as that set's description says. Classes as in A. Kusupati et al.,
-    *FastGRNN*, 2018. Any commercial use is prohibited; nothing of it is committed.
+    J. Reyes-Ortiz et al., *Transition-aware human activity recognition using smartphones*,
+    Neurocomputing 2015. The texts use the windows published as UCI HAR; here they are cut anew from
+    the recordings behind them (HAPT): 128 samples with step 64 inside each labelled interval of an
+    activity, filtered as that set's description says. Classes as in A. Kusupati et al., *FastGRNN*,
+    2018. Any commercial use is prohibited; nothing of it is committed.
     """
     inputs, targets, user = windows(arrays("hapt", _recordings))
     test = np.isin(user, TEST_USERS)
@@ -39,9 +43,9 @@ def har2() -> dict:
 def windows(raw: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return windows (n, 128, 9), their classes (n,) and their users (n,).
 
-    `raw` has ``signals`` (samples, 6) of all recordings, acceleration before angular velocity; ``offsets``, where recordings
-    start and end; ``experiment`` and ``user`` of each; ``labels``, rows of experiment, user, activity, first and last sample of
-    an interval, counted from 1.
+    `raw` has ``signals`` (samples, 6) of all recordings, acceleration before angular velocity;
+    ``offsets``, where recordings start and end; ``experiment`` and ``user`` of each; ``labels``,
+    rows of experiment, user, activity, first and last sample of an interval, counted from 1.
     """
     cut = []
     for k, (experiment, user) in enumerate(zip(raw["experiment"], raw["user"], strict=True)):
@@ -56,10 +60,12 @@ def windows(raw: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray, np.ndar
 
 
 def filtered(signals: np.ndarray) -> np.ndarray:
-    """Return nine signals of a recording of six, (n, 9): body, gyroscope and total, three axes each.
+    """Return nine signals of a recording of six, (n, 9): body, gyroscope and total, three axes
+    each.
 
-    A median of three samples and a low pass of third order at 20 Hz take noise away, one at 0.3 Hz leaves gravity. The set's
-    description does not say whether the filters delay the signal; here they do not.
+    A median of three samples and a low pass of third order at 20 Hz take noise away, one at 0.3 Hz
+    leaves gravity. The set's description does not say whether the filters delay the signal; here
+    they do not.
     """
     low = median_filter(signals.astype(np.float64), (3, 1))
     low = sosfiltfilt(butter(ORDER, NOISE_CUT, fs=RATE, output="sos"), low, axis=0)
@@ -99,9 +105,9 @@ STEPS, SENSORS, TRAIN_USERS, EVERY = 125, 45, 4, 4
 def dsa19() -> dict:
     """Return segments of 125 x 45, nineteen activities.
 
-    K. Altun, B. Barshan, O. Tuncel, *Comparative study on classifying human activities with miniature inertial and magnetic
-    sensors*, Pattern Recognition 2010. The text splits the 9,120 segments in halves and does not say how: here users 1 to 4 train
-    and users 5 to 8 test.
+    K. Altun, B. Barshan, O. Tuncel, *Comparative study on classifying human activities with
+    miniature inertial and magnetic sensors*, Pattern Recognition 2010. The text splits the 9,120
+    segments in halves and does not say how: here users 1 to 4 train and users 5 to 8 test.
     """
     raw, about = arrays("dsa", _segments), {}
     if "float32_byte_planes" in raw:  # the mirror's: the four bytes of each number are stored apart

@@ -1,7 +1,8 @@
-"""Speech Commands: words of a second, from the publisher's archive or tone words in files of the same names.
+"""Speech Commands: words of a second, from the publisher's archive or tone words in files of the
+same names.
 
-P. Warden, *Speech Commands: A Dataset for Limited-Vocabulary Speech Recognition*, 2018, CC BY 4.0. The lists in the archive
-name the clips for validation and testing; all others train.
+P. Warden, *Speech Commands: A Dataset for Limited-Vocabulary Speech Recognition*, 2018, CC BY 4.0.
+The lists in the archive name the clips for validation and testing; all others train.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -25,7 +26,8 @@ WORDS = (
 """The thirty words of version 0.01, in alphabetical order."""
 OTHERS = sorted(set(WORDS) - set(COMMANDS))
 CLASSES: dict[str, dict[str, int]] = {
-    # LEM's program: any other word, silence, ten commands. Silence has the background noise alone, all of it in the training part.
+    # LEM's program: any other word, silence, ten commands. Silence has the background noise alone,
+    # all of it in the training part.
     "lem": dict.fromkeys(sorted([*OTHERS, "backward", "follow", "forward", "learn", "visual"]), 0)
     | {"_background_noise_": 1}
     | {word: 2 + k for k, word in enumerate(COMMANDS)},
@@ -61,7 +63,9 @@ def keywords(archive: str, classes: str) -> dict:
 
 @reader
 def tone_words(classes: str, clips: int, speakers: int) -> dict:
-    """Return the stand-in, written to files as the real set has them and read by the same reader."""
+    """Return the stand-in, written to files as the real set has them and read by the same
+    reader.
+    """
     words = WORDS if classes == "words" else (*COMMANDS, "bed", "bird")
     files = write_clips(words, clips, speakers, SEED)
     return _parts(files, classes) | {"source": "made up", "substitute": STAND_IN}
@@ -131,7 +135,9 @@ def _parts(files: Iterable[tuple[str, bytes]], classes: str) -> dict:
 def read_clips(
     files: Iterable[tuple[str, bytes]], classes: Mapping[str, int], features: Callable
 ) -> dict[str, Arrays]:
-    """Return each part's features, (T, p) of a clip's samples, and classes, of clips and lists by name; a wrong clip is a `FormatError`."""
+    """Return each part's features, (T, p) of a clip's samples, and classes, of clips and lists
+    by name; a wrong clip is a `FormatError`.
+    """
     read: dict[str, tuple[np.ndarray, int]] = {}
     lists: dict[str, set[str]] = {}
     for name, content in files:

@@ -1,11 +1,13 @@
-"""BIDMC: windows of 32 s of a PPG and an ECG, and the heart or respiratory rate that goes with them.
+"""BIDMC: windows of 32 s of a PPG and an ECG, and the heart or respiratory rate that goes with
+them.
 
-M. Pimentel et al., *Toward a robust estimation of respiratory rate from pulse oximeters*, IEEE Transactions on Biomedical
-Engineering 2017, from PhysioNet (A. Goldberger et al. 2000), under the Open Data Commons Attribution licence. The archive
-of time series regression (C. Tan et al. 2021), which the texts use, holds 7,949 windows for the heart rate and does not
-print how they were cut. A window every 3 s gives 150 in each of the 53 recordings, 7,950, and the rate printed for one
-second at its end is missing in exactly one: so they are cut here. (A mean over the window would be missing in 12 or none.)
-A respiratory rate printed as 0 stays one.
+M. Pimentel et al., *Toward a robust estimation of respiratory rate from pulse oximeters*, IEEE
+Transactions on Biomedical Engineering 2017, from PhysioNet (A. Goldberger et al. 2000), under the
+Open Data Commons Attribution licence. The archive of time series regression (C. Tan et al. 2021),
+which the texts use, holds 7,949 windows for the heart rate and does not print how they were cut. A
+window every 3 s gives 150 in each of the 53 recordings, 7,950, and the rate printed for one second
+at its end is missing in exactly one: so they are cut here. (A mean over the window would be missing
+in 12 or none.) A respiratory rate printed as 0 stays one.
 """
 
 import io
@@ -29,8 +31,8 @@ SUBSTITUTE = "windows cut anew from the recordings, not the file of the archive 
 def vital_sign(sign: str, by_patient: bool) -> dict:
     """Return windows (4000, 2) of PPG and ECG, and ``hr`` or ``resp_rate`` a minute.
 
-    `by_patient`, the parts share no patient. The texts' split is at random, though windows overlap: there a test window shares
-    most of its samples with training windows.
+    `by_patient`, the parts share no patient. The texts' split is at random, though windows overlap:
+    there a test window shares most of its samples with training windows.
     """
     inputs, targets, patient = windows(arrays("bidmc", _from_archive), sign)
     indices = split_by(patient) if by_patient else split_at_random(len(inputs))
@@ -45,7 +47,9 @@ def beats_by_patient(patients: int, windows: int, every: int, seed: int) -> dict
 
 
 def windows(raw: dict[str, np.ndarray], sign: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return windows (n, 4000, 2), the sign's value at the end of each (n, 1), and patients (n,); without a value, no window."""
+    """Return windows (n, 4000, 2), the sign's value at the end of each (n, 1), and patients
+    (n,); without a value, no window.
+    """
     starts = HOP * np.arange(WINDOWS)
     values = raw[sign][:, starts + SECONDS - 1]
     patient, window = np.nonzero(np.isfinite(values))

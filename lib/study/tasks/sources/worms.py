@@ -1,8 +1,10 @@
-"""EigenWorms and its stand-in: one way from a ``.ts`` file to the parts that the texts' programs use.
+"""EigenWorms and its stand-in: one way from a ``.ts`` file to the parts that the texts' programs
+use.
 
-A. Brown et al. 2013, in the UEA archive (A. Bagnall et al. 2018): the movement of 259 worms in six coordinates, 17,984 steps,
-five kinds of worm. The publisher states no checksum: the zip file's own tell damage, and these numbers whether it is the set. Where a
-mirror is set and does not hold it, switching series take its place, and say so.
+A. Brown et al. 2013, in the UEA archive (A. Bagnall et al. 2018): the movement of 259 worms in six
+coordinates, 17,984 steps, five kinds of worm. The publisher states no checksum: the zip file's own
+tell damage, and these numbers whether it is the set. Where a mirror is set and does not hold it,
+switching series take its place, and say so.
 """
 
 import io
@@ -45,8 +47,9 @@ def switching(size: int, time_steps: int, faster: float = 1.0) -> dict:
 def ucr_worms() -> dict:
     """Return the UCR archive's Worms (900, 1): a relative of EigenWorms, not the set itself.
 
-    They come from the same laboratory, strains and classes (A. Brown et al. 2013; UCR archive, H. Dau
-    et al. 2018), but with the first eigenworm alone, averaged to 1 Hz and normalised per series.
+    They come from the same laboratory, strains and classes (A. Brown et al. 2013; UCR archive, H.
+    Dau et al. 2018), but with the first eigenworm alone, averaged to 1 Hz and normalised per
+    series.
     """
     if mirror() is None:
         series = read_or_remove(fetch("ucr_worms", "Worms.zip"), _worms_from_archive)
@@ -86,7 +89,9 @@ def _checked(series: Series, shape: tuple[int, int], path: Path) -> Series:
 
 
 def _parts(series: Series) -> dict:
-    """Return the parts of 70, 15 and 15 per cent that the programs draw, not stratified, 181, 39 and 39 of 259."""
+    """Return the parts of 70, 15 and 15 per cent that the programs draw, not stratified, 181, 39
+    and 39 of 259.
+    """
     order = np.arange(len(series.targets))
     train, rest = train_test_split(order, test_size=0.3, random_state=STATE)
     validation, test = train_test_split(rest, test_size=0.5, random_state=STATE)

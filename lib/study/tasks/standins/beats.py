@@ -1,7 +1,8 @@
-"""Beats: a stand-in for BIDMC, windows of an ECG and a PPG whose heart and respiratory rates are known exactly.
+"""Beats: a stand-in for BIDMC, windows of an ECG and a PPG whose heart and respiratory rates are
+known exactly.
 
-Every patient has a heart rate, a respiratory rate and pulse shapes of their own; both rates wander slowly by some per cent,
-so that the windows of one patient do not all have one target.
+Every patient has a heart rate, a respiratory rate and pulse shapes of their own; both rates wander
+slowly by some per cent, so that the windows of one patient do not all have one target.
 """
 
 import numpy as np
@@ -11,7 +12,9 @@ SECONDS, HOP, RATE = 32.0, 3.2, 125.0
 HEART, BREATH = (50.0, 130.0), (8.0, 30.0)
 """Beats and breaths a minute, between which patients lie."""
 OF_RATE, OF_AMPLITUDE, OF_BASELINE, NOISE = 0.03, 0.2, 0.3, 0.05
-"""What breathing changes, as shares of heart rate and amplitude and as height, and the noise's deviation."""
+"""What breathing changes, as shares of heart rate and amplitude and as height, and the noise's
+deviation.
+"""
 _WANDER = 0.05
 """Largest slow departure of a patient's rates from their mean, as a share."""
 _ECG = (
@@ -26,7 +29,8 @@ def beats(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Draw `windows` windows of each of `patients` patients, and keep one sample of `every`.
 
-    Returns inputs (n, T, 2), PPG and ECG; targets (n, 2), mean heart and respiratory rate a minute; patient (n,).
+    Returns inputs (n, T, 2), PPG and ECG; targets (n, 2), mean heart and respiratory rate a minute;
+    patient (n,).
     """
     parts = [_patient(windows, rng, every) for _ in range(patients)]
     inputs, targets = map(np.concatenate, zip(*parts, strict=True))

@@ -1,7 +1,9 @@
-"""Texts from a Markov chain: a stand-in for reviews and for Penn Treebank where no real text may be had.
+"""Texts from a Markov chain: a stand-in for reviews and for Penn Treebank where no real text may
+be had.
 
-Words are made of syllables and as frequent as Zipf's law says; each is followed, most of the time, by one of a few words
-of its own. In reviews some words are drawn from a set that tells the opinion, so that they can be told apart.
+Words are made of syllables and as frequent as Zipf's law says; each is followed, most of the time,
+by one of a few words of its own. In reviews some words are drawn from a set that tells the opinion,
+so that they can be told apart.
 """
 
 from dataclasses import dataclass
@@ -17,9 +19,11 @@ _OPINION, _OPINIONATED = 20, 0.06
 
 @dataclass(frozen=True)
 class Language:
-    """A made-up language: words (V,) by frequency, their frequency (V,) among words that obey no rule, and followers (V, 4).
+    """A made-up language: words (V,) by frequency, their frequency (V,) among words that obey no
+    rule, and followers (V, 4).
 
-    Followers are the places of the words that follow a word by its rule, the first twice as likely as the second, and so on.
+    Followers are the places of the words that follow a word by its rule, the first twice as likely
+    as the second, and so on.
     """
 
     words: np.ndarray
@@ -62,7 +66,8 @@ def reviews(
 ) -> tuple[list[str], np.ndarray]:
     """Return reviews of 20 to 80 words and their classes, (n,): each class has words of its own.
 
-    The words that tell a class are rare ones of the language; any may appear in any review by chance.
+    The words that tell a class are rare ones of the language; any may appear in any review by
+    chance.
     """
     telling = rng.permutation(np.arange(len(of.words) // 4, len(of.words)))[: classes * _OPINION]
     telling = of.words[telling].reshape(classes, _OPINION)

@@ -1,8 +1,10 @@
-r"""Switching series: a stand-in for EigenWorms, long series whose class is how often something happens.
+r"""Switching series: a stand-in for EigenWorms, long series whose class is how often something
+happens.
 
-Three pairs of noisy oscillators, equal in all classes, hide turns that arrive as a Poisson process. A turn adds 3 to the
-second pair, :math:`3 / \sqrt 2` to each of its channels, for a geometric time of mean 60 steps. The class is the rate of
-turns, so its evidence is spread evenly over the series, and its optimal classifier is known: notebook 61.
+Three pairs of noisy oscillators, equal in all classes, hide turns that arrive as a Poisson process.
+A turn adds 3 to the second pair, :math:`3 / \sqrt 2` to each of its channels, for a geometric time
+of mean 60 steps. The class is the rate of turns, so its evidence is spread evenly over the series,
+and its optimal classifier is known: notebook 61.
 """
 
 import numpy as np

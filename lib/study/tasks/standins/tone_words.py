@@ -1,7 +1,8 @@
 """Tone words: a stand-in for Speech Commands, clips of a second in files of the same names.
 
-A word is two or three tones that glide from one frequency to another, the same in every clip. Speakers differ in pitch and
-speed, clips in place, loudness and noise. `write_clips` gives what the real set's reader finds in an archive.
+A word is two or three tones that glide from one frequency to another, the same in every clip.
+Speakers differ in pitch and speed, clips in place, loudness and noise. `write_clips` gives what the
+real set's reader finds in an archive.
 """
 
 from collections.abc import Iterator
@@ -17,10 +18,12 @@ _NOISE = "_background_noise_"
 def write_clips(
     words: tuple[str, ...], clips: int, speakers: int, seed: int
 ) -> Iterator[tuple[str, bytes]]:
-    """Give ``<word>/<speaker>_nohash_<k>.wav`` and the lists of validation and test clips, each with its content.
+    """Give ``<word>/<speaker>_nohash_<k>.wav`` and the lists of validation and test clips, each
+    with its content.
 
-    Sounds are drawn in the order of the words, `clips` of each; a tenth of the speakers is for validation and a tenth for testing,
-    at least one each. A further word or clip changes none of those before it.
+    Sounds are drawn in the order of the words, `clips` of each; a tenth of the speakers is for
+    validation and a tenth for testing, at least one each. A further word or clip changes none of
+    those before it.
     """
     few = max(1, speakers // 10)
     parts = {speaker: speaker // few for speaker in range(2 * few)}
