@@ -5,20 +5,29 @@ import itertools
 import math
 import shutil
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
 from study.config import file as params_file
 from study.config.expand import expand_groups
 from study.config.file import merged
+from study.config.measurement import Measurement
+from study.config.network import Network
+from study.config.recipe import Recipe
+from study.config.run import RunConfig
+from study.config.section import checked
+from study.config.task import TaskSpec
 from study.paths import ROOT
 from study.pipeline import fingerprint
 from study.tasks import TASKS
 from study.training import objectives
+from study.training.datasets import to_dataset
+from study.training.job import Experiment, Job
 from study.training.jobs import run_jobs
-from study.training.profile import DESIGNS, load_profile
-from study.training.rows import Row
+from study.training.plans import plan_jobs
+from study.training.profile import check_or_refuse, load_profile
+from study.training.run_checks import check_settings
 
 loaded = functools.cache(load_profile)
 """Profiles are frozen, and to read one takes seconds."""
@@ -51,19 +60,67 @@ def profile_of(content, name="quick"):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(params_file, "read_params", lambda _: content)
         params_file._check_plain("params.yaml", content)
-        params_file.checked(params_file._File, content, "")
+        checked(params_file._File, content, "")
         return load_profile(name)
+
+
+def single_job(design, *, replicate=0, **changes):
+    """Return one job of a design or of a run, with these fields.
+
+    Fields of the parts of a run go by their own names. `task` may be a task with its settings in
+    one dictionary.
+    """
+    if isinstance(design, RunConfig):
+        changed = changed_run(design, **changes, replicates=replicate + 1)
+    else:
+        attempt = design.at(**changes)
+        factors = {name: getattr(attempt, name) for name in design.factors()}
+        levels = {n: v[:1] if isinstance(v, tuple) else (v,) for n, v in factors.items()}
+        changed = attempt.at(**levels, replicates=replicate + 1)
+    return plan_jobs([changed])[replicate]
+
+
+def changed_run(config, **changes):
+    """Return a run with other fields, those of its parts by their own names."""
+    task = changes.pop("task", None)
+    if isinstance(task, dict):
+        settings = {name: value for name, value in task.items() if name != "task"}
+        changes["task"] = TaskSpec(maker=task["task"], settings=settings)
+    for part in ("network", "recipe", "measurement"):
+        section = getattr(config, part)
+        names = changes.keys() & type(section).model_fields.keys()
+        update = {name: changes.pop(name) for name in names}
+        changes[part] = section.model_copy(update=update)
+    unknown = changes.keys() - type(config).model_fields.keys()
+    assert not unknown, f"no field of a run: {sorted(unknown)}"
+    return config.model_copy(update=changes)
 
 
 def one_job(name, *, replicate=0, **changes):
     """Return the first job of the smoke profile's dataset `name`, with these fields."""
-    return next(loaded("smoke").designs[name][0].jobs()).at(**changes, replicate=replicate)
+    return single_job(loaded("smoke").designs[name][0], replicate=replicate, **changes)
 
 
-def rows_of(table, networks=None, tasks=None):
-    """Return the rows of a group, with the networks and tasks of `params.yaml` and further ones."""
-    runs = runs_of(table, networks, tasks)
-    return tuple(Row.of(run, f"groups.table, {run.run}") for run in runs)
+def make_run(label, cell, task, **settings):
+    """Return the run of a network on a task (its maker and settings in one dictionary).
+
+    Settings are fields of the parts of a run, keywords of the cell, or settings of its start.
+    """
+    task = dict(task)
+    content = {"run": label, "network_name": label, "label": label, "task_label": task["task"]}
+    content["task"] = {"maker": task.pop("task"), "settings": task}
+    parts = {"network": Network, "recipe": Recipe, "measurement": Measurement}
+    content |= {name: {} for name in parts}
+    content["network"] = {"cell": cell, "hyper_parameters": {}}
+    for name, value in settings.items():
+        part = next((p for p, kind in parts.items() if name in kind.model_fields), None)
+        if part is not None:
+            content[part][name] = value
+        elif name in RunConfig.model_fields:
+            content[name] = value
+        else:
+            content["network"]["hyper_parameters"][name] = value
+    return checked(RunConfig, content, label)
 
 
 def runs_of(group, networks=None, tasks=None):
@@ -74,44 +131,56 @@ def runs_of(group, networks=None, tasks=None):
     return expand_groups({"table": group}, *known, makers)["table"]
 
 
-def train(name, designs, prepared=None):
-    """Return the dataset of an experiment's designs, or of a table's rows, trained in this process."""
-    kind = DESIGNS.get(name, Row)
-    found = [job.compute(prepared, None) for design in designs for job in design.jobs()]
-    results = [{key: np.asarray(value) for key, value in one.items()} for one in found]
-    return kind.schema(designs).validate(kind.joined("smoke", designs, results))
+def checked_runs_of(group, networks=None, tasks=None):
+    """Return the runs of a group, each checked against its task."""
+    runs = runs_of(group, networks, tasks)
+    for run in runs:
+        check_or_refuse(check_settings, run)
+    return runs
+
+
+def train(designs, prepared=None):
+    """Return the dataset of some designs, trained in this process."""
+    results = []
+    for job in plan_jobs(designs):
+        arrays = job.train(prepared)
+        results.append({name: np.asarray(value) for name, value in arrays.items()})
+    return to_dataset("smoke", designs, results)
+
+
+def _train_plain(jobs, prepared, checkpoints):
+    return [
+        job.config.run(*job.config.arguments, checkpoint)
+        for job, checkpoint in zip(jobs, checkpoints, strict=True)
+    ]
+
+
+# A module of `study` whose fingerprint is short. The function is not found in it, so that workers
+# are sent the function itself.
+_train_plain.__module__ = "study.pipeline.files"
+PLAIN = Experiment("test", _train_plain, None, None)
 
 
 @dataclass(frozen=True)
-class PlainJob:
-    """A job that is a function of a test and no code of `lib`."""
+class PlainConfig:
+    """A function of a test, which a job calls."""
 
     run: Callable
     arguments: tuple = ()
-    identity: dict = field(default_factory=dict)
-    title: str = "job"
-    size: float = 1.0
-    batch_key: str = ""
-    places: int = 1
-    cells: tuple = ()
-
-    def name(self, prepared):
-        return {"levels": self.identity, "code": "0" * 16}
-
-    def compute(self, prepared, resume):
-        return self.run(*self.arguments, resume)
-
-    def compute_together(self, jobs, prepared, resumes):
-        return [job.compute(prepared, resume) for job, resume in zip(jobs, resumes, strict=True)]
 
 
-PlainJob.__module__ = (
-    "study.pipeline.files"  # not found there, so that workers are sent the class itself
-)
+PlainConfig.__module__ = "study.pipeline.files"
+
+
+def plain_job(run, arguments=(), levels=None, title="job", **fields):
+    """Return a job that calls a function of a test with these arguments and its checkpoint."""
+    config = PlainConfig(run, arguments)
+    levels = levels or {}
+    return Job(experiment=PLAIN, config=config, replicate=0, levels=levels, title=title, **fields)
 
 
 def fail_after(batches, monkeypatch):
-    """Have the loss of trainings be no number after so many batches."""
+    """Make the loss not a number after so many batches."""
     calls, plain = itertools.count(), objectives.task_loss
 
     def failing(task):
@@ -127,9 +196,13 @@ def factorial(**changes):
     return design.at(**changes)
 
 
+def first_attempt(**changes):
+    """Return the first job of a factorial design, with what a test changes."""
+    return plan_jobs([factorial(**changes)])[0]
+
+
 def study(where, prepared, cache, **changes):
     """Return the dataset of a factorial design, trained on a cluster."""
     design = factorial(**changes)
-    jobs = {"factorial": list(design.jobs())}
-    results = run_jobs(jobs, cache, where, prepared)["factorial"].results
-    return design.joined("smoke", (design,), results)
+    trained = run_jobs({"factorial": plan_jobs([design])}, cache, where, prepared)
+    return to_dataset("smoke", (design,), trained["factorial"].results)

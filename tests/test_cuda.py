@@ -18,8 +18,7 @@ from longrnn import kernels
 from longrnn.cells import cell_class, cell_names, make_cell
 from longrnn.kernels import _cuda, library
 from processes import python
-from study.training import job as job_module
-from study.training import together
+from study.training import cache_key, plans, together
 from study.training.model import Model
 from torch import nn
 from torch._library.custom_ops import OPDEFS
@@ -201,12 +200,12 @@ def test_a_pass_of_many_networks_and_their_steps_ask_for_no_value(name, vocabula
 
 @pytest.mark.parametrize("name", cell_names())
 def test_a_job_on_a_gpu_is_named_apart_and_knows_its_code(name, monkeypatch):
-    job, names = one_job("adding").at(cell=name), []
-    monkeypatch.setattr(job_module, "_code", lambda modules: modules)
+    monkeypatch.setattr(cache_key, "_fingerprint", lambda modules: modules)
+    keys = []
     for device in ("cpu", "cuda"):
-        monkeypatch.setattr(job_module, "pick_device", lambda _, on=device: torch.device(on))
-        names.append(job.name(None))
-    on_cpu, on_gpu = names
+        monkeypatch.setattr(plans, "pick_device", lambda _, name=device: torch.device(name))
+        keys.append(cache_key.cache_key(one_job("adding", cell=name), None))
+    on_cpu, on_gpu = keys
     assert on_gpu["engines"][name].endswith("cuda") and on_gpu["device"] == "cuda"
     assert on_cpu["engines"][name] != on_gpu["engines"][name]
     assert cell_class(name).__module__ in on_gpu["code"]

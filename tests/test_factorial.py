@@ -9,7 +9,7 @@ from study.config.network import Network
 from study.results.factorial import MEASUREMENTS
 from study.results.schema import COMPLETED, DIVERGED
 from study.tasks import Part
-from study.training.factorial import AUTHOR, network, train
+from study.training.factorial import AUTHOR, network_of, train_on
 from study.training.measures import measure
 from study.training.model import Model, build, pick_device
 from torch.nn import functional as F
@@ -21,12 +21,12 @@ LEVELS = {"architecture": "rnn", "learning_rate": 0.01, "order": "permuted", "no
 
 @pytest.fixture(scope="module")
 def attempt():
-    return one_job("factorial", **LEVELS, batch_size=24)
+    return one_job("factorial", **LEVELS, batch_size=24).config
 
 
-def _train(job, data):
-    (found,) = train([job], data, [None])
-    return found
+def _train(attempt, data):
+    (results,) = train_on(data, [attempt], [None])
+    return results
 
 
 @pytest.mark.parametrize("kind", ["pixels", "tokens"])
@@ -110,7 +110,7 @@ def test_a_gpu_that_is_not_there_is_named(monkeypatch):
 
 def _started(attempt, architecture):
     torch.manual_seed(0)
-    return build(toy_task(), network(attempt.at(architecture=architecture, width=6)))
+    return build(toy_task(), network_of(attempt.at(architecture=architecture, width=6)))
 
 
 @pytest.mark.parametrize("architecture", CELLS)

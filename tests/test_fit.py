@@ -17,14 +17,15 @@ from study.results.schema import DIVERGED
 from study.tasks import Part, Task
 from study.training.batches import Epochs
 from study.training.checkpoint import Checkpoint
-from study.training.job import seeds, torch_seed
 from study.training.loop import train
 from study.training.measures import penalised
-from study.training.model import ARRAYS, Model, _same_mask, build, check_memory
+from study.training.memory import STATE_ARRAYS, check_memory
+from study.training.model import Model, _drop_features, build
 from study.training.objectives import make_objective
 from study.training.record import Record, every_epoch
-from study.training.rows import frozen_states
+from study.training.run_data import RunData, reduce_to_head
 from study.training.scores import evaluate, task_loss
+from study.training.seeds import seeds, torch_seed
 from torch.nn import functional as F
 from toys import norm, toy_task, weights
 
@@ -154,7 +155,7 @@ def test_every_head_on_every_task(kind, target, read):
     task = toy_task(kind, 6, 5, target)
     make = partial(build, task, Network(cell="lstm", width=4, read=read, embedding_width=2))
     if read == "all" and target == "steps":
-        told = "toy asks at every step; a head that reads 'all' does not fit"
+        told = "toy has a target at every step; a head that reads 'all' does not fit"
         with pytest.raises(ValueError, match=told):
             make()
         return
@@ -201,7 +202,7 @@ def test_dropout_is_for_training_alone_and_is_of_whole_words_or_of_whole_sequenc
     dropped = model.drive(inputs).transpose(0, 1) == 0
     assert 0.3 < dropped.double().mean() < 0.7
     assert all(len(dropped[inputs == word].unique()) == 1 for word in inputs.unique())
-    assert _same_mask(torch.ones(6, 5, 9), 0.5, True).unique(dim=1).shape == (6, 1, 9)
+    assert _drop_features(torch.ones(6, 5, 9), 0.5, True).unique(dim=1).shape == (6, 1, 9)
     assert not torch.equal(model(inputs), model(inputs))
     model.eval()
     assert torch.equal(model(inputs), model(inputs))
@@ -229,13 +230,14 @@ def test_what_is_frozen_stays_and_a_reservoir_s_head_learns_from_its_last_states
     model = build(task, row := RNN.model_copy(update={"frozen": ("cell.*",)}))
     left = [name for name, p in model.named_parameters() if p.requires_grad]
     assert left == ["output.weight", "output.bias"]
-    head, seen = frozen_states(row, model, task, {"train": task.train})
-    assert head is model.output
+    data = RunData(task, {"train": task.train})
+    trained = reduce_to_head(row, model, data)
+    assert trained.model is model.output
     for changing in ({"output_dropout": 0.1}, {"hyper_parameters": {"dropout": 0.1}}):
-        whole, _ = frozen_states(row.model_copy(update=changing), model, task, seen)
-        assert whole is model, "what the head sees differs from step to step"
-    states, inputs = (torch.from_numpy(part.inputs) for part in (seen["train"], task.train))
-    torch.testing.assert_close(head(states), model(inputs))
+        whole = reduce_to_head(row.model_copy(update=changing), model, data)
+        assert whole.model is model, "what the head reads differs from step to step"
+    states, inputs = (torch.from_numpy(part.inputs) for part in (trained.train, task.train))
+    torch.testing.assert_close(trained.model(states), model(inputs))
 
 
 @pytest.fixture(scope="module")
@@ -307,10 +309,10 @@ TEXTS = replace(toy_task("tokens"), vocabulary_size=25_003, train=TOKENS, test=T
 def test_memory_is_that_of_a_batch_to_the_byte(monkeypatch):
     every = replace(TEXTS, target="steps", outputs=1000)
     memory, cpu = SimpleNamespace(), torch.device("cpu")
-    monkeypatch.setattr("study.training.model.psutil.virtual_memory", lambda: memory)
+    monkeypatch.setattr("study.training.memory.psutil.virtual_memory", lambda: memory)
     told = "toy: batches of 50000 sequences of 20 steps at width 64 need about {} GiB, there are .*; lower "
     for task, predicted, size in ((TEXTS, 0, 2.9), (every, 3 * 1000, 14.0)):  # of the softmax
-        memory.available = 4 * 20 * 50_000 * (2 + ARRAYS * 64 + predicted)
+        memory.available = 4 * 20 * 50_000 * (2 + STATE_ARRAYS * 64 + predicted)
         check_memory(task, 20, 50_000, 64, cpu)
         memory.available -= 1
         with pytest.raises(ValueError, match=told.format(size) + "batch_size to 49999"):

@@ -20,19 +20,22 @@ import numpy as np
 import pytest
 import torch
 from dask.distributed import LocalCluster, Security
-from designs import PlainJob, copy_to_edit, edit, factorial, rows_of, study
+from designs import copy_to_edit, edit, first_attempt, make_run, plain_job, single_job, study
 from distributed.client import _get_global_client
 from processes import python
 from study.config.jobs import Jobs
 from study.pipeline import fingerprint
 from study.results import factorial as results
 from study.results.schema import COMPLETED, DIVERGED
-from study.training import cluster
-from study.training import job as job_module
-from study.training import jobs as run
+from study.training import cache_key as keys
+from study.training import cluster, progress
+from study.training.cache_key import cache_key, code_fingerprint
 from study.training.checkpoint import Checkpoint
-from study.training.jobs import JobError, read_shard, run_jobs, shard_path, write_shard
+from study.training.jobs import run_jobs
+from study.training.progress import PendingJob, Progress
+from study.training.shards import SECONDS, THREADS, WORKER, read_shard, shard_path, write_shard
 from study.training.state import RunState
+from study.training.worker import JobError, work
 
 SMALL = {"architecture": ("rnn", "unicornn"), "width": (3,), "learning_rate": (0.01,)}
 SMALL |= {"start": "text", "order": ("sequential",), "noise": ("none", "post"), "replicates": 2}
@@ -84,7 +87,7 @@ def test_a_failed_write_leaves_nothing(tmp_path, monkeypatch):
 
 def test_shard_names_follow_what_results_depend_on(prepared, tmp_path):
     def name(folder=prepared, **changes):
-        return next(factorial(**SMALL | changes).jobs()).name(folder)
+        return cache_key(first_attempt(**SMALL | changes), folder)
 
     assert name(replicates=7) == name(), "how many others there are changes no attempt"
     assert name(batch_size=16) != name() and name(sigmoid=True) != name()
@@ -103,8 +106,8 @@ EDITS = [
     ("longrnn/cells/lstm.py", '"""One step;', '"""One step of the equations above;', set()),
     ("longrnn/cells/lstm.py", "torch.tanh(g)", "0.999 * torch.tanh(g)", {"lstm"}),
     ("longrnn/cells/irnn.py", "form == 8 else a", "form != 8 else a", set()),
-    ("study/training/job.py", 'digest(), "big")', 'digest(), "little")', {"lstm", "linear_rnn"}),
-    ("study/training/jobs.py", "QUIET = 5.0", "QUIET = 6.0", set()),
+    ("study/training/seeds.py", 'digest(), "big")', 'digest(), "little")', {"lstm", "linear_rnn"}),
+    ("study/training/progress.py", "QUIET = 5.0", "QUIET = 6.0", set()),
     ("study/config/file.py", "import ", "import os\nimport ", set()),
 ]
 """Of a file, what for what, and the architectures that must be trained again: not for prose, nor for the runner's own code."""
@@ -113,18 +116,20 @@ EDITS = [
 def test_an_edit_renames_the_shards_of_exactly_what_used_it(tmp_path, monkeypatch):
     copy_to_edit(tmp_path, monkeypatch, "lib")
     names = ("lstm", "linear_rnn")
-    jobs = [next(factorial(**SMALL | {"architecture": (name,)}).jobs()) for name in names]
-    named, plain = [], job_module.fingerprint
-    monkeypatch.setattr(
-        job_module,
-        "_code",
-        lambda names: (named.append(names), plain(names, without=job_module.RUNNER))[1],
-    )
-    expected = [job.code for job in jobs]
+    jobs = [first_attempt(**SMALL | {"architecture": (name,)}) for name in names]
+    modules = []
+    plain = keys._fingerprint
+
+    def noted(names):
+        modules.append(names)
+        return plain(names)
+
+    monkeypatch.setattr(keys, "_fingerprint", noted)
+    expected = [code_fingerprint(job) for job in jobs]
 
     def codes():
-        how = {"root": tmp_path, "without": job_module.RUNNER}
-        return [fingerprint.fingerprint(names, **how) for names in named]
+        options = {"root": tmp_path, "without": keys.WITHOUT_EFFECT}
+        return [fingerprint.fingerprint(names, **options) for names in modules]
 
     before = codes()
     assert before == expected
@@ -138,11 +143,11 @@ def test_an_edit_renames_the_shards_of_exactly_what_used_it(tmp_path, monkeypatc
 
 def test_the_time_left_is_learned_from_jobs_done_in_each_group(monkeypatch, capsys):
     clock = iter([2.5, 5.5, 10.4, 10.5, 20.5, 31.5])
-    monkeypatch.setattr(run, "time", SimpleNamespace(monotonic=lambda: next(clock)))
+    monkeypatch.setattr(progress, "time", SimpleNamespace(monotonic=lambda: next(clock)))
     groups = [("a", 1), ("a", 9), ("a", 5), ("b", 1000), ("b", 1)]
-    jobs = [run._Asked(PlainJob(None, size=size), group, {}, None) for group, size in groups]
-    without_cost = run._Asked(PlainJob(None, size=7), "b", {}, {})  # as a shard may be
-    study = run._Progress([*jobs, without_cost])
+    jobs = [PendingJob(plain_job(None, size=size), group, {}, None) for group, size in groups]
+    without_cost = PendingJob(plain_job(None, size=7), "b", {}, {})  # as a shard may be
+    lines = Progress([*jobs, without_cost])
     expected = [  # of the second, too soon after the first, there is no line
         (1, 18.0, 1, "job 2/6, 1 attempts diverged, 0:00:03 gone, more than 0:00:06 left"),
         (2, 10.0, 1, None),
@@ -151,9 +156,9 @@ def test_the_time_left_is_learned_from_jobs_done_in_each_group(monkeypatch, caps
         (0, 1.0, 0, "0:00:29 gone; x"),
     ]
     for k, seconds, diverged, _ in expected:
-        jobs[k].result = {run.SECONDS: seconds, "status": np.full(diverged, DIVERGED)}
-        jobs[k].trained = True
-        study.report("x", 2)
+        jobs[k].result = {SECONDS: seconds, "status": np.full(diverged, DIVERGED)}
+        jobs[k].ran_now = True
+        lines.report("x", 2)
     told = capsys.readouterr().err.splitlines()
     for line, said in zip(told, filter(None, (said for *_, said in expected)), strict=True):
         assert said in line
@@ -171,9 +176,9 @@ def _counts(failures, path, resume):
 @pytest.mark.parametrize(("failures", "tries"), [(0, 1), (1, 2), (2, 3), (9, 3)])
 def test_a_job_that_fails_is_tried_twice_more_and_named(where, tmp_path, failures, tries):
     path = tmp_path / "tries"
-    good = PlainJob(_counts, (0, tmp_path / "good"), {"i": 1})
-    bad = PlainJob(_counts, (failures, path), batch_key="x", places=2)
-    beside = replace(good, identity={"i": 2}, batch_key="x", places=2)
+    good = plain_job(_counts, (0, tmp_path / "good"), {"i": 1})
+    bad = plain_job(_counts, (failures, path), batch_key="x", pass_size=2)
+    beside = replace(good, levels={"i": 2}, batch_key="x", pass_size=2)
     study = partial(run_jobs, {"test": [bad, beside, good]}, tmp_path, where)
     if failures < tries:
         assert [one["value"] for one in study()["test"].results] == [7, 7, 7]
@@ -190,7 +195,7 @@ def _diverges(resume):
 
 
 def test_a_job_flushes_denormals_and_its_diverged_attempts_are_counted(where, tmp_path, capsys):
-    found = run_jobs({"test": [PlainJob(_diverges)]}, tmp_path, where)["test"]
+    found = run_jobs({"test": [plain_job(_diverges)]}, tmp_path, where)["test"]
     assert found.results[0]["small"] == 0
     assert (found.jobs, found.trained, found.diverged, found.resumed) == (1, 1, 2, 0)
     told = capsys.readouterr().err
@@ -199,8 +204,8 @@ def test_a_job_flushes_denormals_and_its_diverged_attempts_are_counted(where, tm
 
 def test_a_training_of_two_groups_runs_once_and_each_group_has_its_result_and_cost(where, tmp_path):
     path = tmp_path / "runs"
-    same = PlainJob(_counts, (0, path), {"i": 0})
-    other = replace(same, identity={"i": 1})
+    same = plain_job(_counts, (0, path), {"i": 0})
+    other = replace(same, levels={"i": 1})
     found = run_jobs({"a": [same, other, same], "b": [replace(same, title="x")]}, tmp_path, where)
     assert len(path.read_text().splitlines()) == 2
     assert [[one["value"] for one in group.results] for group in found.values()] == [[7] * 3, [7]]
@@ -251,28 +256,24 @@ def test_a_worker_keeps_the_memory_of_large_arrays():
 
 
 def test_a_worker_with_other_code_is_refused_by_name(prepared, tmp_path):
-    job = next(factorial(**SMALL).jobs())
+    job = first_attempt(**SMALL)
     with pytest.raises(JobError, match="this worker has other code, .* instead of 0123"):
-        run.work([job], [job.name(prepared) | {"code": "0123"}], prepared, tmp_path)
+        work([job], [cache_key(job, prepared) | {"code": "0123"}], prepared, tmp_path)
 
 
 DROPOUT = {
-    "tasks": ["sums"],
-    "defaults": {
-        "set": {
-            "width": 6, "learning_rate": 0.01, "batch_size": 8, "records": 2, "steps": 40,
-            "test_draws": 16, "output_dropout": 0.5,
-        },
-    },
-    "networks": {"LEM": {"sweep": {"dt": [0.1, 0.2, 0.3, 0.4]}}},
+    "width": 6, "learning_rate": 0.01, "batch_size": 8, "records": 2, "steps": 40,
+    "test_draws": 16, "output_dropout": 0.5,
 }  # fmt: skip
 
 
 @pytest.fixture(scope="module")
 def dropout_jobs():
     """Return four jobs that draw dropout masks from PyTorch's generator."""
-    rows = rows_of(DROPOUT, tasks={"sums": {"maker": "adding", "set": {"time_steps": 6}}})
-    return [next(row.jobs()) for row in rows]
+    task = {"task": "adding", "time_steps": 6}
+    rates = (0.1, 0.2, 0.3, 0.4)
+    runs = [make_run(f"LEM {dt}", "lem", task, dt=dt, **DROPOUT) for dt in rates]
+    return [single_job(run) for run in runs]
 
 
 def test_a_worker_with_two_threads_is_refused(dropout_jobs, tmp_path):
@@ -293,7 +294,7 @@ def test_a_worker_with_two_threads_is_refused(dropout_jobs, tmp_path):
 
 def test_jobs_in_two_threads_draw_their_own_dropout(dropout_jobs, tmp_path):
     def losses(job):
-        (result,) = run.work([job], [job.name(None)], None, tmp_path)
+        (result,) = work([job], [cache_key(job, None)], None, tmp_path)
         return result["test_loss"].tolist()
 
     expected = [losses(job) for job in dropout_jobs]
@@ -302,16 +303,16 @@ def test_jobs_in_two_threads_draw_their_own_dropout(dropout_jobs, tmp_path):
 
 
 def test_results_of_workers_with_several_threads_are_ignored(where, tmp_path, capsys):
-    job = PlainJob(_counts, (0, tmp_path / "runs"))
+    job = plain_job(_counts, (0, tmp_path / "runs"))
     found = run_jobs({"test": [job]}, tmp_path, where)["test"]
     assert found.threads == found.workers == 1
     cost = json.loads((tmp_path / "test.cost.json").read_text())
     assert (cost["threads"], cost["workers"]) == (1, 1)
-    written = read_shard(tmp_path, job.name(None))
-    assert str(written[run.WORKER]).startswith("tcp://")
-    for threads in ({}, {run.THREADS: 2}):
-        kept = {name: value for name, value in written.items() if name != run.THREADS}
-        write_shard(tmp_path, job.name(None), kept | threads)
+    written = read_shard(tmp_path, cache_key(job, None))
+    assert str(written[WORKER]).startswith("tcp://")
+    for threads in ({}, {THREADS: 2}):
+        kept = {name: value for name, value in written.items() if name != THREADS}
+        write_shard(tmp_path, cache_key(job, None), kept | threads)
         assert run_jobs({"test": [job]}, tmp_path, where)["test"].trained == 1
         assert "not come from a single-threaded worker; its job runs" in capsys.readouterr().err
     assert len((tmp_path / "runs").read_text().splitlines()) == 3
@@ -345,7 +346,7 @@ def test_a_scheduler_with_certificates_of_dask_s_configuration_is_reached(tmp_pa
     names = ("ca-file", "client.key", "client.cert")
     parts = (made.tls_ca_file, made.tls_client_key, made.tls_client_cert)
     named = {f"distributed.comm.tls.{name}": part for name, part in zip(names, parts, strict=True)}
-    job = PlainJob(_counts, (0, tmp_path / "runs"))
+    job = plain_job(_counts, (0, tmp_path / "runs"))
     with LocalCluster(n_workers=1, processes=False, **secured) as remote, dask.config.set(named):
         where = Jobs(scheduler=remote.scheduler_address, workers=0)
         assert where.scheduler.startswith("tls://")

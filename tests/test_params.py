@@ -7,7 +7,7 @@ import json
 from typing import get_args
 
 import pytest
-from designs import loaded, profile_of, rows_of, runs_of, sections
+from designs import checked_runs_of, loaded, profile_of, runs_of, sections
 from longrnn.cells import cell_class, cell_names
 from study.config.datasets import datasets
 from study.config.expand import expand_groups
@@ -51,14 +51,16 @@ def test_every_profile_is_valid(name):
     for dataset, rows in profile.designs.items():
         names = {str(getattr(row, "run", row)) for row in rows}
         assert len(names) == len(rows)
-        assert profile.trainings(dataset)
+        assert profile.plan(dataset)
 
 
 def expansion(name):
     """Return a row for each group of a profile: its runs, their replicates, and a digest of both."""
     rows = []
     for group, runs in runs_of_profile(name).items():
-        text = json.dumps([run.model_dump(mode="json", exclude_defaults=True) for run in runs], sort_keys=True)
+        text = json.dumps(
+            [run.model_dump(mode="json", exclude_defaults=True) for run in runs], sort_keys=True
+        )
         digest = hashlib.sha256(text.encode()).hexdigest()[:16]
         jobs = sum(run.replicates for run in runs)
         rows.append([name, group, str(len(runs)), str(jobs), digest])
@@ -88,7 +90,10 @@ def test_data_sets_are_those_the_runs_read(name):
 def test_swapped_data_sets_change_the_list(whole):
     content = copy.deepcopy(whole)
     tasks = content["base"]["tasks"]
-    tasks["Google12"]["set"], tasks["HAR-2"]["set"] = tasks["HAR-2"]["set"], tasks["Google12"]["set"]
+    tasks["Google12"]["set"], tasks["HAR-2"]["set"] = (
+        tasks["HAR-2"]["set"],
+        tasks["Google12"]["set"],
+    )
     assert datasets(content["base"]) != datasets(whole["base"])
 
 
@@ -156,12 +161,12 @@ def rnn(**settings):
 def test_a_group_that_cannot_be_trained_is_refused(networks, defaults, complaint):
     group = {"tasks": ["N=10"], "defaults": {"set": ONE | defaults}, "networks": networks}
     with pytest.raises(ParameterError, match=complaint):
-        rows_of(group)
+        checked_runs_of(group)
 
 
 def test_networks_and_tables_exclude_each_other():
     with pytest.raises(ParameterError, match="expected either networks or tables"):
-        rows_of({"networks": {"LEM": {}}, "tables": {"one": {}}})
+        checked_runs_of({"networks": {"LEM": {}}, "tables": {"one": {}}})
 
 
 def test_sweeps_are_crossed_and_named():
@@ -219,10 +224,10 @@ def test_a_profile_is_laid_over_the_base(content):
     (changed,) = designs["factorial"]
     assert changed.width == (5,)
     assert changed.batch_size == content["base"]["factorial"]["batch_size"]
-    rows = designs["noisy_images"]
-    assert {row.width for row in rows} == {7}
-    assert "GRU" not in {row.network for row in rows}
-    assert 9 in {row.batch_size for row in rows if row.network == "UnICORNN"}
+    runs = designs["noisy_images"]
+    assert {run.network.width for run in runs} == {7}
+    assert "GRU" not in {run.network_name for run in runs}
+    assert 9 in {run.batch_size for run in runs if run.network_name == "UnICORNN"}
 
 
 def _in(section, change):
@@ -252,7 +257,7 @@ UNFIT = "of width 32 on .* cannot .*"
     (_in("factorial", {"replicates": 0}), "factorial.replicates is 0; .*greater than 0"),
     (_in("linear_gaps", {"replicates": 2}), "linear_gaps.replicates is 2; .*should be 1"),
     (_in("linear_gaps", {"test_size": 10**9}), "linear_gaps.test_size is 1000000000; .*less than or"),
-    (_in("factorial", {"replicates": 10**8}), "factorial plans 8,400,000,000 .*; expected at most"),
+    (_in("factorial", {"replicates": 10**8}), "factorial has 8,400,000,000 jobs; expected at most"),
     (_in("factorial", {"learning_rate": [2.0]}), "learning_rate.0 is 2.0; .*less than or equal to 1"),
     (_in("factorial", {"width": [4, 4]}), "levels must differ from each other"),
     (_in("factorial", {"architecture": "lstn"}), "unknown architecture 'lstn'"),
@@ -276,7 +281,7 @@ UNFIT = "of width 32 on .* cannot .*"
     (_set("long_memory", "LSTM", {"read": "every"}), "LSTM.read is 'every'; .*'' or 'all'"),
     (_set("long_memory", "LSTM", ORTHOGONAL), f"LSTM {UNFIT}lstm has no recurrent matrix W"),
     (_set("noisy_images", "FastRNN", ORTHOGONAL), "FastRNN .*fastrnn has no recurrent matrix W"),
-    (_set("long_memory", "LSTM", COADJOINT), f"LSTM {UNFIT}coadjoint needs a task with one class"),
+    (_set("long_memory", "LSTM", COADJOINT), f"LSTM {UNFIT}coadjoint needs one class"),
     (_set("long_memory", "LSTM", {"measures": ["eigenvalues"]}),
      f"LSTM {UNFIT}lstm: expected an iRNN.*; leave eigenvalues out of"),
     (_set("long_memory", "LSTM", {"measures": ["time_steps"]}),
@@ -366,8 +371,10 @@ def test_missing_files_profiles_and_groups_are_named(tmp_path):
         with pytest.raises(ParameterError, match="unknown profile .*; choose one of") as caught:
             load_profile(name)
         assert len(str(caught.value)) < 300
-    with pytest.raises(ParameterError, match="smoke trains no 'pixles'; it trains pixels.* in all"):
-        loaded("smoke").trainings("pixles")
+    with pytest.raises(
+        ParameterError, match="smoke has no group 'pixles'; did you mean pixels.* in all"
+    ):
+        loaded("smoke").plan("pixles")
 
 
 def test_a_job_has_one_level_of_every_factor():

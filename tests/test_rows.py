@@ -6,11 +6,12 @@ import json
 import numpy as np
 import pytest
 import torch
-from designs import fail_after, loaded, one_job, rows_of, train
+from designs import fail_after, loaded, make_run, one_job, single_job, train
 from longrnn.cells import make_cell
 from longrnn.probes.adjoint import adjoint_norms
 from longrnn.probes.lyapunov import largest_exponent
 from refusals import refused
+from study.config.latching import Latching
 from study.config.network import Network
 from study.config.section import ParameterError, checked
 from study.results.datasets import load
@@ -22,49 +23,53 @@ from study.tasks import Part, Task
 from study.tasks.long_time_gap import draw_signs
 from study.training import latching as module
 from study.training.checkpoint import Checkpoint
-from study.training.job import torch_seed
-from study.training.latching import Latching
-from study.training.linear_gaps import initial_networks
-from study.training.measures import FOLLOWED
+from study.training.datasets import to_dataset
+from study.training.linear_gaps import initial_networks, train_networks
 from study.training.model import build
+from study.training.probe import _EIGENVALUE_SEQUENCES
 from study.training.scores import evaluate, sequence_scores
+from study.training.seeds import torch_seed
 from toys import autograd_norms
 
-FOUR = {
-    "LEM": {"set": {"dt": 0.3}},
-    "UnICORNN": {"set": {"layers": 2, "dt": [0.2, 0.4], "alpha": 3.0, "dropout": 0.1}},
-    "chrono-LSTM": {"set": {"chrono": 20}},
-    "expRNN": {"set": {"start": "author"}},
-}
+FOUR = [
+    ("LEM", "lem", {"dt": 0.3}),
+    ("UnICORNN", "unicornn", {"layers": 2, "dt": [0.2, 0.4], "alpha": 3.0, "dropout": 0.1}),
+    ("chrono-LSTM", "chrono_lstm", {"chrono": 20}),
+    ("expRNN", "exponential", {"start": "author"}),
+]
+"""Label, cell and settings of four networks."""
 TASKS = {
-    "a class at the end": {
-        "maker": "pixels", "set": {"dataset": "digits", "order": "lem", "train_size": 64}
-    },
+    "a class at the end": {"task": "pixels", "dataset": "digits", "order": "lem", "train_size": 64},
     "a value at every step": {
-        "maker": "fast_slow",
-        "set": {"time_steps": 15, "train_size": 8, "validation_size": 4, "test_size": 4},
+        "task": "fast_slow", "time_steps": 15, "train_size": 8, "validation_size": 4, "test_size": 4
     },
-    "a class at every step": {"maker": "copying", "set": {"delay": 5}},
-    "a value at the end": {"maker": "adding", "set": {"time_steps": 6}},
+    "a class at every step": {"task": "copying", "delay": 5},
+    "a value at the end": {"task": "adding", "time_steps": 6},
 }  # fmt: skip
 
 
-def _table(task, networks, **more):
-    drawn = TASKS[task]["maker"] in ("adding", "copying")
+def _runs(task, networks, **more):
+    """Return the runs of some networks on a task; a network's settings win over `more`."""
+    spec = TASKS[task]
+    drawn = spec["task"] in ("adding", "copying")
     length = {"steps": 6, "test_draws": 16} if drawn else {"epochs": 2}
-    shared = {"width": 6, "learning_rate": 0.01, "batch_size": 8, "records": 2}
-    defaults = {"set": shared | length | more}
-    return {"tasks": [task], "defaults": defaults, "networks": networks}
+    shared = {"width": 6, "learning_rate": 0.01, "batch_size": 8, "records": 2} | length | more
+    runs = []
+    for label, cell, settings in networks:
+        settings = dict(settings)
+        changed = settings.pop("task_settings", {})
+        runs.append(make_run(label, cell, spec | changed, **(shared | settings)))
+    return runs
 
 
 def _train(prepared, task, networks, **more):
-    return train("rows", rows_of(_table(task, networks, **more), tasks=TASKS), prepared)
+    return train(_runs(task, networks, **more), prepared)
 
 
 @pytest.mark.parametrize("task", TASKS)
 def test_four_rows_train_four_networks_on_any_task(task, prepared, tmp_path):
     ds = _train(prepared, task, FOUR)
-    assert ds["label"].values.tolist() == list(FOUR)
+    assert ds["label"].values.tolist() == [label for label, *_ in FOUR]
     assert (ds["status"] == COMPLETED).all()
     for name in ("train_loss", "test_loss", "test_metric", "guess_loss", "guess_metric"):
         assert np.isfinite(ds[name]).all(), name
@@ -77,36 +82,45 @@ def test_four_rows_train_four_networks_on_any_task(task, prepared, tmp_path):
 
 
 def test_two_factors_of_three_levels_are_nine_networks_and_two_coordinates(prepared):
-    levels = {"dt": [0.1, 0.2, 0.3], "learning_rate": [0.01, 0.02, 0.03]}
-    ds = _train(prepared, "a value at the end", {"LEM": {"sweep": levels}})
+    rates = (0.01, 0.02, 0.03)
+    networks = [
+        (f"LEM, dt={dt}, rate={rate}", "lem", {"dt": dt, "learning_rate": rate})
+        for dt in (0.1, 0.2, 0.3)
+        for rate in rates
+    ]
+    ds = _train(prepared, "a value at the end", networks)
     assert ds.sizes["run"] == 9 and (ds["status"] == COMPLETED).all()
-    frame = ds[["dt", "learning_rate", "label"]].to_dataframe()
+    frame = ds[["dt", "learning_rate"]].to_dataframe()
     assert frame.groupby(["dt", "learning_rate"]).size().tolist() == [1] * 9
     assert len(set(ds["test_loss"].isel(record=-1).values.ravel())) == 9, "levels reach the cell"
-    assert sorted(set(frame["label"])) == ["LEM, dt=0.1", "LEM, dt=0.2", "LEM, dt=0.3"]
 
 
 def test_scores_are_those_of_each_test_sequence_at_the_best_validated_record(prepared):
-    more = {"width": 8, "learning_rate": 0.02, "records": 3, "epochs": 3, "validation_size": 16}
-    ds = _train(prepared, "a class at the end", {"GRU": {}}, **more).squeeze()
+    more = {"width": 8, "learning_rate": 0.02, "records": 3, "epochs": 3}
+    network = ("GRU", "gru", {"task_settings": {"validation_size": 16}})
+    ds = _train(prepared, "a class at the end", [network], **more).squeeze()
     best = int(ds["validation_metric"].argmax("record"))
     assert float(ds["sequence_score"].mean()) == pytest.approx(float(ds["test_metric"][best]))
-    values = _train(prepared, "a value at the end", {"GRU": {}}).squeeze()
+    values = _train(prepared, "a value at the end", [("GRU", "gru", {})]).squeeze()
     last = float(values["test_loss"][-1])
     assert float(values["sequence_score"].mean()) == pytest.approx(last, rel=1e-2)
-    for measure, one in (("penalty", "class"), ("gains", "target")):
-        said = f"{measure} needs a task with one {one} a sequence, not fast"
-        with pytest.raises(ValueError, match=said):
-            _train(prepared, "a value at every step", {"GRU": {"set": {"measures": [measure]}}})
+
+
+@pytest.mark.parametrize(("measure", "kind"), [("penalty", "class"), ("gains", "target")])
+def test_measures_that_need_another_target_are_refused(prepared, measure, kind):
+    message = f"{measure} needs one {kind} per sequence; fast_slow has one value per time step"
+    with pytest.raises(ValueError, match=message):
+        _train(prepared, "a value at every step", [("GRU", "gru", {"measures": [measure]})])
 
 
 def test_networks_of_one_task_see_the_same(prepared):
-    frozen = {"LEM": {"set": {"start": "author", "frozen": ["cell.*"]}}}  # without its start's step factors
-    assert (_train(prepared, "a class at the end", frozen)["status"] == COMPLETED).all()
-    probed = {"network": "GRU", "set": {"probe_size": 63}}
-    ds = _train(prepared, "a class at the end", {"GRU": {}, "GRU, probed": probed})
+    # Without its start's step factors, as its cell is frozen.
+    frozen = ("LEM", "lem", {"start": "author", "frozen": ["cell.*"]})
+    assert (_train(prepared, "a class at the end", [frozen])["status"] == COMPLETED).all()
+    networks = [("GRU", "gru", {}), ("GRU, fewer probes", "gru", {"probe_size": 63})]
+    ds = _train(prepared, "a class at the end", networks)
     np.testing.assert_array_equal(ds["test_loss"][0], ds["test_loss"][1])
-    again = _train(prepared, "a class at the end", {"GRU": {}}, replicates=2)
+    again = _train(prepared, "a class at the end", [("GRU", "gru", {})], replicates=2)
     np.testing.assert_array_equal(again["test_loss"][:, 0], ds["test_loss"][:1, 0])
     assert not np.array_equal(again["test_loss"][:, 0], again["test_loss"][:, 1])
 
@@ -114,14 +128,13 @@ def test_networks_of_one_task_see_the_same(prepared):
 @pytest.mark.parametrize("measures", [["time_steps"], ["gains"]])
 def test_measuring_does_not_move_the_draws_of_training(measures, prepared):
     lem = {"dt": 0.3, "input_dropout": 0.3}  # dropout draws from the same generator
-    measured = {"network": "LEM", "set": lem | {"measures": measures}}
-    networks = {"LEM": {"set": lem}, "LEM, measured": measured}
+    networks = [("LEM", "lem", lem), ("measured", "lem", lem | {"measures": measures})]
     assert np.array_equal(*_train(prepared, "a class at the end", networks)["test_loss"])
 
 
 def test_gains_of_a_linear_network_are_those_of_its_steps(prepared):
-    network = {"linear": {"set": {"width": 1, "measures": ["gains"]}}}
-    ds = _train(prepared, "a value at the end", network).squeeze()
+    network = ("linear", "linear_rnn", {"width": 1, "measures": ["gains"]})
+    ds = _train(prepared, "a value at the end", [network]).squeeze()
     assert (ds["gain_last"].values != 0).all()
     np.testing.assert_allclose(ds["gain_first"], 5 * ds["gain_last"])  # of six
 
@@ -129,18 +142,18 @@ def test_gains_of_a_linear_network_are_those_of_its_steps(prepared):
 @pytest.mark.gpu
 @pytest.mark.parametrize("group", ["activity", "adding", "coadjoint_gaps", "padding"])
 def test_what_is_trained_and_measured_on_a_gpu_is_what_a_cpu_finds(group, prepared):
-    for row in {job.label: job for job in loaded("smoke").trainings(group)}.values():
-        cpu, gpu = (row.at(device=name).compute(prepared, None) for name in ("cpu", "cuda"))
+    for run in {run.label: run for run in loaded("smoke").designs[group]}.values():
+        cpu, gpu = (single_job(run, device=name).train(prepared) for name in ("cpu", "cuda"))
         assert gpu.keys() == cpu.keys()
         np.testing.assert_allclose(gpu["test_loss"], cpu["test_loss"], rtol=1e-5)
 
 
 def test_a_network_learns_a_task_it_can_learn_and_ends_early(prepared):
-    networks = {
-        "GRU": {"set": {"width": 16, "learning_rate": 0.02, "stop_below": 0.03, "time_steps": 3}}
-    }
+    settings = {"width": 16, "learning_rate": 0.02, "stop_below": 0.03}
+    network = ("GRU", "gru", settings | {"task_settings": {"time_steps": 3}})
     more = {"steps": 600, "records": 12, "batch_size": 64, "test_draws": 200}
-    ds = _train(prepared, "a value at the end", networks, **more, validation_draws=200).squeeze()
+    more["validation_draws"] = 200
+    ds = _train(prepared, "a value at the end", [network], **more).squeeze()
     last = int(ds["records"]) - 1
     assert int(ds["status"]) == COMPLETED and int(ds["steps"]) < 600 and last < 11
     assert float(ds["validation_loss"][last]) < 0.03 < float(ds["validation_loss"][last - 1])
@@ -167,7 +180,7 @@ def test_a_sequence_s_score_is_whether_its_class_was_likeliest(outputs):
 
 @pytest.fixture(scope="module")
 def padded(prepared):
-    return train("padding", loaded("smoke").designs["padding"], prepared)
+    return train(loaded("smoke").designs["padding"], prepared)
 
 
 def test_ways_of_training_are_rows_of_one_dataset(padded):
@@ -200,7 +213,7 @@ def test_the_kept_network_is_followed_and_the_penalty_makes_adjoints_uniform():
         "validation_draws": 200,
     }  # fmt: skip
     plain, bound = (
-        one_job("coadjoint_gaps", **changes, **weight).compute(None, None)
+        one_job("coadjoint_gaps", **changes, **weight).train()
         for weight in ({"kappa": 0.0}, {"kappa": 3.0, "objective": "coadjoint"})
     )
     for found in (plain, bound):
@@ -213,8 +226,10 @@ def test_the_kept_network_is_followed_and_the_penalty_makes_adjoints_uniform():
 
 def test_records_begin_before_training_and_both_ends_are_measured():
     job = one_job("adding")
-    found, many = (one.compute(None, None) for one in (job, job.at(measure_size=16)))
-    assert job.cell == "lu_rnn" and (found["singular_values"] != 0).all()  # its counter's are 0
+    found, many = job.train(), one_job("adding", measure_size=16).train()
+    assert (
+        job.config.network.cell == "lu_rnn" and (found["singular_values"] != 0).all()
+    )  # its counter's are 0
     assert found["step"].tolist() == [0, 2, 4] and found["status"] == COMPLETED
     curve = found["adjoint_curve"]
     assert curve.shape == (2, 51) and np.isfinite(curve).all()
@@ -226,15 +241,16 @@ def test_records_begin_before_training_and_both_ends_are_measured():
 
 
 def test_eigenvalues_are_taken_along_the_first_sequences_before_and_after_training():
-    network = {"inner_steps": 2, "rank": 2, "length": 6, "measures": ["eigenvalues"]}
+    settings = {"inner_steps": 2, "rank": 2, "length": 6, "train_eta": "time"}
+    settings["measures"] = ["eigenvalues"]
     found = []
-    for size in (0, FOLLOWED):  # of sixteen that are drawn
-        table = _table("a value at the end", {"iRNN": {"set": network}}, measure_size=size)
-        (row,) = rows_of(table, tasks=TASKS)
-        found.append(next(row.jobs()).compute(None, None))
+    for size in (0, _EIGENVALUE_SEQUENCES):  # of sixteen that are drawn
+        network = ("iRNN", "irnn", settings)
+        (run,) = _runs("a value at the end", [network], measure_size=size)
+        found.append(single_job(run).train())
     for name in ("eigenvalue_sign", "eigenvalue_share"):
         np.testing.assert_array_equal(*(one[name] for one in found))
-    shares = type(row).joined("smoke", [row], found[:1])["eigenvalue_share"].squeeze()
+    shares = to_dataset("smoke", [run], found[:1])["eigenvalue_share"].squeeze()
     np.testing.assert_allclose(shares.sum("real_part"), 1)
     assert shares["real_part"].values.tolist() == list(REAL_PARTS[:-1])
     assert not np.array_equal(*shares)
@@ -242,18 +258,18 @@ def test_eigenvalues_are_taken_along_the_first_sequences_before_and_after_traini
 
 def test_a_loss_that_is_not_finite_ends_the_training_and_keeps_what_was_recorded(monkeypatch):
     fail_after(2, monkeypatch)
-    found = one_job("adding").at(measures=()).compute(None, None)
+    found = one_job("adding", measures=()).train()
     assert found["status"] == DIVERGED and found["steps"] == found["step"][-1] == 2
     assert found["records"] == len(found["test_loss"]) == 2
 
 
 def test_a_stand_in_for_one_task_s_data_is_named_in_full_beside_tasks_with_their_own(tmp_path):
-    (row, *_) = rows_of(_table("a value at the end", {"LEM": {}}), tasks=TASKS)
-    rows = [row, row.at(run="longer", task=row.task | {"time_steps": 8})]
-    results = [next(one.jobs()).compute(None, None) for one in rows]
+    networks = [("LEM", "lem", {}), ("longer", "lem", {"task_settings": {"time_steps": 8}})]
+    runs = _runs("a value at the end", networks)
+    results = [single_job(run).train() for run in runs]
     said = ["", "words, made up, which stand in for the publisher's"]
     results = [r | {"substitute": np.array(text)} for r, text in zip(results, said, strict=True)]
-    schema().save(type(row).joined("smoke", rows, results), tmp_path / "group.nc")
+    schema().save(to_dataset("smoke", runs, results), tmp_path / "group.nc")
     assert load(tmp_path / "group.nc")["substitute"].values.tolist() == said
 
 
@@ -266,11 +282,12 @@ def test_a_dataset_with_a_hole_is_refused(padded):
 
 JOB = one_job("latching")
 """Four neurons on sequences of 6, 9 and 12 steps, of which 4 are followed."""
-FEW = JOB.at(training_steps=4, check_every=4, test_size=10, fit_size=10)
+LATCHING_DESIGN = loaded("smoke").designs["latching"][0]
+FEW = LATCHING_DESIGN.at(training_steps=4, check_every=4, test_size=10, fit_size=10)
 
 
 def _run(job):
-    return {name: np.asarray(value) for name, value in job.compute(None, None).items()}
+    return {name: np.asarray(value) for name, value in job.train().items()}
 
 
 @pytest.fixture(scope="module")
@@ -279,7 +296,9 @@ def measured():
 
 
 def test_a_training_is_measured_whether_or_not_it_learned(measured):
-    assert measured["status"] == COMPLETED and measured["steps_completed"] == JOB.training_steps
+    assert (
+        measured["status"] == COMPLETED and measured["steps_completed"] == JOB.config.training_steps
+    )
     assert measured["error"].shape == (3,) and np.isfinite(measured["error"]).all()
     assert np.isfinite(measured["exponent"]).all()
     for name in ("states", "adjoints"):
@@ -290,14 +309,16 @@ def test_a_training_is_measured_whether_or_not_it_learned(measured):
 
 
 def test_replicates_differ():
-    one, other = (module.start(JOB.at(replicate=k)).cell.W for k in (0, 1))
+    one, other = (
+        module.initial_model(single_job(JOB.config, replicate=k).config).cell.W for k in (0, 1)
+    )
     assert not torch.equal(one, other)
     torch.testing.assert_close(one @ one.T, torch.eye(4), atol=1e-6, rtol=0)
 
 
 def test_an_easy_task_is_learned_and_the_training_then_ends():
     easy = {"horizon": 4, "longer": (), "learning_rate": 0.02, "training_steps": 3000}
-    found = _run(JOB.at(**easy, batch_size=64, clip=0.5, check_size=500))
+    found = _run(single_job(JOB.config, **easy, batch_size=64, clip=0.5, check_size=500))
     assert found["steps_completed"] < 3000
     assert found["error"][0] < 0.01
 
@@ -323,17 +344,17 @@ def test_adjoints_and_exponent_are_those_of_the_library(monkeypatch):
         return adjoint_norms(cell, u, loss)
 
     monkeypatch.setattr(module, "adjoint_norms", spied)
-    found = _run(JOB.at(longer=()))
+    found = _run(single_job(JOB.config, longer=()))
     cell, u = seen["cell"].double(), seen["u"].double()
     expected, _ = autograd_norms(cell, u, lambda state: seen["loss"](*state))
     np.testing.assert_allclose(found["adjoints"][0], expected[1:].T, atol=1e-4)
     states, _ = cell(u, engine="reference")
     np.testing.assert_allclose(found["states"][0], states.detach().norm(dim=2).T, rtol=1e-4)
-    np.testing.assert_allclose(found["exponent"], largest_exponent(cell, u, start=JOB.place))
+    np.testing.assert_allclose(found["exponent"], largest_exponent(cell, u, start=JOB.config.place))
 
 
 def test_every_training_is_kept_and_the_best_is_shown(tmp_path):
-    ds = train("latching", (FEW,))
+    ds = train((FEW,))
     assert ds.sizes["training"] == FEW.replicates
     worst = ds["error"].max("horizon").values
     assert worst[int(ds["example"])] == worst.min()
@@ -350,7 +371,7 @@ def test_a_training_whose_loss_is_not_finite_stays_in_the_dataset_without_measur
     plain, calls = module.cross_entropy, iter(range(100))
     failing = lambda *given: plain(*given) * (np.nan if next(calls) == 3 else 1)  # noqa: E731
     monkeypatch.setattr(module, "cross_entropy", failing)
-    ds = train("latching", (FEW,))
+    ds = train((FEW,))
     assert ds["status"].values.tolist() == [DIVERGED] + [COMPLETED] * (FEW.replicates - 1)
     assert ds["steps_completed"].values.tolist() == [3] + [4] * (FEW.replicates - 1)
     for name in ("error", "exponent", "adjoint_median"):
@@ -359,7 +380,7 @@ def test_a_training_whose_loss_is_not_finite_stays_in_the_dataset_without_measur
 
 
 def _checked(**change):
-    section = {name: value for name, value in JOB.values().items() if name != "replicate"}
+    section = {name: value for name, value in JOB.config.values().items() if name != "replicate"}
     return lambda: checked(Latching, section | change, "latching")
 
 
@@ -374,12 +395,14 @@ test_a_design_that_makes_no_sense_is_refused = refused(
 
 
 TASK = {"place": 5, "time_steps": 7, "orthogonality": 0.0, "test_size": 500}
-SMALL = one_job("linear_gaps", **TASK, networks=3, steps=300, batch_size=32, learning_rate=0.01)
+SMALL = one_job(
+    "linear_gaps", **TASK, networks=3, steps=300, batch_size=32, learning_rate=0.01
+).config
 
 
-@pytest.mark.parametrize("job", [SMALL.at(steps=6), JOB, one_job("adding")])
-def test_on_drawn_sequences_a_cut_off_training_ends_alike(job, tmp_path, monkeypatch):
-    whole, checkpoint = job.compute(None, None), Checkpoint(tmp_path / "a.state")
+@pytest.mark.parametrize("job", [single_job(SMALL, steps=6), JOB, one_job("adding")])
+def test_cut_off_run_on_drawn_sequences_ends_alike(job, tmp_path, monkeypatch):
+    whole, checkpoint = job.train(), Checkpoint(tmp_path / "a.state")
 
     def cut(self, total):
         if self._state.step > total // 2:  # what is recorded has drawn, too
@@ -388,9 +411,9 @@ def test_on_drawn_sequences_a_cut_off_training_ends_alike(job, tmp_path, monkeyp
 
     monkeypatch.setattr(Checkpoint, "save_if_due", cut)
     with pytest.raises(KeyboardInterrupt):
-        job.compute(None, Checkpoint(tmp_path / "a.state"))
+        job.train(checkpoint=Checkpoint(tmp_path / "a.state"))
     monkeypatch.undo()
-    np.testing.assert_equal(dict(job.compute(None, checkpoint)), dict(whole))
+    np.testing.assert_equal(dict(job.train(checkpoint=checkpoint)), dict(whole))
     assert checkpoint.resumed
 
 
@@ -410,7 +433,7 @@ def test_emphasis_is_what_the_linear_cell_does_to_its_inputs(T):
 
 
 def test_replicates_learn_a_short_task_differ_and_do_not_depend_on_their_number():
-    three, two = SMALL.compute(None, None), SMALL.at(networks=2).compute(None, None)
+    three, two = train_networks(SMALL), train_networks(SMALL.at(networks=2))
     assert (np.abs(three["emphasis"]).argmax(1) == SMALL.place - 1).all()
     assert (three["accuracy"] > 0.9).all() and (three["status"] == COMPLETED).all()
     np.testing.assert_allclose(three["emphasis"][:2], two["emphasis"], rtol=1e-9)
@@ -421,15 +444,15 @@ def test_the_penalty_keeps_the_matrix_near_orthogonality_from_the_same_start():
     free, bound = SMALL, SMALL.at(orthogonality=1.0)
     starts = (list(initial_networks(job).parameters()) for job in (free, bound))
     assert all(map(torch.equal, *starts))
-    assert (bound.compute(None, None)["departure"] < free.compute(None, None)["departure"]).all()
+    assert (train_networks(bound)["departure"] < train_networks(free)["departure"]).all()
 
 
 def test_a_diverged_network_is_recorded_and_leaves_the_others_alone(monkeypatch):
-    expected, networks = SMALL.compute(None, None), initial_networks(SMALL)
+    expected, networks = train_networks(SMALL), initial_networks(SMALL)
     with torch.no_grad():
         networks.W[1] *= 1e200
     monkeypatch.setattr("study.training.linear_gaps.initial_networks", lambda job: networks)
-    arrays = SMALL.compute(None, None)
+    arrays = train_networks(SMALL)
     assert arrays["status"].tolist() == [COMPLETED, DIVERGED, COMPLETED]
     assert np.isnan(arrays["emphasis"][1]).all() and np.isnan(arrays["loss"][1])
     np.testing.assert_allclose(arrays["emphasis"][[0, 2]], expected["emphasis"][[0, 2]], rtol=1e-9)

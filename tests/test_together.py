@@ -9,23 +9,26 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from designs import PlainJob, one_job, study
 from designs import factorial as smoke
+from designs import one_job, plain_job, study
 from study.config.network import Network
 from study.config.recipe import Recipe
 from study.results.factorial import MEASUREMENTS
 from study.results.schema import COMPLETED, DIVERGED
-from study.training import factorial, together
-from study.training import job as job_module
-from study.training import jobs as run
+from study.training import plans, together
 from study.training.batched import Run, train_batched
 from study.training.batches import Epochs
+from study.training.cache_key import cache_key, engines
 from study.training.checkpoint import Checkpoint
-from study.training.factorial import AUTHOR, AUTHORS_GROUPS, train
-from study.training.job import torch_seed
+from study.training.factorial import AUTHOR, AUTHORS_GROUPS, train_on
+from study.training.jobs import batch_jobs
 from study.training.loop import train as train_alone
 from study.training.model import build
+from study.training.plans import GPU_PASS_SIZE, plan_jobs
+from study.training.progress import PendingJob
 from study.training.record import Record, every_epoch
+from study.training.seeds import torch_seed
+from study.training.worker import work
 from torch.nn import functional as F
 from toys import norm, toy_task, weights
 
@@ -234,13 +237,15 @@ def attempts(architecture, **changes):
 @pytest.mark.parametrize("architecture", SOME)
 def test_attempts_side_by_side_are_those_alone_but_for_rounding(architecture):
     jobs, data = attempts(architecture), toy_task(n=16)
-    alone = [train([job.at(together=1)], data, [None])[0] for job in jobs]
-    beside = train(jobs, data, [None] * len(jobs))
-    for job, one, two in zip(jobs, alone, beside, strict=True):
-        assert (one["status"], one["epochs_completed"]) == (COMPLETED, job.training_length)
-        assert (two["status"], two["epochs_completed"]) == (COMPLETED, job.training_length)
+    configs = [job.config for job in jobs]
+    alone = [train_on(data, [config], [None])[0] for config in configs]
+    beside = train_on(data, configs, [None] * len(jobs), pass_size=PLACES)
+    for config, one, two in zip(configs, alone, beside, strict=True):
+        epochs = config.training_length
+        assert (one["status"], one["epochs_completed"]) == (COMPLETED, epochs)
+        assert (two["status"], two["epochs_completed"]) == (COMPLETED, epochs)
         for name in MEASUREMENTS:
-            assert two[name].shape == (2, job.training_length)
+            assert two[name].shape == (2, epochs)
             np.testing.assert_allclose(two[name], one[name], rtol=1e-4, atol=1e-4, err_msg=name)
     losses = np.array([one["loss"][0, 0] for one in alone])
     assert np.ptp(losses) > 2e-3, "attempts must differ by more than they may be off"
@@ -286,55 +291,63 @@ def test_each_attempt_has_a_shard_of_its_own(where, prepared, whole, tmp_path, c
     assert json.loads((tmp_path / "factorial.cost.json").read_text())["core_seconds"] > 0
 
 
-def test_company_is_what_shapes_a_pass_and_no_part_of_a_name(prepared):
-    def made(**changes):
-        return next(design(**changes).jobs())
+def _first(**changes):
+    return plan_jobs([design(**changes)])[0]
 
-    one = made()
-    name = one.name(prepared)
+
+def test_batch_key_holds_what_shapes_a_pass():
+    one = _first()
     for same in ({"learning_rate": (0.5,)}, {"training_length": (9,)}, {"order": ("sequential",)}):
-        other = made(**same)
-        assert other.batch_key == one.batch_key and other.name(prepared) != name
-    assert made(noise=("post",)).batch_key == made(noise=("uniform",)).batch_key != one.batch_key
+        assert _first(**same).batch_key == one.batch_key
+    post, uniform = (_first(noise=(noise,)).batch_key for noise in ("post", "uniform"))
+    assert post == uniform != one.batch_key
     others = [{"width": (32,)}, {"architecture": ("rnn",)}, {"batch_size": 4}, {"probe_size": 3}]
-    assert len({made(**other).batch_key for other in others} | {one.batch_key}) == 5
-    assert made(replicates=9).name(prepared) == name != made(together=4).name(prepared)
-    alone = made(together=1)
-    assert "together" not in name["levels"] and alone.name(prepared)["levels"] == name["levels"]
-    assert alone.places == 1 and alone.name(prepared) != name
-    said = [job.engines for job in (one, alone)]
-    assert said == [{"gru": "reference, 3 places; probes numba-cpu"}, {"gru": "numba-cpu"}]
+    assert len({_first(**other).batch_key for other in others} | {one.batch_key}) == 5
 
 
-def test_the_machine_chooses_one_by_one_on_a_cpu_and_many_on_a_gpu(prepared, monkeypatch):
-    job, alone = (next(design(together=k).jobs()) for k in (0, 1))
-    assert job.name(prepared) == alone.name(prepared)
-    for module in (job_module, factorial):
-        monkeypatch.setattr(module, "pick_device", lambda _: torch.device("cuda"))
-    assert job.places == factorial.PLACES
-    assert job.engines == {"gru": f"reference-cuda, {factorial.PLACES} places; probes library-cuda"}
+def test_cache_key_holds_pass_size_in_engines_only(prepared):
+    one, alone = _first(), _first(together=1)
+    key = cache_key(one, prepared)
+    assert cache_key(_first(learning_rate=(0.5,)), prepared) != key
+    assert cache_key(_first(replicates=9), prepared) == key
+    assert cache_key(_first(together=4), prepared) != key != cache_key(alone, prepared)
+    assert "together" not in key["levels"]
+    assert cache_key(alone, prepared)["levels"] == key["levels"]
+    assert alone.pass_size == 1
+    assert engines(one) == {"gru": "reference, 3 places; probes numba-cpu"}
+    assert engines(alone) == {"gru": "numba-cpu"}
 
 
-def test_a_width_that_a_cpu_would_round_is_told_before_anything_is_trained(prepared):
-    (wide,) = design(width=(20,), replicates=1, learning_rate=(0.1,)).jobs()
-    with pytest.raises(ValueError, match="multiple of 16 side by side on a CPU, got 20; take such"):
-        wide.name(prepared)
+def test_default_pass_size_depends_on_the_device(prepared, monkeypatch):
+    default, alone = (_first(together=size) for size in (0, 1))
+    assert cache_key(default, prepared) == cache_key(alone, prepared)
+    monkeypatch.setattr(plans, "pick_device", lambda _: torch.device("cuda"))
+    job = _first(together=0)
+    assert job.pass_size == GPU_PASS_SIZE
+    assert engines(job) == {"gru": f"reference-cuda, {GPU_PASS_SIZE} places; probes library-cuda"}
 
 
-def _plain(title, size=1.0, key="", *cells):
-    return PlainJob(None, (), {}, title, size, key, places=2 if key else 1, cells=cells)
+def test_unaligned_width_is_refused_side_by_side():
+    with pytest.raises(ValueError, match="multiple of 16 side by side on a CPU, got 20; choose"):
+        _first(width=(20,))
 
 
-def test_calls_hold_a_batch_the_smallest_of_every_cell_and_the_largest_of_every_group_are_first():
+def _pending(group, title, size=1.0, key="", *cells):
+    pass_size = 2 if key else 1
+    job = plain_job(None, title=title, size=size, batch_key=key, pass_size=pass_size, cells=cells)
+    return PendingJob(job, group, {}, None)
+
+
+def test_batches_are_smallest_per_cell_then_largest_per_group():
     one = [("b", 5), ("a", 4, "A"), ("c", 4, "B"), ("a", 3, "A"), ("d", 2, "A"), ("g", 3, "", "x")]
-    asked = [("one", job) for job in one] + [("two", ("e", 1)), ("two", ("f", 0.5))]
-    jobs = [run._Asked(_plain(*job), group, {}, None) for group, job in asked]
+    jobs = [_pending("one", *job) for job in one]
+    jobs += [_pending("two", "e", 1), _pending("two", "f", 0.5)]
     order = ["f", "g", "aa", "e", "b", "c", "d"]
-    assert ["".join(j.job.title for j in call) for call in run._calls(jobs)] == order
+    assert ["".join(p.job.title for p in batch) for batch in batch_jobs(jobs)] == order
 
 
 def test_cut_off_apart_they_end_alike(where, prepared, whole, tmp_path, monkeypatch, capsys):
-    jobs, saved = list(design(replicates=3).jobs())[:3], []
+    jobs, saved = plan_jobs([design(replicates=3)])[:3], []
 
     def dying(self, total):
         # Of the second of three, at its second step: the first's is a step newer.
@@ -342,11 +355,11 @@ def test_cut_off_apart_they_end_alike(where, prepared, whole, tmp_path, monkeypa
             raise KeyboardInterrupt
         saved.append(self.save())
 
-    names = [job.name(prepared) for job in jobs]
+    keys = [cache_key(job, prepared) for job in jobs]
     with monkeypatch.context() as patch, ThreadPoolExecutor() as other:
         patch.setattr(Checkpoint, "save_if_due", dying)
         with pytest.raises(KeyboardInterrupt):
-            other.submit(run.work, jobs, names, prepared, tmp_path).result()
+            other.submit(work, jobs, keys, prepared, tmp_path).result()
     assert len(list(tmp_path.glob("*.state"))) == 3 and not shards(tmp_path)
     expected, cache = whole
     assert trained(where, prepared, tmp_path, replicates=3).identical(expected)

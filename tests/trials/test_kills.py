@@ -18,7 +18,8 @@ import pytest
 from study.config.jobs import Jobs
 from study.paths import ROOT
 from study.training import cluster
-from study.training.jobs import read_shard, run_jobs, shard_path, write_shard
+from study.training.jobs import run_jobs
+from study.training.shards import read_shard, shard_path, write_shard
 
 cloudpickle.register_pickle_by_value(designs)  # which schedulers and workers do not have
 pytestmark = pytest.mark.trials
@@ -59,7 +60,7 @@ _slow.__module__ = (
 
 
 def _jobs(seconds, count=12):
-    return [designs.PlainJob(_slow, (seconds, i), {"i": i}) for i in range(count)]
+    return [designs.plain_job(_slow, (seconds, i), {"i": i}) for i in range(count)]
 
 
 def _right(found):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 from study.training.checkpoint import Checkpoint
-from study.training.jobs import read_shard, shard_path, write_shard
+from study.training.shards import read_shard, shard_path, write_shard
 from study.training.state import RunState
 from trials.faults import damaged, in_the_way
 

@@ -1,4 +1,4 @@
-"""Check `params.yaml` and print what a profile asks for: ``python -m study.training [PROFILE]``."""
+"""Check `params.yaml` and print what a profile runs: ``python -m study.training [PROFILE]``."""
 
 import argparse
 import sys
@@ -18,8 +18,8 @@ def main(arguments: list[str] | None = None) -> int:
         print(error, file=sys.stderr)
         return 2
     print(f"profile {profile.name}, data sets {', '.join(profile.datasets)}")
-    for name, designs in profile.designs.items():
-        print(f"{name:16} {sum(design.planned for design in designs):6} jobs")
+    for group in profile.designs:
+        print(f"{group:16} {profile.count(group):6} jobs")
     return 0
 
 

@@ -25,9 +25,10 @@ The runs of one cell and location are computed side by side, along a leading run
 the design: so a result depends on its settings alone.
 """
 
+from collections.abc import Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import ClassVar, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -36,17 +37,20 @@ from torch import Tensor, nn
 from torch.func import functional_call, stack_module_state
 from torch.nn import functional as F
 
+from study.config.design import Design
 from study.config.network import Architecture
 from study.config.section import Factor, LearningRate, Positive, Weight
-from study.results.interventions import INTERVENTIONS
 from study.results.schema import COMPLETED, DIVERGED
 from study.tasks import Part, Task, make_task
 from study.tasks.located_rows import Deviation, Location
 from study.training.adjoint_treatments import AdjointPath, AdjointTreatment, unroll_treated
 from study.training.batches import Epochs
 from study.training.checkpoint import Checkpoint
-from study.training.job import Job, seeds, torch_seed
+from study.training.job import Arrays, Job
 from study.training.scores import tensors
+from study.training.seeds import seeds, torch_seed
+
+EXPERIMENT = "interventions"
 
 
 class Treatment(NamedTuple):
@@ -75,7 +79,7 @@ TREATMENTS = MappingProxyType(
 """Treatments by the name that tables and figures print."""
 
 
-class Interventions(Job):
+class Interventions(Design):
     """The experiment: cells x locations, and for each of them all treatments x replicates.
 
     Attributes
@@ -98,8 +102,6 @@ class Interventions(Job):
         Test sequences on which the adjoint metric is measured.
     """
 
-    section: ClassVar = "interventions"
-    held: ClassVar = INTERVENTIONS
     replicates: Literal[1] = 1  # `networks` says how many there are
     cell: Factor[Architecture]
     location: Factor[Location]
@@ -117,41 +119,49 @@ class Interventions(Job):
     test_size: int = 0
     metric_size: Positive = 64
 
-    datasets = property(lambda job: (job.dataset,))
-    modules = property(lambda job: ("study.tasks.located_rows",))
-    cells = property(lambda job: (job.cell,))
-    size = property(lambda job: float(job.steps * job.networks))
-    title = property(lambda job: f"{job.cell}, rows at the {job.location}")
 
-    @property
-    def inner(self) -> dict[str, list]:
-        return {
-            "treatment": list(TREATMENTS),
-            "replicate": list(range(self.networks)),
-            "stage": ["untrained", "trained"],
-        }
+def train_interventions(
+    jobs: Sequence[Job], prepared: Path | None, checkpoints: Sequence[Checkpoint | None]
+) -> list[Arrays]:
+    """Train and measure the networks of some jobs, see `study.training.job.Experiment.train`."""
+    return [train_networks(job.config, prepared) for job in jobs]
 
-    def compute(self, prepared: Path, checkpoint: Checkpoint | None) -> dict[str, np.ndarray]:
-        """Train all networks of a job; return its variables of `study.results.interventions`."""
-        task = _make_task(self, prepared)
-        runs = _Runs(self, task)
-        before = runs.metrics(task.test)
-        losses = runs.train(task.train)
-        after = runs.metrics(task.test)
-        shape = (len(TREATMENTS), self.networks)
-        diverged = ~np.isfinite(losses).all(axis=0)
-        last_tenth = losses[-max(1, len(losses) // 10) :]
-        chance = np.bincount(task.test.targets).max() / len(task.test)
-        return {
-            "status": np.where(diverged, DIVERGED, COMPLETED).reshape(shape),
-            "test_accuracy": runs.accuracies(task.test).reshape(shape),
-            "validation_accuracy": runs.accuracies(task.validation).reshape(shape),
-            "train_loss": last_tenth.mean(axis=0).reshape(shape),
-            "own_metric": np.stack([before.own, after.own], axis=-1).reshape(*shape, 2),
-            "treated_metric": np.stack([before.treated, after.treated], axis=-1).reshape(*shape, 2),
-            "chance": np.full(shape, chance),
-            "test_sequences": np.full(shape, len(task.test)),
-        }
+
+def train_networks(job: Interventions, prepared: Path) -> Arrays:
+    """Train all networks of one cell and location.
+
+    Parameters
+    ----------
+    job : Interventions
+        A design with one level in every place.
+    prepared : Path
+        Folder of the prepared data sets.
+
+    Returns
+    -------
+    dict
+        Variables of `study.results.interventions`, each (treatment, replicate) or (treatment,
+        replicate, stage).
+    """
+    task = _make_task(job, prepared)
+    runs = _Runs(job, task)
+    before = runs.metrics(task.test)
+    losses = runs.train(task.train)
+    after = runs.metrics(task.test)
+    shape = (len(TREATMENTS), job.networks)
+    diverged = ~np.isfinite(losses).all(axis=0)
+    last_tenth = losses[-max(1, len(losses) // 10) :]
+    chance = np.bincount(task.test.targets).max() / len(task.test)
+    return {
+        "status": np.where(diverged, DIVERGED, COMPLETED).reshape(shape),
+        "test_accuracy": runs.accuracies(task.test).reshape(shape),
+        "validation_accuracy": runs.accuracies(task.validation).reshape(shape),
+        "train_loss": last_tenth.mean(axis=0).reshape(shape),
+        "own_metric": np.stack([before.own, after.own], axis=-1).reshape(*shape, 2),
+        "treated_metric": np.stack([before.treated, after.treated], axis=-1).reshape(*shape, 2),
+        "chance": np.full(shape, chance),
+        "test_sequences": np.full(shape, len(task.test)),
+    }
 
 
 def _make_task(job: Interventions, prepared: Path) -> Task:
@@ -211,14 +221,14 @@ class _Runs:
         self.orders = []
         for replicate in range(job.networks):
             # Neither treatment nor location is part of the seeds: runs can be compared in pairs.
-            levels = {"experiment": job.section, "cell": job.cell, "replicate": replicate}
+            levels = {"experiment": EXPERIMENT, "cell": job.cell, "replicate": replicate}
             initial, order = seeds(levels, 2)
             with torch_seed(initial):
                 cell = make_cell(job.cell, task.features, job.width)
                 head = nn.Linear(job.width, task.outputs)
             networks.append(_Network(cell, head))
             self.orders.append(order)
-        (signs,) = seeds({"experiment": job.section, "cell": job.cell, "signs": True}, 1)
+        (signs,) = seeds({"experiment": EXPERIMENT, "cell": job.cell, "signs": True}, 1)
         self.generator = torch.Generator().manual_seed(int(signs.generate_state(1)[0]))
 
         self.pattern = networks[0]

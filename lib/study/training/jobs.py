@@ -1,55 +1,57 @@
-"""Jobs sent to Dask, their results kept in shards.
+"""Jobs sent to Dask, their results cached.
 
-The driver (whoever calls `run_jobs`) sends jobs to workers and writes what they return as shards into a cache folder, each in one file that
-is whole or absent. A shard is named after everything its content depends on, the code too, so what was interrupted, extended or
-edited computes only what is missing.
+The driver (whoever calls `run_jobs`) sends jobs to workers, and writes what they return into a
+cache folder, each result in a file that is whole or absent. A file is named after everything its
+content depends on, including the code. So what was interrupted, extended or edited computes only
+what is missing.
 """
 
-import hashlib
 import json
-import threading
-import time
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import CancelledError
 from dataclasses import dataclass
-from datetime import timedelta
-from functools import partial
 from pathlib import Path
 
 import numpy as np
 import torch
-from dask.distributed import as_completed
+from dask.distributed import Client, Future, as_completed
 from distributed.scheduler import NoWorkerError
 
 from study.config.jobs import Jobs
 from study.pipeline.files import write_whole
-from study.results.schema import DIVERGED
-from study.training.checkpoint import Checkpoint
-from study.training.cluster import connect, this_worker
-from study.training.job import Arrays, Job
-from study.training.sealed import read_sealed, say, write_sealed
+from study.training.cache_key import cache_key
+from study.training.cluster import connect
+from study.training.job import Job
+from study.training.progress import PendingJob, Progress
+from study.training.sealed import say
+from study.training.shards import THREADS, WORKER, read_result, shard_path
+from study.training.worker import JobError, work
 
-SECONDS, RESUMED = "core seconds", "resumed"
-"""In a shard beside what the job returned: the time its processes computed, and whether it went on from a state."""
-WORKER, THREADS = "worker", "threads"
-"""In a shard, too: the address of the Dask worker that ran the job, and the number of its threads."""
-QUIET = 5.0
-"""Seconds between two lines of progress."""
-_ONE_AT_A_TIME = threading.Lock()
-
-
-class JobError(RuntimeError):
-    """A job could not be run; the message says which and why."""
+_RETRIES = 2
+"""Times that a failed job is tried again."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Trained:
-    """What came of the jobs of a group: the `results` of each job, in their order, and in them what it took.
+    """The results of a group's jobs, and what they took.
 
-    They are so many different trainings (`jobs`), of which `trained` ran in this call; the others were found in shards. `resumed` are
-    those that went on from a state, `diverged` counts attempts, and `core_seconds` are what all of them took, now and when their shards
-    were written, up to the last state of what was cut off.
+    Attributes
+    ----------
+    results : list of dict
+        Variables of each job, in the order of the jobs.
+    trained : int
+        Jobs that ran in this call; the others were cached.
+    jobs : int
+        Different jobs: two with the same cache key count once.
+    diverged, resumed : int
+        Attempts that diverged, and jobs that went on from a checkpoint.
+    core_seconds : float
+        Processor time of all jobs, whichever call ran them; of a job that was cut off, up to its
+        last checkpoint.
+    workers : int
+        Different worker processes that ran the jobs.
+    threads : int
+        Threads per worker: 1, since threads of a process share PyTorch's random numbers.
     """
 
     results: list[dict[str, np.ndarray]]
@@ -59,73 +61,7 @@ class Trained:
     resumed: int
     core_seconds: float
     workers: int
-    """Number of different processes that ran the jobs."""
     threads: int
-    """Threads per process: 1, since the threads of one process share PyTorch's random numbers."""
-
-
-@dataclass(eq=False)
-class _Asked:
-    """A job on its way: its group, its name, its result once there is one, and whether it ran in this call."""
-
-    job: Job
-    group: str
-    name: dict
-    result: dict[str, np.ndarray] | None
-    trained: bool = False
-
-    @property
-    def diverged(self) -> int:
-        return int((self.result.get("status", np.empty(0)) == DIVERGED).sum())
-
-    @property
-    def seconds(self) -> float:
-        return float(self.result.get(SECONDS, 0.0))
-
-    def keep(self, result: Arrays, cache: Path) -> None:
-        """Write the shard, after which the state is not needed any more."""
-        self.result = {key: np.asarray(value) for key, value in result.items()}
-        self.trained = True
-        shard = write_shard(cache, self.name, self.result)
-        shard.with_suffix(".state").unlink(missing_ok=True)
-
-
-class _Progress:
-    """Says how many of the jobs of all groups have a result.
-
-    The time left is learned from jobs that are done, now or in an earlier call, at a rate of each group, since sizes compare jobs of one
-    group alone; where some group with jobs left has none yet the line says "more than", and where all have none it says nothing.
-    """
-
-    def __init__(self, jobs: Sequence[_Asked]) -> None:
-        self._jobs, self._began, self._last = jobs, time.monotonic(), 0.0
-
-    def report(self, title: str, workers: int) -> None:
-        """Print a line, if the last one is old or nothing is left."""
-        now, done = time.monotonic(), [job for job in self._jobs if job.result is not None]
-        if now - self._last < QUIET and len(done) < len(self._jobs):
-            return
-        self._last = now
-        diverged = sum(job.diverged for job in done if job.trained)
-        say(
-            f"job {len(done)}/{len(self._jobs)}, {diverged} attempts diverged, "
-            f"{timedelta(seconds=round(now - self._began))} gone{self._time_left(workers)}; {title}"
-        )
-
-    def _time_left(self, workers: int) -> str:
-        left, size, seconds = Counter(), Counter(), Counter()
-        for one in self._jobs:
-            if one.result is None:
-                left[one.group] += one.job.size
-            elif one.seconds:
-                size[one.group] += one.job.size
-                seconds[one.group] += one.seconds
-        known = [group for group in left if seconds[group]]
-        if not known:
-            return ""
-        total = sum(left[group] * seconds[group] / size[group] for group in known) / workers
-        about = "about" if len(known) == len(left) else "more than"
-        return f", {about} {timedelta(seconds=round(total))} left"
 
 
 def run_jobs(
@@ -134,186 +70,215 @@ def run_jobs(
     where: Jobs,
     prepared: Path | None = None,
 ) -> dict[str, Trained]:
-    """Run the jobs of all groups that have no shard as one queue, and return what came of each group.
+    """Run the jobs of all groups that have no cached result, in one queue.
 
-    Two jobs of one name (`Job.name`), of one group or of two, are one training: it runs once, and each group has its result and its cost.
-    The folder `cache` holds shards, states of unfinished jobs, and in ``<group>.cost.json`` what each group cost, which no dataset may
-    hold; `prepared` the prepared data sets.
+    A job that several groups ask for runs once. The smallest job of every cell starts first, so
+    that hardly two workers compile the same kernels. Then come the largest job of every group, so
+    that it is soon known what its sizes cost, and all others, the largest first.
 
-    Raises `ConnectionError` where no scheduler answers at the address, no worker joins it, or it was lost, and `JobError` where jobs
-    failed or workers run other code; what has finished is kept.
+    Parameters
+    ----------
+    groups : mapping of str to sequence of Job
+        Jobs by the name of their dataset.
+    cache : path
+        Folder of the results, of the checkpoints of unfinished jobs, and of ``<group>.cost.json``:
+        what each group cost, which must not be part of a dataset.
+    where : Jobs
+        Local worker processes, or a Dask scheduler. A worker that dies is Dask's to replace; its
+        job goes on from its last checkpoint.
+    prepared : Path, optional
+        Folder of the prepared data sets.
 
-    The smallest job of every cell begins first, so that hardly two workers compile the same kernels, then the largest of every group, so
-    that it is soon known what a size costs there (see `_Progress`), then all others, the largest first. A line of progress tells of all.
+    Returns
+    -------
+    dict of str to Trained
+        For each group the results of its jobs.
 
-    A worker that dies is Dask's to replace: its job runs again, from its last state. Only the caller's process writes shards, so
-    nothing is lost or counted twice.
+    Raises
+    ------
+    ConnectionError
+        No scheduler answers, no worker joins it, a worker has several threads, or they were lost.
+        Finished jobs are cached.
+    JobError
+        Jobs failed three times; all others have run and are cached.
+    ValueError
+        A data set is not prepared.
     """
     cache = Path(cache)
     cache.mkdir(parents=True, exist_ok=True)
-    jobs: dict[Path, _Asked] = {}
-    asked: dict[str, list[_Asked]] = {group: [] for group in groups}
-    for group, members in groups.items():
-        for job in members:
-            name = job.name(prepared)
-            shard = shard_path(cache, name)
-            if shard not in jobs:
-                jobs[shard] = _Asked(job, group, name, _read_result(cache, name))
-            asked[group].append(jobs[shard])
-    missing = [job for job in jobs.values() if job.result is None]
-    say(f"{len(missing)} of {len(jobs)} jobs to run")
+    by_shard: dict[Path, PendingJob] = {}
+    by_group: dict[str, list[PendingJob]] = {group: [] for group in groups}
+    for group, jobs in groups.items():
+        for job in jobs:
+            key = cache_key(job, prepared)
+            shard = shard_path(cache, key)
+            if shard not in by_shard:
+                by_shard[shard] = PendingJob(job, group, key, read_result(cache, key))
+            by_group[group].append(by_shard[shard])
+    missing = [pending for pending in by_shard.values() if pending.result is None]
+    say(f"{len(missing)} of {len(by_shard)} jobs to run")
     if missing:
-        _train(missing, cache, where, prepared, _Progress(list(jobs.values())))
-    return {group: _counted(cache, group, members) for group, members in asked.items()}
+        progress = Progress(list(by_shard.values()))
+        _run_missing(missing, cache, where, prepared, progress)
+    return {group: _summarize(cache, group, pending) for group, pending in by_group.items()}
 
 
-def _read_result(cache: Path, name: Mapping) -> dict[str, np.ndarray] | None:
-    """Return a job's stored arrays, or None if it must run.
-
-    A result from a worker with several threads, or from a time when threads were not recorded, may
-    hold another job's random numbers and is ignored.
-    """
-    result = read_shard(cache, name)
-    if result is None or int(result.get(THREADS, 0)) == 1:
-        return result
-    say(
-        f"{shard_path(cache, name).name} does not come from a single-threaded worker; its job runs again"
-    )
-    return None
-
-
-def _counted(cache: Path, group: str, asked: Sequence[_Asked]) -> Trained:
-    """Write down what a group's jobs took, whichever call ran them, and return their results."""
-    different = list(dict.fromkeys(asked))
+def _summarize(cache: Path, group: str, pending: Sequence[PendingJob]) -> Trained:
+    """Write what a group's jobs took, whichever call ran them, and return their results."""
+    different = list(dict.fromkeys(pending))
     cost = {
         "jobs": len(different),
-        "diverged": sum(job.diverged for job in different),
-        "resumed": sum(bool(job.result.get(RESUMED)) for job in different),
-        "core_seconds": round(sum(job.seconds for job in different), 2),
-        "workers": len({str(job.result[WORKER]) for job in different}),
-        "threads": max((int(job.result[THREADS]) for job in different), default=1),
+        "diverged": sum(one.diverged for one in different),
+        "resumed": sum(one.resumed for one in different),
+        "core_seconds": round(sum(one.seconds for one in different), 2),
+        "workers": len({str(one.result[WORKER]) for one in different}),
+        "threads": max((int(one.result[THREADS]) for one in different), default=1),
     }
     write_whole(cache / f"{group}.cost.json", lambda path: path.write_text(json.dumps(cost)))
-    trained = sum(job.trained for job in different)
-    return Trained(results=[job.result for job in asked], trained=trained, **cost)
+    trained = sum(one.ran_now for one in different)
+    return Trained(results=[one.result for one in pending], trained=trained, **cost)
 
 
-def _train(
-    missing: Sequence[_Asked], cache: Path, where: Jobs, prepared: Path | None, progress: _Progress
+def _run_missing(
+    missing: Sequence[PendingJob],
+    cache: Path,
+    where: Jobs,
+    prepared: Path | None,
+    progress: Progress,
 ) -> None:
-    """Fill in the results of jobs that have none, and write their shards."""
-    calls = _calls(missing)
-    failed: list[str] = []
-    lost = 0
-    # Networks in one pass fill a GPU, and its memory is not there twice.
-    one = int(torch.cuda.is_available() and any(call[0].job.places > 1 for call in calls))
-    with connect(where.scheduler, where.workers or one) as client:
+    """Run jobs, store their results, and report progress."""
+    batches = batch_jobs(missing)
+    failures: list[str] = []
+    unfinished = 0
+    with connect(where.scheduler, _count_workers(where, batches)) as client:
         workers = sum(client.nthreads().values())
-        futures = {}
-        for rank, call in enumerate(calls):
-            jobs, names = [asked.job for asked in call], [asked.name for asked in call]
-            # Not pure: two jobs are never the same call, and results must not be looked up by value.
-            how = {"pure": False, "retries": 2, "priority": len(calls) - rank}
-            futures[client.submit(work, jobs, names, prepared, cache, **how)] = call
+        futures = _submit(client, batches, prepared, cache)
         for future in as_completed(list(futures)):
-            call = futures.pop(future)
-            error = future.exception() if future.status == "error" else None
-            if error and not isinstance(error, NoWorkerError):
-                failed += [f"{_title([job])}: {type(error).__name__}: {error}" for job in call]
+            batch = futures.pop(future)
+            failure = _failure(future)
+            if failure is not None:
+                failures += [f"{_title([pending])}: {failure}" for pending in batch]
                 continue
             try:
                 results = future.result()
-            except (OSError, CancelledError, NoWorkerError):  # as Dask says what is gone
-                lost += len(call)
+            except (OSError, CancelledError, NoWorkerError):  # the cluster is gone
+                unfinished += len(batch)
                 continue
-            for job, result in zip(call, results, strict=True):
-                job.keep(result, cache)
-            progress.report(_title(call), workers)
-    if lost:
-        what, first = "the local workers were lost, and none came in their place", ""
-        if where.scheduler != "local":
-            what, first = f"the scheduler at {where.scheduler} was lost", "start it again, and "
-        raise ConnectionError(
-            f"{what}, with {lost} of {len(missing)} jobs to do; the others are kept: {first}run again to go on from there"
-        )
-    if failed:
+            for pending, result in zip(batch, results, strict=True):
+                pending.store(result, cache)
+            progress.report(_title(batch), workers)
+    if unfinished:
+        raise ConnectionError(_lost(where, unfinished, len(missing)))
+    if failures:
         raise JobError(
-            f"{len(failed)} of {len(missing)} jobs failed, the others are kept; the first was {failed[0]}"
+            f"{len(failures)} of {len(missing)} jobs failed, the others are cached; "
+            f"the first was {failures[0]}"
         )
 
 
-def _calls(missing: Iterable[_Asked]) -> list[list[_Asked]]:
-    """Return which jobs are done in one call: the smallest of every cell, the largest of every group, then all others, the largest first."""
-    batches: dict[object, list[_Asked]] = {}
-    for one in missing:
-        key = (type(one.job), one.job.batch_key, one.job.places) if one.job.places > 1 else one
-        batches.setdefault(key, []).append(one)
-    calls = [
-        batch[k : k + batch[0].job.places]
-        for batch in batches.values()
-        for k in range(0, len(batch), batch[0].job.places)
-    ]
-    calls.sort(key=lambda call: -sum(one.job.size for one in call))
-    largest, smallest = {call[0].group: call for call in reversed(calls)}, {}
-    for call in reversed(calls):
-        smallest.setdefault(call[0].job.cells, call)
-    calls.sort(key=lambda call: call is not largest[call[0].group])
-    return [*smallest.values(), *(one for one in calls if one is not smallest[one[0].job.cells])]
+def _count_workers(where: Jobs, batches: Sequence[Sequence[PendingJob]]) -> int:
+    """Return the number of local workers; 0 for one per core."""
+    if where.workers:
+        return where.workers
+    shares_a_pass = any(batch[0].job.pass_size > 1 for batch in batches)
+    # One vmapped pass fills a GPU's memory.
+    return 1 if torch.cuda.is_available() and shares_a_pass else 0
 
 
-def _title(call: Sequence[_Asked]) -> str:
-    beside = f", and {len(call) - 1} beside it" if len(call) > 1 else ""
-    return f"{call[0].group}: {call[0].job.title}{beside}"
+def _submit(
+    client: Client, batches: Sequence[list[PendingJob]], prepared: Path | None, cache: Path
+) -> dict[Future, list[PendingJob]]:
+    """Send the batches to the workers, the first with the highest priority."""
+    futures = {}
+    for rank, batch in enumerate(batches):
+        future = client.submit(
+            work,
+            [pending.job for pending in batch],
+            [pending.key for pending in batch],
+            prepared,
+            cache,
+            pure=False,  # results must not be looked up by the arguments
+            retries=_RETRIES,
+            priority=len(batches) - rank,
+        )
+        futures[future] = batch
+    return futures
 
 
-def work(
-    jobs: Sequence[Job], names: Sequence[Mapping], prepared: Path | None, cache: Path
-) -> list[Arrays]:
-    """Do a job, or those of a batch, in this process, and return their results.
+def _failure(future: Future) -> str | None:
+    """Return what went wrong in a job; None if it is done, or its worker was lost."""
+    if future.status != "error":
+        return None
+    error = future.exception()
+    if isinstance(error, NoWorkerError):
+        return None
+    return f"{type(error).__name__}: {error}"
 
-    Raises `JobError` where code, packages, device or data are not the driver's: a result would be kept under another name.
+
+def _lost(where: Jobs, unfinished: int, total: int) -> str:
+    """Return the message for lost workers, or a lost scheduler."""
+    counts = f"{unfinished} of {total} jobs unfinished; finished jobs are cached"
+    if where.scheduler == "local":
+        return (
+            f"the local workers were lost, and none came in their place, with {counts}. "
+            "Run again to resume"
+        )
+    return (
+        f"the scheduler at {where.scheduler} was lost, with {counts}. "
+        "Start it again, and run again to resume"
+    )
+
+
+def batch_jobs(missing: Iterable[PendingJob]) -> list[list[PendingJob]]:
+    """Return jobs in batches that one call does each, in the order in which they start.
+
+    Parameters
+    ----------
+    missing : iterable of PendingJob
+
+    Returns
+    -------
+    list of list of PendingJob
+        Jobs of one `Job.batch_key` share a batch, at most as many as share a pass. First come the
+        smallest batch of every cell and the largest of every group, then all others, the largest
+        first.
     """
-    worker, threads = this_worker()
-    checkpoints = []
-    for job, name in zip(jobs, names, strict=True):
-        for what, here in job.name(prepared).items():
-            if here != name[what]:
-                raise JobError(
-                    f"this worker has other {what}, {here} instead of {name[what]}; "
-                    "start it again from the driver's commit and environment"
-                )
-        state = shard_path(cache, name).with_suffix(".state")
-        checkpoints.append(Checkpoint(state, job.title, batch_size=len(jobs)))
-    torch.set_num_threads(1)
-    # Denormals slow the loops two- to tenfold, and are no numbers that anything here rests on.
-    torch.set_flush_denormal(True)
-    # PyTorch has one generator per process, so jobs of one process run one after another.
-    with _ONE_AT_A_TIME:
-        found = jobs[0].compute_together(jobs, prepared, checkpoints)
-    return [
-        {
-            **one,
-            SECONDS: checkpoint.seconds,
-            RESUMED: checkpoint.resumed,
-            WORKER: worker,
-            THREADS: threads,
-        }
-        for one, checkpoint in zip(found, checkpoints, strict=True)
-    ]
+    batches = _split_batches(missing)
+    batches.sort(key=lambda batch: sum(pending.job.size for pending in batch), reverse=True)
+    smallest_of_cell: dict[tuple[str, ...], list[PendingJob]] = {}
+    for batch in reversed(batches):
+        smallest_of_cell.setdefault(batch[0].job.cells, batch)
+    largest_of_group: dict[str, list[PendingJob]] = {}
+    for batch in batches:
+        largest_of_group.setdefault(batch[0].group, batch)
+    ordered: list[list[PendingJob]] = []
+    seen: set[int] = set()
+    for batch in (*smallest_of_cell.values(), *largest_of_group.values(), *batches):
+        if id(batch) not in seen:
+            seen.add(id(batch))
+            ordered.append(batch)
+    return ordered
 
 
-def shard_path(cache: Path, identity: Mapping) -> Path:
-    """Return the file of the job with this identity: everything its result depends on, as JSON values."""
-    text = json.dumps(identity, sort_keys=True)
-    return cache / f"{hashlib.sha256(text.encode()).hexdigest()[:24]}.npz"
+def _split_batches(missing: Iterable[PendingJob]) -> list[list[PendingJob]]:
+    """Return batches of jobs that share a pass, in the order of the jobs."""
+    batches: list[list[PendingJob]] = []
+    by_key: dict[tuple, list[PendingJob]] = {}
+    for pending in missing:
+        job = pending.job
+        if job.pass_size == 1:
+            by_key[(id(pending),)] = [pending]
+        else:
+            key = (job.experiment.name, job.batch_key, job.pass_size)
+            by_key.setdefault(key, []).append(pending)
+    for several in by_key.values():
+        pass_size = several[0].job.pass_size
+        for first in range(0, len(several), pass_size):
+            batches.append(several[first : first + pass_size])
+    return batches
 
 
-def write_shard(cache: Path, identity: Mapping, arrays: Arrays) -> Path:
-    """Write a job's arrays; a reader never sees half a file."""
-    return write_sealed(shard_path(cache, identity), partial(np.savez_compressed, **arrays))
-
-
-def read_shard(cache: Path, identity: Mapping) -> dict[str, np.ndarray] | None:
-    """Return a job's stored arrays, or None if there is no shard that can be trusted, see `read_sealed`."""
-    path = shard_path(cache, identity)
-    return read_sealed(path, lambda file: dict(np.load(file)), "its job runs again")
+def _title(batch: Sequence[PendingJob]) -> str:
+    first = batch[0]
+    beside = f", and {len(batch) - 1} beside it" if len(batch) > 1 else ""
+    return f"{first.group}: {first.job.title}{beside}"

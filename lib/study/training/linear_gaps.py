@@ -1,109 +1,139 @@
-r"""Experiment 2.2: which inputs does a linear network emphasise on the long time gap task?
+r"""Experiment 2.2: which inputs does a linear network emphasize on the long time gap task?
 
-L. Johnston, *Learning Sequential Patterns with Recurrent Neural Networks*, 2024, section 2.5. A linear network (2.16) predicts
+L. Johnston, *Learning Sequential Patterns with Recurrent Neural Networks*, 2024, section 2.5. A
+linear network (2.16) predicts
 
 .. math:: \hat{y} = \sum_{t=1}^T V W^{T-t} R \, u_t + b \tag{2.17}
 
-so all that it has learned lies in the T numbers :math:`V W^{T-t} R`, its *emphasis*. It is trained here in this form, which is the
-same function of the same weights: the powers of W are doubled, log2 T products where the recurrence takes T,
-and the networks of all replicates run side by side.
+so all that it has learned lies in the T numbers :math:`V W^{T-t} R`, its *emphasis*. It is trained
+here in this form, which is the same function of the same weights. The powers of W are doubled: log2
+T products instead of the T of the recurrence. The networks of all replicates run side by side.
 
-The text leaves open what "standard training routines in TensorFlow" are. Here: TensorFlow's initial weights for a
-recurrent layer (W orthogonal, R and V Glorot uniform, biases zero; the author's later program draws R from N(0, 1/T²)), Adam, and the logistic
-loss of the label.
+The paper leaves open what "standard training routines in TensorFlow" are. Here they are
+TensorFlow's initial weights for a recurrent layer (W orthogonal, R and V Glorot uniform, biases
+zero; the author's later program draws R from N(0, 1/T²)), Adam, and the logistic loss of the label.
 """
 
-from typing import ClassVar, Literal
+from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 import torch
 from longrnn.probes.coadjoint import soft_orthogonality
-from pydantic import model_validator
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from study.config.linear_gaps import LinearGaps
 from study.config.recipe import Recipe
-from study.config.section import Factor, LearningRate, Positive, PositiveDraws, Weight
-from study.results.linear_gaps import LINEAR_GAPS
 from study.results.schema import COMPLETED, DIVERGED
 from study.tasks.long_time_gap import draw_signs
-from study.training.batches import Fresh
+from study.training.batches import Batch, Fresh
 from study.training.checkpoint import Checkpoint
-from study.training.job import Job, seeds_of, torch_seed
+from study.training.job import Arrays, Job
 from study.training.loop import train
 from study.training.scores import tensors
+from study.training.seeds import seeds_of, torch_seed
+
+EXPERIMENT = "linear_gaps"
 
 
-class LinearGaps(Job):
-    """Experiment 2.2 of the dissertation and its appendix A3.1.
+def train_linear_gaps(
+    jobs: Sequence[Job], prepared: Path | None, checkpoints: Sequence[Checkpoint | None]
+) -> list[Arrays]:
+    """Train and measure the networks of some jobs, see `study.training.job.Experiment.train`."""
+    return [
+        train_networks(job.config, checkpoint)
+        for job, checkpoint in zip(jobs, checkpoints, strict=True)
+    ]
 
-    `place` are the deciding inputs t*, `orthogonality` the weights of the soft orthogonal penalty (0 is
-    training without it). The networks of one combination, `networks` of them, are trained side by side.
+
+def train_networks(config: LinearGaps, checkpoint: Checkpoint | None = None) -> Arrays:
+    """Train the networks of one combination side by side.
+
+    Parameters
+    ----------
+    config : LinearGaps
+        A design with one level in every place.
+    checkpoint : Checkpoint, optional
+        Where the state of the run is kept.
+
+    Returns
+    -------
+    dict
+        ``emphasis`` (network, time), ``accuracy``, ``loss``, ``departure`` and ``status``
+        (network,). A network that has diverged keeps ``nan`` and its status.
     """
+    networks = initial_networks(config)
+    rngs = []
+    for replicate in range(config.networks):
+        _, sequences = seeds(config, replicate)
+        rngs.append(np.random.default_rng(sequences))
 
-    section: ClassVar = "linear_gaps"
-    held: ClassVar = LINEAR_GAPS
-    replicates: Literal[1] = 1  # `networks` says how many there are
-    place: Factor[Positive]
-    orthogonality: Factor[Weight]
-    width: Positive
-    time_steps: Positive
-    networks: Positive
-    steps: Positive
-    batch_size: Positive
-    learning_rate: LearningRate
-    test_size: PositiveDraws
+    def objective(networks: Networks, u: Tensor, labels: Tensor) -> Tensor:
+        losses, _ = networks.losses(u, labels)
+        penalties = config.orthogonality * soft_orthogonality(networks.W)
+        # Each network has its own weights, so the gradient of the sum is each one's own.
+        return (losses + penalties).sum()
 
-    size = property(lambda job: job.steps * job.networks)
-    title = property(lambda job: f"t* = {job.place}, orthogonality {job.orthogonality:g}")
-
-    @model_validator(mode="after")
-    def _places_inside(self) -> "LinearGaps":
-        if max(self.place) > self.time_steps:
-            raise ValueError(
-                f"expected places among 1..{self.time_steps}, the time steps, got {max(self.place)}"
-            )
-        return self
-
-    def compute(self, prepared: None, checkpoint: Checkpoint) -> dict[str, np.ndarray]:
-        """Train the networks of a job side by side; a diverged one keeps ``nan`` and its status."""
-        networks = initial_networks(self)
-        draws = [np.random.default_rng(seeds(self, k)[1]) for k in range(self.networks)]
-
-        def objective(networks: Networks, u: Tensor, labels: Tensor) -> Tensor:
-            loss, _ = networks.losses(u, labels)
-            penalised = loss + self.orthogonality * soft_orthogonality(networks.W)
-            return penalised.sum()  # the networks do not meet: each has its own weights
-
-        batches = Fresh(lambda: _sequences(self, draws, self.batch_size), *draws)
-        recipe = Recipe(learning_rate=self.learning_rate, steps=self.steps)
-        train(networks, batches, objective, recipe, checkpoint=checkpoint, check="nothing")
-        return _measure(self, networks)
-
-    @property
-    def inner(self) -> dict[str, list]:
-        times = list(range(1, self.time_steps + 1))
-        return {"replicate": list(range(self.networks)), "time": times}
+    batches = Fresh(lambda: _draw(config, rngs, config.batch_size), *rngs)
+    recipe = Recipe(learning_rate=config.learning_rate, steps=config.steps)
+    # One network may diverge while the others go on, so the summed loss is not checked.
+    train(networks, batches, objective, recipe, checkpoint=checkpoint, check="nothing")
+    return _measure(config, networks)
 
 
 class Networks(nn.Module):
-    """Linear networks with one input and one output, their weights along a leading axis: W (runs, d, d), R (runs, d, 1), V (runs, 1, d), b (runs, 1)."""
+    """Linear networks with one input and one output, their weights along a leading axis.
+
+    Attributes
+    ----------
+    W, R, V, b : nn.Parameter
+        Shapes (networks, d, d), (networks, d, 1), (networks, 1, d) and (networks, 1).
+    """
 
     def __init__(self, W: Tensor, R: Tensor, V: Tensor, b: Tensor) -> None:
         super().__init__()
-        self.W, self.R, self.V, self.b = map(nn.Parameter, (W, R, V, b))
+        self.W = nn.Parameter(W)
+        self.R = nn.Parameter(R)
+        self.V = nn.Parameter(V)
+        self.b = nn.Parameter(b)
 
     def emphasis(self, time_steps: int) -> Tensor:
-        """Return V W^(T-t) R for t = 1..T, (runs, time) (2.17)."""
-        rows, power = self.V, self.W  # the rows V W^0, V W^1, .., and W to their number
+        """Return V W^(T-t) R for t = 1..T, equation (2.17).
+
+        Parameters
+        ----------
+        time_steps : int
+            T.
+
+        Returns
+        -------
+        Tensor
+            Shape (networks, time).
+        """
+        rows = self.V  # V W^0, V W^1, .., one below the other
+        power = self.W  # W to the number of these rows
         while rows.shape[1] < time_steps:
-            rows, power = torch.cat([rows, rows @ power], dim=1), power @ power
+            rows = torch.cat([rows, rows @ power], dim=1)
+            power = power @ power
         return (rows[:, :time_steps] @ self.R).squeeze(2).flip(1)
 
     def losses(self, u: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the mean logistic loss, (runs,), and the predictions, (runs, batch), on inputs (runs, batch, time) and labels, 0 or 1, (runs, batch).
+        """Return the logistic loss and the predictions of each network.
 
-        Where all networks see the same, (1, batch, time) and (1, batch) do.
+        Parameters
+        ----------
+        u : Tensor
+            Inputs, shape (networks, batch, time), or (1, batch, time) if all see the same.
+        labels : Tensor
+            0 or 1, shape (networks, batch) or (1, batch).
+
+        Returns
+        -------
+        losses : Tensor
+            Means over the batch, shape (networks,).
+        predictions : Tensor
+            Logits, shape (networks, batch).
         """
         weights = self.emphasis(u.shape[2])
         predictions = (u @ weights[:, :, None]).squeeze(2) + self.b
@@ -113,50 +143,56 @@ class Networks(nn.Module):
         return each.mean(1), predictions
 
 
-def seeds(job: LinearGaps, replicate: int) -> tuple[np.random.SeedSequence, ...]:
-    """Return seeds of initial weights and of training sequences.
+def seeds(config: LinearGaps, replicate: int) -> tuple[np.random.SeedSequence, ...]:
+    """Return the seeds of a network: for its initial weights, and for its training sequences.
 
-    They do not depend on the penalty: networks with and without it start alike and see the same.
+    They don't depend on the penalty: networks with and without it start alike and see the same
+    sequences.
     """
-    return seeds_of(
-        job, ("place", "time_steps", "width"), 2, experiment=job.section, replicate=replicate
-    )
+    fields = ("place", "time_steps", "width")
+    return seeds_of(config, fields, 2, experiment=EXPERIMENT, replicate=replicate)
 
 
-def initial_networks(job: LinearGaps) -> Networks:
-    """Draw the initial weights of all networks, float64."""
-    W = torch.empty(job.networks, job.width, job.width, dtype=torch.float64)
-    R, V = W.new_empty(job.networks, job.width, 1), W.new_empty(job.networks, 1, job.width)
-    for replicate in range(job.networks):
-        with torch_seed(seeds(job, replicate)[0]):
+def initial_networks(config: LinearGaps) -> Networks:
+    """Draw the initial weights of all networks, in float64."""
+    count = config.networks
+    width = config.width
+    W = torch.empty(count, width, width, dtype=torch.float64)
+    R = W.new_empty(count, width, 1)
+    V = W.new_empty(count, 1, width)
+    for replicate in range(count):
+        initial, _ = seeds(config, replicate)
+        with torch_seed(initial):
             nn.init.orthogonal_(W[replicate])
             nn.init.xavier_uniform_(R[replicate])
             nn.init.xavier_uniform_(V[replicate])
-    return Networks(W, R, V, W.new_zeros(job.networks, 1))
+    return Networks(W, R, V, W.new_zeros(count, 1))
 
 
-def _sequences(job: LinearGaps, draws: list[np.random.Generator], size: int) -> tuple:
-    """Return fresh sequences, one set for each generator: (runs, batch, time) and labels (runs, batch)."""
-    parts = [tensors(draw_signs(job.place, job.time_steps, size, draw)) for draw in draws]
-    inputs, labels = (torch.stack(part).double() for part in zip(*parts, strict=True))
+def _draw(config: LinearGaps, rngs: Sequence[np.random.Generator], size: int) -> Batch:
+    """Return fresh sequences from each generator: (rngs, batch, time), labels (rngs, batch)."""
+    parts = [tensors(draw_signs(config.place, config.time_steps, size, rng)) for rng in rngs]
+    inputs = torch.stack([inputs for inputs, _ in parts]).double()
+    labels = torch.stack([labels for _, labels in parts]).double()
     return inputs.squeeze(3), labels
 
 
-def _measure(job: LinearGaps, networks: Networks) -> dict[str, np.ndarray]:
-    # One test set for all networks of a task.
-    (test,) = seeds_of(job, ("place", "time_steps"), 1, experiment=job.section)
-    u, labels = _sequences(job, [np.random.default_rng(test)], job.test_size)
+def _measure(config: LinearGaps, networks: Networks) -> Arrays:
+    """Measure all networks on one test set; those with a number that is not finite diverged."""
+    (test,) = seeds_of(config, ("place", "time_steps"), 1, experiment=EXPERIMENT)
+    u, labels = _draw(config, [np.random.default_rng(test)], config.test_size)
     with torch.no_grad():
-        loss, predictions = networks.losses(u, labels)
+        losses, predictions = networks.losses(u, labels)
         measured = {
-            "emphasis": networks.emphasis(job.time_steps),
+            "emphasis": networks.emphasis(config.time_steps),
             "accuracy": ((predictions > 0) == (labels > 0)).double().mean(1),
-            "loss": loss,
+            "loss": losses,
             "departure": (soft_orthogonality(networks.W) / 2).sqrt(),
         }
-    arrays = {name: part.numpy() for name, part in measured.items()}
-    finite = [np.isfinite(part).reshape(len(loss), -1).all(1) for part in arrays.values()]
-    ended = np.all(finite, axis=0)
-    for part in arrays.values():
-        part[~ended] = np.nan
-    return arrays | {"status": np.where(ended, COMPLETED, DIVERGED)}
+    arrays = {name: values.numpy() for name, values in measured.items()}
+    completed = np.ones(config.networks, bool)
+    for values in arrays.values():
+        completed &= np.isfinite(values).reshape(config.networks, -1).all(1)
+    for values in arrays.values():
+        values[~completed] = np.nan
+    return arrays | {"status": np.where(completed, COMPLETED, DIVERGED)}

@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 from study.config.recipe import OPTIMISERS, Group, Recipe
-from study.training.model import matched
+from study.training.model import matching_parameters
 
 Optimizer = torch.optim.Optimizer
 Scheduler = torch.optim.lr_scheduler.LRScheduler
@@ -86,7 +86,7 @@ def parameter_groups(model: nn.Module, recipe: Recipe) -> dict[Group, list[nn.Pa
         A group's pattern matches no parameter, or all parameters are frozen.
     """
     for group in recipe.groups:
-        matched(model, group.names)
+        matching_parameters(model, group.names)
     groups = (*recipe.groups, Group(names="*"))
     members: dict[Group, list[nn.Parameter]] = {}
     for name, parameter in model.named_parameters():

@@ -1,28 +1,30 @@
-"""A profile of `params.yaml` with everything in it checked, and the one way to train it."""
+"""A profile of `params.yaml` with everything in it checked, and the training of its groups."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from study.config.expand import expand_groups
+from study.config.factorial import Factorial
 from study.config.file import merged
 from study.config.grammar import Sections
 from study.config.jobs import Jobs
-from study.config.network import Network
+from study.config.latching import Latching
+from study.config.linear_gaps import LinearGaps
+from study.config.run import RunConfig
 from study.config.section import ParameterError, checked, format_value, nearest
 from study.tasks import TASKS
 from study.tasks.sources import source_names
-from study.training.factorial import Factorial
+from study.training.datasets import to_dataset
 from study.training.job import Job
 from study.training.jobs import Trained, run_jobs
-from study.training.latching import Latching
-from study.training.linear_gaps import LinearGaps
-from study.training.rows import Row, check_network
+from study.training.plans import AnyDesign, count_jobs, datasets_of, plan_jobs
+from study.training.run_checks import check_network, check_settings
 
-DESIGNS: dict[str, type[Job]] = {kind.section: kind for kind in (Factorial, Latching, LinearGaps)}
-"""What is no row, by its section in `params.yaml`."""
-MOST = 10**6
-"""A dataset of more trainings than this was mistyped."""
+DESIGNS = {"factorial": Factorial, "latching": Latching, "linear_gaps": LinearGaps}
+"""Designs of another kind than runs, by their section in `params.yaml`."""
+MOST_JOBS = 10**6
+"""Upper bound on the jobs of a dataset; anything larger is assumed to be a typo."""
 
 
 class _Sections(Sections):
@@ -35,82 +37,205 @@ class _Sections(Sections):
 
 @dataclass(frozen=True)
 class Profile:
-    """All settings of one profile."""
+    """All settings of a profile.
+
+    Attributes
+    ----------
+    name : str
+    jobs : Jobs
+        Where jobs run.
+    designs : mapping
+        By the name of its dataset: some runs, or one design of another kind.
+    """
 
     name: str
     jobs: Jobs
-    designs: Mapping[str, tuple[Job, ...]]
-    """What is to be trained, by the name of the dataset that comes of it: rows, or a design of its own."""
+    designs: Mapping[str, tuple[AnyDesign, ...]]
 
     @property
     def datasets(self) -> tuple[str, ...]:
-        """The prepared data sets that any training reads."""
-        read = {d for name in self.designs for job in self.trainings(name) for d in job.datasets}
-        return tuple(sorted(read))
+        """The prepared data sets that any job reads."""
+        names = {
+            name
+            for designs in self.designs.values()
+            for design in designs
+            for name in datasets_of(design)
+        }
+        return tuple(sorted(names))
 
-    def trainings(self, name: str) -> list[Job]:
-        """Return the jobs behind the dataset `name`, a replicate each; raises `ParameterError` where nothing makes it."""
-        if name not in self.designs:
-            known = nearest(name, self.designs)
+    def count(self, group: str) -> int:
+        """Return the number of jobs of a group."""
+        return sum(count_jobs(design) for design in self.designs[group])
+
+    def plan(self, group: str) -> list[Job]:
+        """Return the jobs of a group.
+
+        Parameters
+        ----------
+        group : str
+            Name of a dataset.
+
+        Returns
+        -------
+        list of Job
+
+        Raises
+        ------
+        ParameterError
+            There is no such group.
+        """
+        if group not in self.designs:
             raise ParameterError(
-                f"profile {self.name} trains no {format_value(name)}; it trains {known}"
+                f"profile {self.name} has no group {format_value(group)}; "
+                f"did you mean {nearest(group, self.designs)}?"
             )
-        return [job for design in self.designs[name] for job in design.jobs()]
+        return plan_jobs(self.designs[group])
 
     def train(
-        self, names: Sequence[str], *, out: Path, cache: Path, prepared: Path
+        self, groups: Sequence[str], *, out: Path, cache: Path, prepared: Path
     ) -> dict[str, Trained]:
-        """Train what has no shard yet of the groups of these names, in one queue; write a dataset for each to the folder `out`.
+        """Train what has no cached result, in one queue, and write a dataset for each group.
 
-        `cache` is the folder of the shards, `prepared` that of the prepared data sets. Raises as `study.training.jobs.run_jobs`, and
-        `ValueError` where there is no such group or a data set is not prepared.
+        Parameters
+        ----------
+        groups : sequence of str
+            Names of the datasets.
+        out : Path
+            Folder of the datasets, ``<group>.nc``.
+        cache : Path
+            Folder of the cached results.
+        prepared : Path
+            Folder of the prepared data sets.
+
+        Returns
+        -------
+        dict of str to Trained
+            The results of each group, and what they took.
+
+        Raises
+        ------
+        ParameterError
+            There is no such group.
+        ValueError, ConnectionError, study.training.worker.JobError
+            As `study.training.jobs.run_jobs`.
         """
-        chosen = {name: self.trainings(name) for name in names}
-        found = run_jobs(chosen, cache, self.jobs, prepared)
-        for name in chosen:
-            designs = self.designs[name]
-            kind = type(designs[0])
-            ds = kind.joined(self.name, designs, found[name].results)
-            kind.schema(designs).save(ds, out / f"{name}.nc")
-        return found
+        jobs = {group: self.plan(group) for group in groups}
+        trained = run_jobs(jobs, cache, self.jobs, prepared)
+        for group in groups:
+            ds = to_dataset(self.name, self.designs[group], trained[group].results)
+            schema = jobs[group][0].experiment.schema(self.designs[group])
+            schema.save(ds, out / f"{group}.nc")
+        return trained
 
 
 def load_profile(name: str) -> Profile:
-    """Return the settings of the profile `name`.
+    """Return the settings of a profile.
 
-    Raises `ParameterError` where there is no such profile, a section is missing or unknown, a parameter is wrong, a network cannot be
-    built, or a data set is unknown.
+    Parameters
+    ----------
+    name : str
+        Its name in `params.yaml`.
+
+    Returns
+    -------
+    Profile
+
+    Raises
+    ------
+    ParameterError
+        There is no such profile, a section is missing or unknown, a parameter is wrong, a network
+        can't be built, or a data set is unknown.
     """
     sections = checked(_Sections, merged(name), "")
-    designs: dict[str, tuple[Job, ...]] = {key: (getattr(sections, key),) for key in DESIGNS}
-    makers = {name: maker.settings for name, maker in TASKS.items()}
+    designs: dict[str, tuple[AnyDesign, ...]] = {
+        section: (getattr(sections, section),) for section in DESIGNS
+    }
+    makers = {maker_name: maker.settings for maker_name, maker in TASKS.items()}
     groups = expand_groups(sections.groups, sections.networks, sections.tasks, makers)
     for group, runs in groups.items():
         if group in designs:
             raise ParameterError(
                 f"params.yaml: two datasets are called {format_value(group)}; rename one"
             )
-        designs[group] = tuple(Row.of(run, f"groups.{group}, {run.run}") for run in runs)
-    for key, several in designs.items():
-        if (planned := sum(design.planned for design in several)) > MOST:
-            raise ParameterError(
-                f"params.yaml: {key} plans {planned:,} trainings; expected at most {MOST:,}, so lower replicates or levels"
-            )
+        designs[group] = runs
     profile = Profile(name, sections.jobs, designs)
+    for config in _runs(profile):
+        check_or_refuse(check_settings, config)
+    _check_sizes(profile)
+    _check_datasets(profile)
+    _check_networks(profile)
+    return profile
+
+
+def _check_sizes(profile: Profile) -> None:
+    for group in profile.designs:
+        count = profile.count(group)
+        if count > MOST_JOBS:
+            raise ParameterError(
+                f"params.yaml: {group} has {count:,} jobs; expected at most {MOST_JOBS:,}, "
+                "so lower replicates or levels"
+            )
+
+
+def _check_datasets(profile: Profile) -> None:
     for dataset in profile.datasets:
         if dataset not in source_names():
             raise ParameterError(
-                f"params.yaml: there is no data set {format_value(dataset)}; known: {nearest(dataset, source_names())}"
+                f"params.yaml: there is no data set {format_value(dataset)}; "
+                f"known: {nearest(dataset, source_names())}"
             )
-    # A network that cannot be built is told here and not by a worker: of those that differ in width alone the smallest stays.
-    fields = {*Network.model_fields, "objective", "measures", "groups", "task"} - {"width"}
-    rows = [row for several in designs.values() for row in several if isinstance(row, Row)]
-    rows.sort(key=lambda row: row.width, reverse=True)
-    for row in {row.model_dump_json(include=fields): row for row in rows}.values():
-        try:
-            check_network(row)
-        except (ValueError, RuntimeError) as error:  # torch: no memory for it
-            raise ParameterError(
-                f"params.yaml: {row.network} of width {row.width} on {row.task_label} cannot be trained: {error}"
-            ) from None
-    return profile
+
+
+def _runs(profile: Profile) -> Iterator[RunConfig]:
+    for designs in profile.designs.values():
+        for design in designs:
+            if isinstance(design, RunConfig):
+                yield design
+
+
+def _check_networks(profile: Profile) -> None:
+    """Build each network once, in its smallest width."""
+    smallest: dict[str, RunConfig] = {}
+    for config in _runs(profile):
+        key = _built_alike(config)
+        other = smallest.get(key)
+        if other is None or config.network.width <= other.network.width:
+            smallest[key] = config
+    for config in smallest.values():
+        check_or_refuse(check_network, config)
+
+
+def _built_alike(config: RunConfig) -> str:
+    """Return what `check_network` depends on, beside the width."""
+    return config.model_dump_json(
+        include={
+            "task": True,
+            "network": True,
+            "recipe": {"objective", "groups"},
+            "measurement": {"measures"},
+        },
+        exclude={"network": {"width"}},
+    )
+
+
+def check_or_refuse(check: Callable[[RunConfig], None], config: RunConfig) -> None:
+    """Check a run.
+
+    Parameters
+    ----------
+    check : callable
+        Raises `ValueError` if the run can't be trained.
+    config : RunConfig
+
+    Raises
+    ------
+    ParameterError
+        Names the run, and says what is wrong.
+    """
+    try:
+        check(config)
+    except (ValueError, RuntimeError) as error:  # PyTorch: no memory for a network
+        raise ParameterError(
+            f"params.yaml: {config.network_name} of width {config.network.width} on "
+            f"{config.task_label} cannot be trained: {error}"
+        ) from None

@@ -1,0 +1,49 @@
+"""Settings of experiment 2.2, linear networks on the long time gap task (dissertation, 2.5)."""
+
+from typing import Literal, Self
+
+from pydantic import model_validator
+
+from study.config.design import Design
+from study.config.section import Factor, LearningRate, Positive, PositiveDraws, Weight
+
+
+class LinearGaps(Design):
+    """Experiment 2.2 of the dissertation and its appendix A3.1.
+
+    Attributes
+    ----------
+    replicates : int
+        Always 1: `networks` says how many networks there are.
+    place : tuple of int
+        Time t* of the deciding input.
+    orthogonality : tuple of float
+        Weight of the soft orthogonal penalty; 0 for training without it.
+    networks : int
+        Networks of one combination, which are trained side by side.
+    width, time_steps : int
+        Recurrent dimension d, and length T of the sequences.
+    steps, batch_size, learning_rate : number
+        Length of training, sequences per step, and step size.
+    test_size : int
+        Test sequences.
+    """
+
+    replicates: Literal[1] = 1
+    place: Factor[Positive]
+    orthogonality: Factor[Weight]
+    width: Positive
+    time_steps: Positive
+    networks: Positive
+    steps: Positive
+    batch_size: Positive
+    learning_rate: LearningRate
+    test_size: PositiveDraws
+
+    @model_validator(mode="after")
+    def _places_are_inside(self) -> Self:
+        if max(self.place) > self.time_steps:
+            raise ValueError(
+                f"expected places among 1..{self.time_steps}, the time steps, got {max(self.place)}"
+            )
+        return self

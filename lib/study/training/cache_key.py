@@ -1,0 +1,100 @@
+"""The cache key of a job: everything that its results depend on."""
+
+import hashlib
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from longrnn import kernels
+from longrnn.cells import cell_class
+
+from study.pipeline.fingerprint import fingerprint
+from study.training.job import Job
+
+_PACKAGES = ("numpy", "torch", "numba", "scipy", "scikit-learn")
+VERSIONS = {name: version(name) for name in _PACKAGES}
+"""Versions of packages that change random numbers or last digits."""
+WITHOUT_EFFECT = ("lib/study/pipeline/",)
+"""Code that jobs import and that changes none of their results."""
+
+
+def cache_key(job: Job, prepared: Path | None) -> dict[str, Any]:
+    """Return everything that a job's results depend on, as JSON values.
+
+    Parameters
+    ----------
+    job : Job
+    prepared : Path, optional
+        Folder of the prepared data sets.
+
+    Returns
+    -------
+    dict
+        Experiment, levels, engines, device, hashes of the data, fingerprint of the code, versions
+        of packages.
+
+    Raises
+    ------
+    ValueError
+        A data set is not prepared.
+    """
+    return {
+        "experiment": job.experiment.name,
+        "levels": job.levels,
+        "engines": engines(job),
+        "device": job.device,
+        "data": {name: data_hash(prepared, name) for name in sorted(job.datasets)},
+        "code": code_fingerprint(job),
+        "versions": VERSIONS,
+    }
+
+
+def engines(job: Job) -> dict[str, str]:
+    """Return the engine of each cell of a job, by the cell's name.
+
+    Engines differ in the last digits. A vmapped pass always trains the reference.
+    """
+    chosen = _chosen_engines(job)
+    if job.pass_size == 1:
+        return chosen
+    reference = "reference" if job.device == "cpu" else f"reference-{job.device}"
+    return {
+        cell: f"{reference}, {job.pass_size} places; probes {engine}"
+        for cell, engine in chosen.items()
+    }
+
+
+def code_fingerprint(job: Job) -> str:
+    """Return the fingerprint of the code that a job runs: its experiment's, cells' and engines'."""
+    chosen = _chosen_engines(job)
+    modules = {*job.modules}
+    for name, engine in chosen.items():
+        if "/" not in name:
+            modules.add(cell_class(name).__module__)
+        engine_module = kernels.module_of(name, engine)
+        if engine_module is not None:
+            modules.add(engine_module)
+    return _fingerprint((job.experiment.train.__module__, *sorted(modules)))
+
+
+def data_hash(prepared: Path, name: str) -> str:
+    """Return the SHA-256 of a prepared data set; raises `ValueError` if it is not prepared."""
+    path = prepared / f"{name}.nc"
+    if not path.exists():
+        raise ValueError(f"data set {name!r} is not prepared: no {path}; run notebook 00 first")
+    return _file_hash(path, path.stat().st_mtime_ns)
+
+
+def _chosen_engines(job: Job) -> dict[str, str]:
+    return {name: kernels.choose(name, job.device) for name in sorted(set(job.cells))}
+
+
+@cache  # a process runs the code it has imported, whatever happens to the files later
+def _fingerprint(modules: tuple[str, ...]) -> str:
+    return fingerprint(modules, without=WITHOUT_EFFECT)
+
+
+@cache
+def _file_hash(path: Path, changed_at: int) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()

@@ -1,0 +1,54 @@
+"""The dataset of a group, from the results of its jobs."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import xarray as xr
+
+from study.training.cache_key import engines
+from study.training.job import Arrays, Job
+from study.training.plans import AnyDesign, plan_jobs, settings_of
+
+
+def to_dataset(profile: str, designs: Sequence[AnyDesign], results: Sequence[Arrays]) -> xr.Dataset:
+    """Join the results of all jobs of some designs.
+
+    Parameters
+    ----------
+    profile : str
+        Name of the profile, kept as an attribute.
+    designs : sequence
+        Runs, or one design of another kind.
+    results : sequence of mapping
+        Variables of each job by name, in the order of `study.training.plans.plan_jobs`.
+
+    Returns
+    -------
+    xarray.Dataset
+        A valid dataset of the experiment's schema.
+
+    Raises
+    ------
+    study.results.netcdf.ResultsError
+        The results do not follow the schema.
+    """
+    jobs = plan_jobs(designs)
+    experiment = jobs[0].experiment
+    settings = _shared_settings([settings_of(design) for design in designs], jobs)
+    attributes = {"profile": profile, "settings": settings}
+    ds = experiment.to_dataset(designs, jobs, results, attributes)
+    return experiment.schema(designs).validate(ds)
+
+
+def _shared_settings(settings: Sequence[Mapping[str, Any]], jobs: Sequence[Job]) -> dict[str, Any]:
+    """Return the settings that all designs share, and the engines that ran their jobs."""
+    first, *others = settings
+    shared = {
+        name: value
+        for name, value in first.items()
+        if name != "replicate" and all(other[name] == value for other in others)
+    }
+    used: dict[str, str] = {}
+    for job in jobs:
+        used |= engines(job)
+    return {**shared, "engines": dict(sorted(used.items()))}

@@ -1,0 +1,203 @@
+"""The jobs of each kind of design: what they are called, what they read, how long they take."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from study.config.design import Design
+from study.config.factorial import Factorial
+from study.config.latching import Latching
+from study.config.linear_gaps import LinearGaps
+from study.config.run import RunConfig
+from study.tasks import find_task
+from study.training.experiments import FACTORIAL, INTERVENTIONS, LATCHING, LINEAR_GAPS, RUNS
+from study.training.interventions import Interventions
+from study.training.job import Job
+from study.training.model import pick_device
+
+AnyDesign = RunConfig | Factorial | Latching | LinearGaps | Interventions
+"""What a dataset is planned as: some runs, or one design of another kind."""
+
+GPU_PASS_SIZE = 50
+"""Attempts of the factorial experiment that share a vmapped pass on a GPU.
+
+This is half of the attempts that differ in rate, order and replicate in the published design. Their
+states of 2,024 steps at width 256 take some 30 GB.
+"""
+ALIGNED_WIDTH = 16
+"""Width must be a multiple of this for vmapped products to be bit-identical on a CPU.
+
+The rounding of a product there depends on where in memory its matrices begin.
+"""
+
+
+def plan_jobs(designs: Sequence[AnyDesign]) -> list[Job]:
+    """Return the jobs of some designs, in their order.
+
+    Parameters
+    ----------
+    designs : sequence
+        Runs, or designs of another kind.
+
+    Returns
+    -------
+    list of Job
+
+    Raises
+    ------
+    ValueError
+        As `plan_factorial`.
+    """
+    return [job for design in designs for job in _PLANS[type(design)](design)]
+
+
+def count_jobs(design: AnyDesign) -> int:
+    """Return the number of jobs of a design, without planning them."""
+    return design.planned if isinstance(design, Design) else design.replicates
+
+
+def datasets_of(design: AnyDesign) -> tuple[str, ...]:
+    """Return the prepared data sets that the jobs of a design read."""
+    if isinstance(design, Factorial):
+        return design.dataset
+    if isinstance(design, Interventions):
+        return (design.dataset,)
+    if isinstance(design, RunConfig) and "dataset" in design.task.settings:
+        return (design.task.settings["dataset"],)
+    return ()
+
+
+def settings_of(design: AnyDesign) -> dict[str, Any]:
+    """Return all settings of a design, and the names of a run, as JSON values."""
+    if isinstance(design, Design):
+        return design.values()
+    names = {
+        "run": design.run,
+        "network": design.network_name,
+        "label": design.label,
+        "task_label": design.task_label,
+    }
+    return names | design.flat()
+
+
+def plan_runs(config: RunConfig) -> Iterator[Job]:
+    """Yield the replicates of a run."""
+    cell = config.network.cell
+    measures = config.measurement.measures
+    needs_adjoints = config.recipe.objective == "coadjoint" or "penalty" in measures
+    maker = find_task(config.task.flat())
+    device = pick_device(config.device).type
+    for replicate in range(config.replicates):
+        yield Job(
+            experiment=RUNS,
+            config=config,
+            replicate=replicate,
+            levels={**config.flat(), "replicate": replicate},
+            title=f"{config.run}, replicate {replicate}",
+            size=config.network.width * (config.recipe.epochs or config.recipe.steps),
+            cells=(cell, f"{cell}/adjoints") if needs_adjoints else (cell,),
+            device=device,
+            datasets=datasets_of(config),
+            modules=(maker.make.__module__,),
+        )
+
+
+def plan_factorial(design: Factorial) -> Iterator[Job]:
+    """Yield the attempts of the factorial experiment.
+
+    Raises
+    ------
+    ValueError
+        Its networks can't share a vmapped pass.
+    """
+    device = pick_device(design.device).type
+    pass_size = design.together or (GPU_PASS_SIZE if device == "cuda" else 1)
+    for attempt in design.jobs():
+        if pass_size > 1 and device == "cpu" and attempt.width % ALIGNED_WIDTH:
+            raise ValueError(
+                f"expected a width that is a multiple of {ALIGNED_WIDTH} side by side on a CPU, "
+                f"got {attempt.width}; choose such a width, or train one by one"
+            )
+        levels = attempt.values()
+        yield Job(
+            experiment=FACTORIAL,
+            config=attempt,
+            replicate=attempt.replicate,
+            levels=levels,
+            title=_attempt_title(attempt),
+            # Noise makes sequences about three times as long.
+            size=attempt.training_length * (1 if attempt.noise == "none" else 3),
+            cells=(attempt.architecture,),
+            device=device,
+            datasets=(attempt.dataset,),
+            batch_key=_batch_key(levels),
+            pass_size=pass_size,
+        )
+
+
+def plan_latching(design: Latching) -> Iterator[Job]:
+    """Yield the networks of the latching experiment."""
+    for config in design.jobs():
+        yield Job(
+            experiment=LATCHING,
+            config=config,
+            replicate=config.replicate,
+            levels=config.values(),
+            title=f"network {config.replicate}",
+            cells=("rnn",),
+        )
+
+
+def plan_linear_gaps(design: LinearGaps) -> Iterator[Job]:
+    """Yield the combinations of experiment 2.2, each with several networks."""
+    for config in design.jobs():
+        yield Job(
+            experiment=LINEAR_GAPS,
+            config=config,
+            replicate=config.replicate,
+            levels=config.values(),
+            title=f"t* = {config.place}, orthogonality {config.orthogonality:g}",
+            size=config.steps * config.networks,
+        )
+
+
+def plan_interventions(design: Interventions) -> Iterator[Job]:
+    """Yield the combinations of cell and location, each with all treatments and replicates."""
+    for config in design.jobs():
+        yield Job(
+            experiment=INTERVENTIONS,
+            config=config,
+            replicate=config.replicate,
+            levels=config.values(),
+            title=f"{config.cell}, rows at the {config.location}",
+            size=float(config.steps * config.networks),
+            cells=(config.cell,),
+            datasets=datasets_of(config),
+            modules=("study.tasks.located_rows",),
+        )
+
+
+_PLANS = {
+    RunConfig: plan_runs,
+    Factorial: plan_factorial,
+    Latching: plan_latching,
+    LinearGaps: plan_linear_gaps,
+    Interventions: plan_interventions,
+}
+
+
+def _attempt_title(attempt: Factorial) -> str:
+    return (
+        f"{attempt.architecture} {attempt.width} on {attempt.dataset} {attempt.order} "
+        f"{attempt.noise}, rate {attempt.learning_rate}, {attempt.training_length} epochs, "
+        f"replicate {attempt.replicate + 1}"
+    )
+
+
+def _batch_key(levels: Mapping[str, Any]) -> str:
+    """Return what attempts must have in common to share a vmapped pass."""
+    may_differ = ("learning_rate", "training_length", "order", "replicate")
+    shared = {name: value for name, value in levels.items() if name not in may_differ}
+    # Both kinds of noise give sequences of the same length.
+    shared["noise"] = levels["noise"] != "none"
+    return json.dumps(shared, sort_keys=True)

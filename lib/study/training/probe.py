@@ -1,0 +1,200 @@
+"""Measures of a run beside losses and metrics, by the names that `params.yaml` gives them."""
+
+import copy
+from collections.abc import Callable
+
+import numpy as np
+import torch
+from longrnn.probes.adjoint import adjoint_norms
+from longrnn.probes.lyapunov import log_gain, singular_values
+from longrnn.probes.time_steps import count_time_steps
+from torch import Tensor
+
+from study.config.run import RunConfig
+from study.results.rows import POSITIONS
+from study.tasks import Part, Task
+from study.training.equilibria import signs, stability
+from study.training.measures import class_losses, driven, measure, penalised
+from study.training.model import Model
+from study.training.scores import task_loss, tensors, wide
+from study.training.state import NUMERICAL_ERRORS
+
+WITH_RECORDS = ("gains", "penalty")
+"""Measures that are taken with every record."""
+BEFORE_AND_AFTER = (
+    "time_steps",
+    "adjoint_norms",
+    "adjoint_curve",
+    "singular_values",
+    "eigenvalues",
+)
+"""Measures that are taken before and after training."""
+_EIGENVALUE_SEQUENCES = 8
+"""Sequences along which eigenvalues are computed."""
+_EIGENVALUE_EVERY = 4
+"""Eigenvalues are computed at one in so many time steps."""
+_COUNTING_CELLS = ("lu_rnn", "inverse_rnn", "irnn")
+"""Cells whose second state counts steps and is no memory."""
+_MAY_BE_NAN = "time_step_share"
+"""A variable that is ``nan`` for layers that a cell does not have."""
+
+Values = dict[str, np.ndarray | float]
+
+
+class Probe:
+    """Takes the measures that a run asks for.
+
+    Each measure is a method; it returns variables of `study.results.rows` by name.
+    """
+
+    def __init__(
+        self,
+        config: RunConfig,
+        task: Task,
+        model: Model,
+        train: Part,
+        test: Part,
+        device: torch.device,
+    ) -> None:
+        """Take the sequences that are measured.
+
+        Parameters
+        ----------
+        config : RunConfig
+            Its measurement says what is measured, and on how many sequences.
+        task : Task
+        model : Model
+            The model, which training changes in place.
+        train, test : Part
+            The first sequences of these parts are measured.
+        device : torch.device
+            The device of the model.
+        """
+        measurement = config.measurement
+        measured = slice(measurement.measure_size or None)
+        self._measures = measurement.measures
+        self._stretch = measurement.stretch
+        self._measure_size = measurement.measure_size
+        self._task = task
+        self._model = model
+        self._test = test
+        self._train_batch = tensors(train.take(measured), device)
+        self._test_batch = tensors(test.take(measured), device)
+
+    def measure(self, *names: str) -> Values:
+        """Take those of some measures that the run asks for.
+
+        Parameters
+        ----------
+        *names : str
+            Names of measures, such as `WITH_RECORDS`.
+
+        Returns
+        -------
+        dict
+            Their variables by name.
+        """
+        values: Values = {}
+        for name in names:
+            if name in self._measures:
+                values |= getattr(self, name)()
+        return values
+
+    def ends(self) -> tuple[Values, bool]:
+        """Take the measures of before and after training.
+
+        Returns
+        -------
+        values : dict
+            Their variables by name; empty if one of them failed.
+        is_number : bool
+            Whether none of them is ``nan``: else the run has diverged.
+        """
+        try:
+            values = self.measure(*BEFORE_AND_AFTER)
+        except NUMERICAL_ERRORS:  # such as that of a singular matrix
+            return {}, False
+        checked = [value for name, value in values.items() if name != _MAY_BE_NAN]
+        return values, not any(np.isnan(value).any() for value in checked)
+
+    def gains(self) -> Values:
+        """Medians over sequences of log10 norms of dh_T/dh_1, dh_T/dh_(T-1), and dL/dh_1.
+
+        Of an even number of sequences PyTorch's median is the lower of the middle values.
+        """
+        inputs, targets = self._train_batch
+        cell = self._model.cell
+        u = driven(self._model, inputs)
+        adjoints = adjoint_norms(cell, u, self._summed_loss(targets), times=(1,))
+        gains = {
+            "gain_first": log_gain(cell, u, 1),
+            "gain_last": log_gain(cell, u, len(u) - 1),
+            "adjoint_first": adjoints.readout[0],
+        }
+        return {name: values.median().item() for name, values in gains.items()}
+
+    def penalty(self) -> Values:
+        """Coadjoint penalty G on the test part."""
+        inputs, classes = tensors(self._test, self._test_batch[0].device)
+        model = copy.deepcopy(self._model).eval()
+        return {"penalty": penalised(model, inputs, classes, 0.0).penalty.item()}
+
+    def time_steps(self) -> Values:
+        """Shares of a network's time steps by size."""
+        u = driven(self._model, self._train_batch[0])
+        return {"time_step_share": count_time_steps(self._model.cell, u)}
+
+    def adjoint_norms(self) -> Values:
+        """Log10 of summed norms of the full adjoint state at the first and the last step."""
+        norms = measure(self._model, self._test, batch_size=128, size=self._measure_size)
+        return {
+            "adjoint_norm_first": np.array(norms["adjoint_first_full"]),
+            "adjoint_norm_last": np.array(norms["adjoint_last_full"]),
+        }
+
+    def adjoint_curve(self) -> Values:
+        """Median over sequences of the adjoint norm at positions along the sequence."""
+        inputs, targets = self._test_batch
+        u = driven(self._model, inputs)
+        times = [max(1, round(position * len(u))) for position in POSITIONS]
+        norms = adjoint_norms(self._model.cell, u, self._summed_loss(targets), times=times)
+        medians = norms.readout.median(dim=1).values.tolist()
+        median_at = dict(zip(norms.times, medians, strict=True))
+        return {"adjoint_curve": np.array([median_at[t] for t in times])}
+
+    def singular_values(self) -> Values:
+        """Mean log10 of the largest and the smallest singular value of the last steps."""
+        u = driven(self._model, self._test_batch[0])
+        cell = self._model.cell
+        parts = (0,) if cell.name in _COUNTING_CELLS else None
+        start = max(0, len(u) - (self._stretch or len(u)))
+        logarithms = singular_values(cell, u, parts=parts, start=start).log10()
+        largest = logarithms[:, 0].mean().item()
+        smallest = logarithms[:, -1].mean().item()
+        return {"singular_values": np.array([largest, smallest])}
+
+    def eigenvalues(self) -> Values:
+        """Shares of eigenvalues near iRNN's equilibrium, by the sign and size of real parts."""
+        cell = copy.deepcopy(self._model.cell).cpu().double().requires_grad_(False)
+        inputs = self._test_batch[0][:_EIGENVALUE_SEQUENCES]
+        u = driven(self._model, inputs).cpu().double()
+        by_sign, by_size = signs(stability(cell, u, every=_EIGENVALUE_EVERY))
+        return {"eigenvalue_sign": by_sign, "eigenvalue_share": by_size}
+
+    def trajectories(self) -> Values:
+        """Norms of states and adjoint states at every step."""
+        inputs, labels = self._test_batch
+        model = copy.deepcopy(self._model).eval().double().requires_grad_(False)
+        u = model.drive(wide(inputs))
+        states, _ = model.cell(u)
+        adjoints = adjoint_norms(model.cell, u, lambda x: class_losses(model, labels, x).sum())
+        return {
+            "state_norm": states.norm(dim=2).T.cpu().numpy(),
+            "adjoint_norm": adjoints.readout.T.cpu().numpy(),
+        }
+
+    def _summed_loss(self, targets: Tensor) -> Callable[[Tensor], Tensor]:
+        """Return the float64 loss of what the head reads, summed over sequences."""
+        output = copy.deepcopy(self._model.output).double().requires_grad_(False)
+        loss = task_loss(self._task)
+        return lambda x: loss(output(x), wide(targets)) * len(x)

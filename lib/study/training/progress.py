@@ -1,0 +1,121 @@
+"""Jobs on their way, and lines that say how far they are."""
+
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+
+import numpy as np
+
+from study.results.schema import DIVERGED
+from study.training.job import Arrays, Job
+from study.training.sealed import say
+from study.training.shards import RESUMED, SECONDS, write_shard
+
+QUIET = 5.0
+"""Seconds between two lines of progress."""
+
+
+@dataclass(eq=False)
+class PendingJob:
+    """A job of a group, with its result once there is one.
+
+    Attributes
+    ----------
+    job : Job
+    group : str
+        Name of the dataset.
+    key : dict
+        Cache key of the job.
+    result : dict, optional
+        Variables of the job, and what `study.training.shards` stores beside them.
+    ran_now : bool
+        Whether the job ran in this call; else its result was cached.
+    """
+
+    job: Job
+    group: str
+    key: dict
+    result: dict[str, np.ndarray] | None
+    ran_now: bool = False
+
+    @property
+    def diverged(self) -> int:
+        """Number of attempts in the result that diverged."""
+        status = self.result.get("status", np.empty(0))
+        return int((status == DIVERGED).sum())
+
+    @property
+    def seconds(self) -> float:
+        """Processor time of the job."""
+        return float(self.result.get(SECONDS, 0.0))
+
+    @property
+    def resumed(self) -> bool:
+        """Whether the job went on from a checkpoint."""
+        return bool(self.result.get(RESUMED, False))
+
+    def store(self, result: Arrays, cache: Path) -> None:
+        """Write the result, after which the checkpoint is no longer needed."""
+        self.result = {name: np.asarray(value) for name, value in result.items()}
+        self.ran_now = True
+        shard = write_shard(cache, self.key, self.result)
+        shard.with_suffix(".state").unlink(missing_ok=True)
+
+
+class Progress:
+    """Says how many of the jobs of all groups have a result.
+
+    The remaining time is estimated from finished jobs, now or in an earlier call, at a rate of each
+    group, since sizes are comparable within a group only. If a group with jobs left has no finished
+    job, the line says "more than". If all have none, it says nothing about time.
+    """
+
+    def __init__(self, jobs: Sequence[PendingJob]) -> None:
+        self._jobs = jobs
+        self._started_at = time.monotonic()
+        self._last_line_at = 0.0
+
+    def report(self, title: str, workers: int) -> None:
+        """Print a line if the last one is old, or all jobs are done.
+
+        Parameters
+        ----------
+        title : str
+            What has just been done.
+        workers : int
+            Number of jobs that run at the same time.
+        """
+        now = time.monotonic()
+        done = [job for job in self._jobs if job.result is not None]
+        is_due = now - self._last_line_at >= QUIET or len(done) == len(self._jobs)
+        if not is_due:
+            return
+        self._last_line_at = now
+        diverged = sum(job.diverged for job in done if job.ran_now)
+        elapsed = timedelta(seconds=round(now - self._started_at))
+        say(
+            f"job {len(done)}/{len(self._jobs)}, {diverged} attempts diverged, "
+            f"{elapsed} gone{self._time_left(workers)}; {title}"
+        )
+
+    def _time_left(self, workers: int) -> str:
+        size_left: Counter = Counter()
+        size_done: Counter = Counter()
+        seconds_done: Counter = Counter()
+        for pending in self._jobs:
+            if pending.result is None:
+                size_left[pending.group] += pending.job.size
+            elif pending.seconds:
+                size_done[pending.group] += pending.job.size
+                seconds_done[pending.group] += pending.seconds
+        known = [group for group in size_left if seconds_done[group]]
+        if not known:
+            return ""
+        seconds_left = 0.0
+        for group in known:
+            seconds_left += size_left[group] * seconds_done[group] / size_done[group]
+        about = "about" if len(known) == len(size_left) else "more than"
+        return f", {about} {timedelta(seconds=round(seconds_left / workers))} left"

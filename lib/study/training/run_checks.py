@@ -1,0 +1,149 @@
+"""Checks of a run's configuration against its task and its network, before anything is trained."""
+
+import numpy as np
+import torch
+from longrnn.probes.coadjoint import refuse_kinks
+from longrnn.probes.time_steps import count_time_steps
+
+from study.config.run import LAST_STATE_ONLY, RunConfig
+from study.tasks import Part, Task, check_task, find_task, make_task
+from study.training.equilibria import stability
+from study.training.model import Model, build
+from study.training.optimizers import parameter_groups
+from study.training.run_data import trains_head_only
+from study.training.seeds import torch_seed
+
+CLASSIFIERS_ONLY = frozenset({"coadjoint", "penalty", "trajectories", "adjoint_norms"})
+"""Objectives and measures of classifiers."""
+TRAINED_CELLS_ONLY = frozenset({"coadjoint", "orthogonal", "penalty"})
+"""Objectives and measures that act on the weights of the cell."""
+
+
+def check_settings(config: RunConfig) -> None:
+    """Check a run against its task, without data and without building the network.
+
+    Parameters
+    ----------
+    config : RunConfig
+
+    Raises
+    ------
+    ValueError
+        The task or a setting of it is unknown, or does not fit the recipe or the measurement.
+    """
+    spec = config.task.flat()
+    check_task(spec)
+    if not find_task(spec).draws:
+        return
+    name = config.task.maker
+    measurement = config.measurement
+    if not measurement.test_draws:
+        raise ValueError(f"{name} draws its sequences; give test_draws, how many to test on")
+    if config.recipe.epochs:
+        raise ValueError(f"{name} draws its sequences without end; give steps")
+    if config.recipe.stop_below and not measurement.validation_draws:
+        raise ValueError("stop_below compares the validation loss; give validation_draws")
+
+
+def check_target(config: RunConfig, task: Task) -> None:
+    """Check metric, objective and measures of a run against its task's targets.
+
+    Parameters
+    ----------
+    config : RunConfig
+    task : Task
+
+    Raises
+    ------
+    ValueError
+        One of them needs another kind of target.
+    """
+    metric = config.measurement.metric
+    if metric and task.classifies:
+        raise ValueError(
+            f"metric {metric!r} applies to regression, but {task.name} is a classification task"
+        )
+    if task.target == "class":
+        return
+    used = _used(config)
+    unsupported = used & CLASSIFIERS_ONLY
+    if task.target == "steps":
+        unsupported |= used & LAST_STATE_ONLY
+    if unsupported:
+        name = min(unsupported)
+        kind = "class" if name in CLASSIFIERS_ONLY else "target"
+        if task.target == "steps":
+            problem = f"{task.name} has one {'class' if task.classifies else 'value'} per time step"
+        else:
+            problem = f"{task.name} has one value"
+        raise ValueError(f"{name} needs one {kind} per sequence; {problem}")
+
+
+def check_network(config: RunConfig) -> None:
+    """Build the network of a run, to refuse one that can't be built or can't be trained.
+
+    Tasks that draw their sequences are made. For the others a stand-in has one more input than
+    the state has numbers; only `study.training.runs.train_run` sees their data.
+
+    Parameters
+    ----------
+    config : RunConfig
+
+    Raises
+    ------
+    ValueError
+        The network can't be built, or its objective or a measure does not support its cell.
+    """
+    with torch_seed(np.random.SeedSequence(0)):
+        model = build(_task_or_stand_in(config), config.network)
+    _check_objective(config, model)
+    _check_measures(config, model)
+    trained = model.output if trains_head_only(config.network) else model
+    parameter_groups(trained, config.recipe)
+
+
+def _used(config: RunConfig) -> frozenset[str]:
+    """Return the names of the objective and the measures of a run."""
+    return frozenset({config.recipe.objective, *config.measurement.measures})
+
+
+def _task_or_stand_in(config: RunConfig) -> Task:
+    """Return the task of a run if it needs no data, and else a task of its kind."""
+    spec = config.task.flat()
+    if find_task(spec).draws:
+        task = make_task(spec, None, np.random.default_rng(0))
+        check_target(config, task)
+        return task
+    if config.network.embedding_width:
+        kind = "tokens"
+        inputs = np.zeros((1, 1), int)
+    else:
+        kind = "series"
+        inputs = np.zeros((1, 1, config.network.width + 1), np.float32)
+    part = Part(inputs, np.zeros(1, int))
+    return Task(name="a", kind=kind, target="class", outputs=2, vocabulary_size=1, train=part)
+
+
+def _check_objective(config: RunConfig, model: Model) -> None:
+    objective = config.recipe.objective
+    network = config.network
+    if objective == "orthogonal":
+        shape = getattr(getattr(model.cell, "W", None), "shape", ())
+        if shape != (network.width, network.width):
+            raise ValueError(f"{network.cell} has no recurrent matrix W (d, d) to keep orthogonal")
+    if objective == "coadjoint":
+        refuse_kinks(model.cell)
+
+
+def _check_measures(config: RunConfig, model: Model) -> None:
+    used = _used(config)
+    no_input = torch.zeros(1, 1, model.cell.input_size)
+    if "time_steps" in used:
+        count_time_steps(model.cell, no_input)
+    if "eigenvalues" in used:
+        stability(model.cell, no_input)
+    unsupported = used & TRAINED_CELLS_ONLY
+    if "cell.*" in config.network.frozen and unsupported:
+        raise ValueError(
+            f"{min(unsupported)} needs a cell that is trained; all of this one is frozen"
+        )

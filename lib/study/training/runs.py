@@ -1,0 +1,263 @@
+"""The run of one network on one task by one recipe, measured on the way."""
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import torch
+from longrnn.cells import cell_class
+from torch import nn
+
+from study.config.network import Network
+from study.config.recipe import WEIGHTS, Group, Recipe
+from study.config.run import RunConfig
+from study.results.schema import COMPLETED, DIVERGED
+from study.tasks import Part, Task
+from study.training.batches import Batches, Epochs, Fresh
+from study.training.checkpoint import Checkpoint
+from study.training.job import Arrays, Job
+from study.training.loop import train
+from study.training.memory import check_memory
+from study.training.model import Model, build, pick_device
+from study.training.objectives import make_objective
+from study.training.probe import WITH_RECORDS, Probe
+from study.training.record import Record, Row
+from study.training.run_checks import check_target
+from study.training.run_data import RunData, Trained, load_data, reduce_to_head
+from study.training.scores import evaluate, sequence_scores, tensors
+from study.training.seeds import seeds, torch_seed
+from study.training.state import RunState
+
+
+def train_runs(
+    jobs: Sequence[Job], prepared: Path | None, checkpoints: Sequence[Checkpoint | None]
+) -> list[Arrays]:
+    """Train the runs of some jobs, see `study.training.job.Experiment.train`."""
+    results = []
+    for job, checkpoint in zip(jobs, checkpoints, strict=True):
+        data = load_data(job.config, prepared)
+        results.append(train_run(job.config, job.replicate, data, checkpoint))
+    return results
+
+
+def train_run(
+    config: RunConfig, replicate: int, data: RunData, checkpoint: Checkpoint | None = None
+) -> Arrays:
+    """Train and measure one network.
+
+    Networks on the same task see the same sequences in the same order. Networks of the same cell
+    and width also start alike. A loss, a gradient of the coadjoint objective or a measurement that
+    is not finite ends the run as diverged; what was recorded until then is kept.
+
+    Parameters
+    ----------
+    config : RunConfig
+    replicate : int
+        Selects the initial weights and the order of the batches.
+    data : RunData
+        As `load_data` returns it.
+    checkpoint : Checkpoint, optional
+        Where the state of the run is kept.
+
+    Returns
+    -------
+    dict
+        Variables of `study.results.rows` by name.
+
+    Raises
+    ------
+    ValueError
+        The configuration does not fit the data, or needs more memory than there is.
+    """
+    task = data.task
+    check_target(config, task)
+    if config.recipe.stop_below and not data.has_validation:
+        raise ValueError(f"stop_below needs a validation part; {task.name} has none")
+    levels = {"task": config.task.flat(), "replicate": replicate}
+    (order,) = seeds(levels, 1)
+    network_levels = {"cell": config.network.cell, "width": config.network.width}
+    (initial,) = seeds(levels | network_levels, 1)
+    device = pick_device(config.device)
+    # Dropout draws from PyTorch's generator, too, so all of the run is inside.
+    with torch_seed(initial):
+        model = _build_model(config, data, device)
+        trained = reduce_to_head(config.network, model, data)
+        batches = _batches(config, trained.train, task, np.random.default_rng(order), device)
+        probe = Probe(config, task, model, data.parts["train"], data.test, device)
+        before, _ = probe.ends()
+        state = _train(config, trained, batches, task, probe, checkpoint)
+        after: Mapping[str, np.ndarray] = {}
+        if state.status == COMPLETED:
+            after, is_number = probe.ends()
+            if not is_number:
+                state.status = DIVERGED
+        best = _measure_best(trained, state, task, probe)
+    return {
+        "status": state.status,
+        "steps": state.step,
+        "records": len(state.rows),
+        **_recorded(state),
+        **_before_and_after(before, after),
+        **best,
+        "parameters": sum(parameter.numel() for parameter in model.cell.parameters()),
+        **_about_task(config, data),
+    }
+
+
+def recipe_with_start(recipe: Recipe, network: Network) -> Recipe:
+    """Return a recipe with the step factors that a network's initial weights come with.
+
+    Parameters
+    ----------
+    recipe : Recipe
+    network : Network
+        A frozen cell has no step factors.
+
+    Returns
+    -------
+    Recipe
+        Its own groups come first.
+    """
+    if "cell.*" in network.frozen:
+        return recipe
+    factors = cell_class(network.cell).starts[network.start].step_factors
+    groups = [Group(names=f"cell.{name}", factor=factor) for name, factor in factors.items()]
+    return recipe.model_copy(update={"groups": (*recipe.groups, *groups)})
+
+
+def _build_model(config: RunConfig, data: RunData, device: torch.device) -> Model:
+    """Return a new model on its device; raises `ValueError` if a batch does not fit the memory."""
+    model = build(data.task, config.network)
+    width = config.network.width * getattr(model.cell, "layers", 1)
+    check_memory(data.task, data.test.time_steps, config.batch_size, width, device)
+    return model.to(device)
+
+
+def _batches(
+    config: RunConfig,
+    part: Part | None,
+    task: Task,
+    rng: np.random.Generator,
+    device: torch.device,
+) -> Batches:
+    """Return the source of training batches: a part in epochs, or sequences drawn by the task."""
+    if part is None:
+        return Fresh(lambda: tensors(task.draw(config.batch_size, rng), device), rng)
+    return Epochs(part, config.batch_size, rng, device)
+
+
+def _train(
+    config: RunConfig,
+    trained: Trained,
+    batches: Batches,
+    task: Task,
+    probe: Probe,
+    checkpoint: Checkpoint | None,
+) -> RunState:
+    """Train the model, or a reservoir's head, and record losses, metrics and measures."""
+    recipe = recipe_with_start(config.recipe, config.network)
+    weight_name = WEIGHTS[recipe.objective]
+    weight = getattr(recipe, weight_name) if weight_name else 0.0
+
+    def measure(model: nn.Module) -> Row:
+        scores = _losses_and_metrics(model, task, trained.measured, config.measurement.metric)
+        return scores | probe.measure(*WITH_RECORDS)
+
+    def is_good_enough(row: Row) -> bool:
+        return row["validation_loss"] < recipe.stop_below
+
+    return train(
+        trained.model,
+        batches,
+        make_objective(recipe.objective, task, weight),
+        recipe,
+        record=Record(
+            measure,
+            _record_steps(config, recipe.total(batches.epoch)),
+            keep=_merit(config, task, trained.measured),
+            stop=is_good_enough if recipe.stop_below else None,
+        ),
+        checkpoint=checkpoint,
+        check="gradients" if recipe.objective == "coadjoint" else "loss",
+    )
+
+
+def _record_steps(config: RunConfig, total_steps: int) -> list[int]:
+    """Return the steps to record at: equally spaced, the last one at the end of training."""
+    records = config.measurement.records
+    steps = [max(1, total_steps * k // records) for k in range(1, records + 1)]
+    return [0, *steps] if config.measurement.first_record else steps
+
+
+def _losses_and_metrics(
+    model: nn.Module, task: Task, parts: Mapping[str, Part], metric_name: str
+) -> dict[str, float]:
+    """Return loss and metric of a model on each part, such as ``test_loss``."""
+    scores = {}
+    for name in ("test", "validation", "train"):
+        if name in parts:
+            loss, metric = evaluate(model, task, parts[name])
+            scores[f"{name}_loss"] = loss
+            # The only other metric is the squared error, which is the loss.
+            scores[f"{name}_metric"] = loss if metric_name else metric
+    return scores
+
+
+def _merit(
+    config: RunConfig, task: Task, parts: Mapping[str, Part]
+) -> Callable[[Row], tuple[float, ...]]:
+    """Return the figure of merit of a record: the validation metric, or else its step.
+
+    Of equal metrics the first counts. If trajectories are followed it is the latest, which the
+    paper's figure shows.
+    """
+    if "validation" not in parts:
+        return lambda row: (row["step"],)
+    higher_is_better = task.classifies and not config.measurement.metric
+    sign = 1 if higher_is_better else -1
+    later = 1 if "trajectories" in config.measurement.measures else -1
+    return lambda row: (sign * row["validation_metric"], later * row["step"])
+
+
+def _measure_best(trained: Trained, state: RunState, task: Task, probe: Probe) -> Arrays:
+    """Load the best weights, and measure each test sequence and the trajectories with them."""
+    if state.best is None:
+        return {}
+    _, best_weights = state.best
+    trained.model.load_state_dict(best_weights)
+    scores = sequence_scores(trained.model, task, trained.measured["test"])
+    return {"sequence_score": scores} | probe.measure("trajectories")
+
+
+def _recorded(state: RunState) -> dict[str, np.ndarray]:
+    """Return what was recorded during training, each measurement an array over records."""
+    if not state.rows:
+        return {}
+    return {name: np.array(state.column(name)) for name in state.rows[0]}
+
+
+def _before_and_after(
+    before: Mapping[str, np.ndarray], after: Mapping[str, np.ndarray]
+) -> dict[str, np.ndarray]:
+    """Stack what was measured before and after training; ``nan`` for what was not measured."""
+    stacked = {}
+    for name, value in {**before, **after}.items():
+        nothing = np.full_like(value, np.nan, dtype=float)
+        stacked[name] = np.stack([before.get(name, nothing), after.get(name, nothing)])
+    return stacked
+
+
+def _about_task(config: RunConfig, data: RunData) -> Arrays:
+    """Return what is known of the task: sizes, metric, and the scores of a constant answer."""
+    task = data.task
+    loss, metric = task.guess(data.test)
+    metric_name = config.measurement.metric
+    return {
+        "sequences": 0 if task.train is None else len(task.train),
+        "test_sequences": len(data.test),
+        "time_steps": data.test.time_steps,
+        "substitute": np.array(task.substitute),
+        "metric": np.array(metric_name or task.metric),
+        "guess_loss": loss,
+        "guess_metric": loss if metric_name else metric,
+    }

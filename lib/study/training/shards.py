@@ -1,0 +1,70 @@
+"""Cached results: one file per job, named after everything its content depends on."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from study.training.job import Arrays
+from study.training.sealed import read_sealed, say, write_sealed
+
+SECONDS = "core seconds"
+"""Processor time of the job."""
+RESUMED = "resumed"
+"""Whether the job went on from a checkpoint."""
+WORKER = "worker"
+"""Address of the Dask worker that ran the job."""
+THREADS = "threads"
+"""Threads of that worker."""
+
+
+def shard_path(cache: Path, key: Mapping) -> Path:
+    """Return the file of a job's results.
+
+    Parameters
+    ----------
+    cache : Path
+        Folder of the shards.
+    key : mapping
+        The cache key of the job, JSON values in any order.
+
+    Returns
+    -------
+    Path
+    """
+    text = json.dumps(key, sort_keys=True)
+    return cache / f"{hashlib.sha256(text.encode()).hexdigest()[:24]}.npz"
+
+
+def write_shard(cache: Path, key: Mapping, arrays: Arrays) -> Path:
+    """Write a job's results whole or not at all; raises `OSError` if that fails."""
+    return write_sealed(shard_path(cache, key), partial(np.savez_compressed, **arrays))
+
+
+def read_shard(cache: Path, key: Mapping) -> dict[str, np.ndarray] | None:
+    """Return a job's stored results, or None if there is no intact file.
+
+    Raises
+    ------
+    OSError, MemoryError
+        The disk or the memory failed; the file stays where it is.
+    """
+    path = shard_path(cache, key)
+    return read_sealed(path, lambda file: dict(np.load(file)), "its job runs again")
+
+
+def read_result(cache: Path, key: Mapping) -> dict[str, np.ndarray] | None:
+    """Return a job's stored results, or None if the job must run.
+
+    Results from a worker with several threads are ignored: its threads shared PyTorch's random
+    numbers. So are results from before threads were recorded.
+    """
+    result = read_shard(cache, key)
+    if result is None or int(result.get(THREADS, 0)) == 1:
+        return result
+    name = shard_path(cache, key).name
+    say(f"{name} does not come from a single-threaded worker; its job runs again")
+    return None

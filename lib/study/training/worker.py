@@ -1,0 +1,81 @@
+"""What a worker process does with the jobs it is sent."""
+
+import threading
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import torch
+
+from study.training.cache_key import cache_key
+from study.training.checkpoint import Checkpoint
+from study.training.cluster import this_worker
+from study.training.job import Arrays, Job
+from study.training.shards import RESUMED, SECONDS, THREADS, WORKER, shard_path
+
+_ONE_AT_A_TIME = threading.Lock()
+"""PyTorch has one generator per process, so jobs of one process run one after another."""
+
+
+class JobError(RuntimeError):
+    """A job could not be run; the message says which and why."""
+
+
+def work(
+    jobs: Sequence[Job], keys: Sequence[Mapping], prepared: Path | None, cache: Path
+) -> list[Arrays]:
+    """Do a job, or several in one vmapped pass, in this process.
+
+    Parameters
+    ----------
+    jobs : sequence of Job
+    keys : sequence of mapping
+        Their cache keys, as the driver has them.
+    prepared : Path, optional
+        Folder of the prepared data sets.
+    cache : Path
+        Folder of the checkpoints.
+
+    Returns
+    -------
+    list of dict
+        Variables of each job, and what `study.training.shards` stores beside them.
+
+    Raises
+    ------
+    JobError
+        Code, packages, device or data differ from the driver's. The results would be stored under
+        a wrong key.
+    ConnectionError
+        The worker has several threads.
+    """
+    address, threads = this_worker()
+    checkpoints = []
+    for job, key in zip(jobs, keys, strict=True):
+        _check_key(cache_key(job, prepared), key)
+        path = shard_path(cache, key).with_suffix(".state")
+        checkpoints.append(Checkpoint(path, job.title, batch_size=len(jobs)))
+    torch.set_num_threads(1)
+    # Denormals make the loops two to ten times slower, and no result depends on them.
+    torch.set_flush_denormal(True)
+    with _ONE_AT_A_TIME:
+        results = jobs[0].experiment.train(jobs, prepared, checkpoints)
+    return [
+        {
+            **arrays,
+            SECONDS: checkpoint.seconds,
+            RESUMED: checkpoint.resumed,
+            WORKER: address,
+            THREADS: threads,
+        }
+        for arrays, checkpoint in zip(results, checkpoints, strict=True)
+    ]
+
+
+def _check_key(here: Mapping, drivers: Mapping) -> None:
+    """Raise `JobError` if this process would name a job's results differently."""
+    for name, value in here.items():
+        if value != drivers[name]:
+            raise JobError(
+                f"this worker has other {name}, {value} instead of {drivers[name]}; "
+                "start it again from the driver's commit and environment"
+            )
