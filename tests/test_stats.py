@@ -11,9 +11,9 @@ from drawn import RECORD, drawn, linear, sweep
 from refusals import refused
 from statsmodels.stats.proportion import proportion_confint
 from study.claims import chapter2
+from study.figures.networks import plot_histograms
 from study.results import quartiles
 from study.results.latching import LATCHING
-from study.results.networks import plot_histograms
 from study.results.published import load_published
 from study.results.schema import COMPLETED, DIVERGED, MISSING, NOT_PLANNED
 from study.stats import attempts, gaps, regimes, treatments

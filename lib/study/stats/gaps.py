@@ -9,7 +9,7 @@ import pandas as pd
 import xarray as xr
 from scipy.stats import norm
 
-from study.results.networks import about, by_training
+from study.results.networks import about, by_run
 from study.results.schema import COMPLETED, NOT_PLANNED, settings_of
 from study.stats.attempts import STATUS
 
@@ -147,7 +147,7 @@ def attempts(ds: xr.Dataset) -> pd.DataFrame:
     metric = trained["adjoint_norm_first"] - trained["adjoint_norm_last"]
     done = {"accuracy": last, "metric": metric}
     done = {name: values.where(status == COMPLETED) for name, values in done.items()}
-    rows = by_training(ds, {"status": status, **done}, status != NOT_PLANNED)
+    rows = by_run(ds, {"status": status, **done}, status != NOT_PLANNED)
     known = about(ds).drop(columns="metric").rename(columns={"network": "method"})
     rows = rows.join(known, on="run")
     return rows.assign(status=rows["status"].map(STATUS), padding=rows["padding"].astype(int))

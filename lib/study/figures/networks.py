@@ -1,0 +1,182 @@
+"""Figures of the networks of a group: curves over training, and histograms of time steps."""
+
+from collections.abc import Callable, Mapping
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import NullFormatter
+
+from study.results.names import colour, marker
+from study.results.networks import CLASS, READINGS, curves
+
+_INNER = {1: ":", 2: "-.", 3: "-.", 5: "--", 10: "-"}
+"""Line style by the number of inner steps."""
+
+
+def plot_curves(ax: Axes, frame: pd.DataFrame, *, styles: Mapping[str, str] | None = None) -> None:
+    """Draw one line per network: the mean over runs, with a band from the smallest to the largest.
+
+    Parameters
+    ----------
+    ax
+        Axes to draw on.
+    frame
+        `study.results.networks.curves`.
+    styles
+        Line styles by label, for networks of one architecture; solid by default.
+    """
+    for _, rows in frame.groupby("run", sort=False):
+        first = rows.iloc[0]
+        by_step = rows.groupby("step")["value"]
+        mean = by_step.mean()
+        tint = colour(first["architecture"])
+        style = (styles or {}).get(first["label"], "-")
+        ax.plot(
+            mean.index,
+            mean,
+            style,
+            color=tint,
+            label=first["label"],
+            markersize=4,
+            marker=marker(first["architecture"]),
+            markevery=-(-len(mean) // 8),  # at most eight markers
+        )
+        if by_step.size().max() > 1:
+            ax.fill_between(mean.index, by_step.min(), by_step.max(), color=tint, alpha=0.15, lw=0)
+
+
+def plot_accuracies(
+    ds: xr.Dataset, *, styles: Mapping[str, str] | None = None
+) -> tuple[Figure, pd.DataFrame]:
+    """Draw test accuracies in percent over training, one panel per task.
+
+    Parameters
+    ----------
+    ds
+        Results of a group.
+    styles
+        Line styles by label.
+
+    Returns
+    -------
+    figure
+        With a dotted line at the accuracy of guessing.
+    drawn
+        The `study.results.networks.curves` behind it.
+    """
+    drawn = curves(ds)
+    tasks = list(dict.fromkeys(drawn["task"]))
+    size = (4 + 3 * len(tasks), 4.2)
+    figure, axes = plt.subplots(1, len(tasks), figsize=size, sharey=True, squeeze=False)
+    for ax, task in zip(axes[0], tasks, strict=True):
+        rows = drawn[drawn["task"] == task]
+        plot_curves(ax, rows.assign(value=100 * rows["value"]), styles=styles)
+        guess = 100 * float(ds["guess_metric"].where(ds["task"] == task).max())
+        ax.axhline(guess, color="black", linestyle=":", label="guess")
+        ax.set(title=task, xlabel="training steps (batches)")
+    axes[0, 0].set(ylabel="test accuracy (%)")
+    axes[0, -1].legend(loc="upper left", bbox_to_anchor=(1, 1))
+    return figure, drawn
+
+
+def plot_readings(
+    frame: pd.DataFrame, draw: Callable[[Axes], object] = lambda ax: None, **axes: object
+) -> Figure:
+    """Draw curves of iRNN, one panel per reading of its equations.
+
+    A line is the median over runs, because one that blows up hides all others in a mean. Its
+    dashes show the number of inner steps, or which of two networks of an architecture it is.
+
+    Parameters
+    ----------
+    frame
+        `study.results.networks.curves` with the columns ``reading`` and ``inner_steps``.
+    draw
+        Adds something to each panel.
+    axes
+        Settings of each panel.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        Two panels per row.
+    """
+    readings = [name for name in READINGS if (frame["reading"] == name).any()]
+    height = (len(readings) + 1) // 2
+    fig, panels = plt.subplots(
+        height, 2, sharex=True, sharey=True, squeeze=False, figsize=(9, 3.5 * height)
+    )
+    for ax, name in zip(panels.flat, readings, strict=False):
+        _plot_reading(ax, frame[frame["reading"] == name])
+        draw(ax)
+        ax.set(title=READINGS[name], **axes)
+        ax.legend(fontsize=8, ncols=2, loc="upper center", bbox_to_anchor=(0.5, -0.2))
+    for ax in panels.flat[len(readings) :]:
+        ax.set_visible(False)
+    lowest = panels.flat[max(len(readings) - 2, 0) : len(readings)]
+    for ax in lowest:
+        ax.set_xlabel("training step")
+        ax.tick_params(labelbottom=True)
+    return fig
+
+
+def _plot_reading(ax: Axes, frame: pd.DataFrame) -> None:
+    seen = set()
+    for label, rows in frame.groupby("label", sort=False):
+        first = rows.iloc[0]
+        line = rows.groupby("step")["value"].median()
+        second_of_its_kind = first["architecture"] in seen
+        dash = _INNER.get(first["inner_steps"], "--" if second_of_its_kind else "-")
+        seen.add(first["architecture"])
+        ax.plot(line.index, line, dash, color=colour(first["architecture"]), label=label)
+
+
+def plot_histograms(
+    rows: pd.DataFrame, names: list[str], architecture: str, *, log: bool = False
+) -> Figure:
+    """Draw a network's time steps as shares by class, one panel per kind of step.
+
+    Parameters
+    ----------
+    rows
+        `study.stats.scales.histograms`.
+    names
+        Titles of the panels.
+    architecture
+        Gives the color.
+    log
+        Whether shares are on a logarithmic scale.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        Bars after training, a dotted line before; means over runs.
+    """
+    size = (2.4 + 2.4 * len(names), 3.4)
+    figure, axes = plt.subplots(
+        1, len(names), figsize=size, squeeze=False, sharex=True, sharey=True
+    )
+    looks = {
+        "trained": {"fill": True, "color": colour(architecture), "alpha": 0.8},
+        "untrained": {"color": "black", "linestyle": ":"},
+    }
+    for scale, (ax, name) in enumerate(zip(axes[0], names, strict=True)):
+        for stage, look in looks.items():
+            of_kind = rows[(rows["scale"] == scale) & (rows["stage"] == stage)]
+            mean = of_kind.groupby("dt")["share"].sum() / max(1, of_kind["replicate"].nunique())
+            classes = np.round(np.log10(mean.index.to_numpy()) - CLASS / 2, 1)
+            edges = np.round(np.arange(classes.min(), classes.max() + 1.5 * CLASS, CLASS), 1)
+            heights = dict(zip(classes, mean, strict=True))
+            values = [heights.get(edge, 0.0) for edge in edges[:-1]]
+            ax.stairs(values, 10**edges, label=stage, **look)
+        ax.set(xscale="log", xlabel="time step", title=name)
+        ax.xaxis.set_minor_formatter(NullFormatter())
+        if log:
+            ax.set(yscale="log")
+    axes[0, 0].set(ylabel="share of the steps")
+    axes[0, 0].legend()
+    return figure
