@@ -330,3 +330,67 @@ def test_blas_has_one_thread_inside_kernels_only():
     free = {name: value for name, value in os.environ.items() if "_NUM_THREADS" not in name}
     done = python("-c", _THREADS, env=free | {"OPENBLAS_NUM_THREADS": "2"})
     assert done.stdout == "ok\n", done.stderr
+
+
+_TWO_VARIANTS = """
+import warnings
+import torch
+from longrnn.cells import make_cell
+
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    torch.manual_seed(0)
+    u = torch.randn(20, 2, 2).double()
+    for name in ("antisymmetric", "rnn", "lipschitz"):
+        cell = make_cell(name, 2, 4).double()
+        outputs, _ = cell(u, engine="numba-cpu")
+        expected, _ = cell(u, engine="reference")
+        torch.testing.assert_close(outputs, expected)
+        outputs.sum().backward()
+print(sum("cannot be cached" in str(warning.message) for warning in caught))
+"""
+
+
+@pytest.mark.parametrize("folder", ["/proc/none", "shared"])
+def test_variants_are_not_swapped_whatever_the_cache(folder, tmp_path):
+    unwritable = folder.startswith("/proc")
+    named = folder if unwritable else str(tmp_path)
+    env = {name: value for name, value in os.environ.items() if name != "LONGRNN_CACHE"}
+    for _ in range(1 if unwritable else 2):  # the second process reads what the first wrote
+        done = python("-c", _TWO_VARIANTS, env=env | {"NUMBA_CACHE_DIR": named})
+        assert done.stdout == f"{int(unwritable)}\n", done.stderr
+
+
+@pytest.mark.parametrize(
+    ("environment", "expected"),
+    [
+        ({"LONGRNN_CACHE": "{}/own", "NUMBA_CACHE_DIR": "{}/numba"}, "own"),
+        ({"NUMBA_CACHE_DIR": "{}/numba"}, "numba"),
+        ({"XDG_CACHE_HOME": "{}/user"}, "user/longrnn/kernels"),
+        ({"HOME": "{}"}, ".cache/longrnn/kernels"),
+    ],
+    ids=str,
+)
+def test_cache_folder_follows_the_environment(environment, expected, tmp_path, monkeypatch):
+    for name in ("LONGRNN_CACHE", "NUMBA_CACHE_DIR", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value.format(tmp_path))
+    assert _cpu.cache_folder.__wrapped__() == tmp_path / expected
+
+
+def test_a_full_disk_costs_the_cache_only(tmp_path, monkeypatch):
+    monkeypatch.setattr(_cpu, "cache_folder", lambda: tmp_path)
+    _cpu._warn_without_cache.cache_clear()
+
+    def double(x):
+        return x + x
+
+    compiled = _cpu.kernel(double)
+
+    def full(*_):
+        raise OSError("no space left on device")
+
+    monkeypatch.setattr(compiled._cache._impl, "reduce", full)
+    with pytest.warns(RuntimeWarning, match="cannot be cached.*LONGRNN_CACHE"):
+        assert compiled(2) == 4

@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from torch import Tensor
+from torch._subclasses.fake_tensor import FakeTensor
 from torch.nn import functional as F
 
 from longrnn.kernels._blas import single_thread
@@ -166,19 +167,31 @@ class Recurrence:
         return outputs, tuple(others[: self.final])
 
     def _call(self, *arguments: Any) -> tuple[Tensor, ...]:
-        """Call the operator; inside of `torch.func` transforms by way of a `Function`.
+        """Run the loop, differentiably, on the way that the situation asks for.
 
-        PyTorch does not let `torch.func.grad` differentiate a registered operator.
+        Ordinary calls bypass PyTorch's dispatcher, which costs some tenths of a millisecond for an
+        operator with many arguments. PyTorch does not let `torch.func.grad` differentiate a
+        registered operator, so inside of its transforms a `Function` calls the operator.
         """
+        if torch.compiler.is_compiling():
+            return self.operator(*arguments)
         if torch._C._are_functorch_transforms_active():
+            return _MappedLoop.apply(self, *arguments)
+        if _is_ordinary(arguments):
             return _Loop.apply(self, *arguments)
         return self.operator(*arguments)
 
     def _call_adjoint(self, *arguments: Any) -> tuple[Tensor, ...]:
-        """Call the adjoint operator, as `_call` does the operator."""
+        """Run the adjoint as `_call` does the loop."""
+        if torch.compiler.is_compiling():
+            return self.adjoint(*arguments)
         if torch._C._are_functorch_transforms_active():
+            return _MappedAdjoint.apply(self, *arguments)
+        if not _is_ordinary(arguments):
+            return self.adjoint(*arguments)
+        if torch.is_grad_enabled():
             return _Adjoint.apply(self, *arguments)
-        return self.adjoint(*arguments)
+        return self.run_adjoint(*arguments)
 
     def _register(self, settings: str) -> None:
         """Register the loop and its adjoint with PyTorch."""
@@ -453,8 +466,48 @@ class Recurrence:
         return np.zeros(shape, like.numpy().dtype) if self.arrays else like.new_zeros(shape)
 
 
+def _is_ordinary(arguments: Sequence) -> bool:
+    """Return whether the tensors have values and nobody records operators."""
+    if torch._C._len_torch_dispatch_stack() > 0:
+        return False
+    for value in arguments:
+        if isinstance(value, FakeTensor) or (isinstance(value, Tensor) and value.is_meta):
+            return False
+    return True
+
+
 class _Loop(torch.autograd.Function):
-    """The operator of a recurrence for `torch.func` transforms."""
+    """The loop of a recurrence in ordinary calls."""
+
+    @staticmethod
+    def forward(ctx, recurrence: Recurrence, *arguments: Any) -> tuple[Tensor, ...]:
+        results = recurrence.run(*arguments)
+        ctx.recurrence = recurrence
+        recurrence._save(ctx, arguments, results)
+        return results
+
+    @staticmethod
+    def backward(ctx, *from_results: Tensor | None) -> tuple:
+        return None, *ctx.recurrence._differentiate(ctx, *from_results)
+
+
+class _Adjoint(torch.autograd.Function):
+    """The adjoint of a recurrence in ordinary calls that are differentiated again."""
+
+    @staticmethod
+    def forward(ctx, recurrence: Recurrence, *arguments: Any) -> tuple[Tensor, ...]:
+        gradients = recurrence.run_adjoint(*arguments)
+        ctx.recurrence = recurrence
+        recurrence._save_for_second(ctx, arguments, gradients)
+        return gradients
+
+    @staticmethod
+    def backward(ctx, *cotangents: Tensor | None) -> tuple:
+        return None, *ctx.recurrence._differentiate_adjoint(ctx, *cotangents)
+
+
+class _MappedLoop(torch.autograd.Function):
+    """The loop of a recurrence inside of `torch.func` transforms."""
 
     @staticmethod
     def forward(recurrence: Recurrence, *arguments: Any) -> tuple[Tensor, ...]:
@@ -465,17 +518,15 @@ class _Loop(torch.autograd.Function):
         ctx.recurrence = inputs[0]
         ctx.recurrence._save(ctx, inputs[1:], output)
 
-    @staticmethod
-    def backward(ctx, *from_results: Tensor | None) -> tuple:
-        return None, *ctx.recurrence._differentiate(ctx, *from_results)
+    backward = staticmethod(_Loop.backward)
 
     @staticmethod
     def vmap(info, in_dims: tuple, recurrence: Recurrence, *arguments: Any) -> tuple:
         return recurrence._run_mapped(info, in_dims[1:], *arguments)
 
 
-class _Adjoint(torch.autograd.Function):
-    """The adjoint operator of a recurrence for `torch.func` transforms."""
+class _MappedAdjoint(torch.autograd.Function):
+    """The adjoint of a recurrence inside of `torch.func` transforms."""
 
     @staticmethod
     def forward(recurrence: Recurrence, *arguments: Any) -> tuple[Tensor, ...]:
@@ -486,9 +537,7 @@ class _Adjoint(torch.autograd.Function):
         ctx.recurrence = inputs[0]
         ctx.recurrence._save_for_second(ctx, inputs[1:], output)
 
-    @staticmethod
-    def backward(ctx, *cotangents: Tensor | None) -> tuple:
-        return None, *ctx.recurrence._differentiate_adjoint(ctx, *cotangents)
+    backward = staticmethod(_Adjoint.backward)
 
     @staticmethod
     def vmap(info, in_dims: tuple, recurrence: Recurrence, *arguments: Any) -> tuple:
