@@ -11,9 +11,9 @@ one coefficient:
 
 The fits of two tasks share no attempt, so their variances add. The text does not print its
 statistic; here T is compared with Student's distribution, whose degrees of freedom are
-Satterthwaite's,
-:math:`(s_t^2 + s_{t'}^2)^2 / (s_t^4/\nu_t + s_{t'}^4/\nu_{t'})`, which allows tasks of different residual variance. Within a task
-a standard error of the model has one variance for all attempts; the robust one (HC3) does not.
+Satterthwaite's, :math:`(s_t^2 + s_{t'}^2)^2 / (s_t^4/\nu_t + s_{t'}^4/\nu_{t'})`, which allows
+tasks of different residual variance. Within a task a standard error of the model has one variance
+for all attempts; the robust one (HC3) does not.
 
 *Convergence time* :math:`Y_\text{epochs}` is "the number of training epochs completed prior to the
 RNN attaining its maximum task accuracy". The text's values run from 1 to 25, so the epoch that
@@ -278,7 +278,10 @@ def compare_variances(frame: pd.DataFrame) -> pd.DataFrame:
             if tasks < 2:
                 cause = f"the design has {tasks} task without noise; a comparison needs two"
             elif len(inside) < 2:
-                cause = f"{len(inside)} of {tasks} tasks have {least} attempts; a comparison needs two such tasks"
+                cause = (
+                    f"{len(inside)} of {tasks} tasks have {least} attempts; "
+                    "a comparison needs two such tasks"
+                )
             line = _line(about, cause, test, inside)
             if not cause and not np.isfinite(line["statistic"]):
                 line = _line(about, "no variation within the tasks", test, inside)

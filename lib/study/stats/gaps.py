@@ -68,7 +68,8 @@ def trajectories(ds: xr.Dataset, horizon: int) -> pd.DataFrame:
     r"""Return the example's trajectories at one length: ``sequence``, ``time`` and three norms.
 
     ``state`` is :math:`\|x_t\|_2`, ``adjoint`` :math:`\log_{10} \|\lambda_t\|_2` and ``normalised``
-    :math:`\|\lambda_t\|_2 / \|\Lambda\|_2` with the norm over all times of the sequence (the text's footnote 7).
+    :math:`\|\lambda_t\|_2 / \|\Lambda\|_2` with the norm over all times of the sequence (the text's
+    footnote 7).
     """
     part = ds[["state_norm", "adjoint"]].sel(horizon=horizon, time=slice(1, horizon))
     adjoint = part["adjoint"].astype("float64")
@@ -84,7 +85,8 @@ def adjoint_ratios(ds: xr.Dataset) -> pd.DataFrame:
     ``training``, ``horizon``, ``error`` and
 
     ``log10_ratio``, the median over sequences of :math:`\log_{10} \|\lambda_{t^*}\|_2` less that of
-    :math:`\log_{10} \|\lambda_T\|_2`, and ``rate``, the mean change of the natural logarithm for a step back.
+    :math:`\log_{10} \|\lambda_T\|_2`, and ``rate``, the mean change of the natural logarithm for a
+    step back.
     """
     place = settings_of(ds)["place"]
     median = ds["adjoint_median"].astype("float64")

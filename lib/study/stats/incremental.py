@@ -89,7 +89,8 @@ def standings(table: pd.DataFrame, *, higher: bool = True) -> list[str]:
         parts = [f"{row.network} {row.ours:.1f}" for row in best.itertuples()]
         guess = rows["guess"].iloc[0]
         poor = rows["ours"] <= guess if higher else rows["ours"] >= guess
-        line = f"{task}: {order['network'].iloc[0]} is best; best of each kind: {', '.join(parts)}; guess {guess:.1f}"
+        best = order["network"].iloc[0]
+        line = f"{task}: {best} is best; best of each kind: {', '.join(parts)}; guess {guess:.1f}"
         away = ", ".join(sorted(rows.loc[poor, "network"]))
         lines.append(line + (f"; no better than it: {away}" if away else ""))
     return lines

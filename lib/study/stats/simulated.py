@@ -1,13 +1,15 @@
-r"""A factorial dataset drawn from the published tables, so that the text's analysis runs at full
-size on data of which the truth is known.
+r"""A factorial dataset drawn from the published tables.
+
+The paper's analysis runs on it at full size, on data of which the truth is known.
 
 Nothing is trained. The law that measurements are drawn from is, as the tables state it,
 
 .. math::
 
-    y_{ij} = x_i^\top \beta_3 + u_i + e_{ij}, \quad m_{ij} = x_i^\top \beta_9 + v_i + f_{ij} \qquad \text{(training)} \\
-    y_i = x_i^\top \beta_6 + e_i, \quad m_i = x_i^\top \beta_{12} + f_i \qquad \text{(terminal
-    iterate)}
+    y_{ij} = x_i^\top \beta_3 + u_i + e_{ij}, \quad
+    m_{ij} = x_i^\top \beta_9 + v_i + f_{ij} \qquad \text{(training)} \\
+    y_i = x_i^\top \beta_6 + e_i, \quad
+    m_i = x_i^\top \beta_{12} + f_i \qquad \text{(terminal iterate)}
 
 with the coefficients of Models 3, 9, 6 and 12 and normal deviations. At the terminal iterate their
 covariance is that of Models 5, 11 and 12: the slope of Model 5 is the covariance over the variance

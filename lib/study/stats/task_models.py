@@ -6,21 +6,22 @@ architecture and every other coefficient a difference of means:
 
 .. math::
 
-    \hat Y^{(t)}_\text{accuracy} = \hat\beta_0^{(t)} + \hat\beta_{\mathcal A}^{(t)} \times \mathcal A + \epsilon^{(t)}
-    \quad (1.8)
+    \hat Y^{(t)}_\text{accuracy} = \hat\beta_0^{(t)}
+      + \hat\beta_{\mathcal A}^{(t)} \times \mathcal A + \epsilon^{(t)} \quad (1.8)
 
 Second order, over all of :math:`\mathcal H`:
 
 .. math::
 
-    \hat Y_\text{acc}^{(t)} ={}& \hat\beta_0^{(t)} + \hat\beta_\text{arch}^{(t)} \times \text{architecture}
-      + \hat\beta_1^{(t)} \times \log(\text{learning rate}) + \hat\beta_2^{(t)} \times \log(\text{learning rate})^2 \\
-      &+ \hat\beta_3^{(t)} \times \text{rec. dimension} + \hat\beta_4^{(t)} \times \text{training
-      length}
+    \hat Y_\text{acc}^{(t)} ={}& \hat\beta_0^{(t)}
+      + \hat\beta_\text{arch}^{(t)} \times \text{architecture}
+      + \hat\beta_1^{(t)} \times \log(\text{learning rate})
+      + \hat\beta_2^{(t)} \times \log(\text{learning rate})^2 \\
+      &+ \hat\beta_3^{(t)} \times \text{rec. dimension}
+      + \hat\beta_4^{(t)} \times \text{training length}
       + \hat\tau_\text{arch}^{(t)} \times (\text{architecture} \times \log(\text{learning rate})) \\
-      &+ \hat\gamma_\text{arch}^{(t)} \times (\text{architecture} \times \log(\text{learning
-      rate})^2) + \epsilon^{(t)}
-      \quad (1.11)
+      &+ \hat\gamma_\text{arch}^{(t)} \times
+      (\text{architecture} \times \log(\text{learning rate})^2) + \epsilon^{(t)} \quad (1.11)
 
 The logarithm is natural and recurrent dimension and training length are numbers, as far as the text
 tells: with them as factors the balanced design's condition number would be far below those of its

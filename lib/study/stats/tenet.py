@@ -127,12 +127,14 @@ FLOOR, EXTREME = -5.0, -10.0
 """Orders of magnitude at which the metric is clipped, and below which a row is extreme."""
 VIEWS = {
     TRUE: "norms as they are; a norm of exactly zero leaves its row out",
-    SINGLE: "norms as single precision would have stored them: what vanished counts as its smallest number, 1.4e-45",
+    SINGLE: "norms as single precision would have stored them: what vanished counts as its "
+    "smallest number, 1.4e-45",
     RANKS: "the rank of the metric, from 0 to 1; a norm of exactly zero ranks last",
     CENTRED: f"norms as they are; the logarithm of the learning rate counts from {CENTRE}",
     CLIPPED: f"norms as they are; a metric below {FLOOR:g} counts as {FLOOR:g}",
     MILD: f"norms as they are; rows with a metric below {EXTREME:g} are left out",
-    SPLINE: "norms as they are; the effect of the predictor is a natural cubic spline with four degrees of freedom",
+    SPLINE: "norms as they are; the effect of the predictor is a natural cubic spline with four "
+    "degrees of freedom",
     WITHIN: "norms as single precision would have stored them; each task has a level of its own",
 }
 """What is taken as the adjoint metric.

@@ -7,7 +7,8 @@ row in `sources/table.toml`.
 from longrnn.registry import import_files
 
 from study.tasks._registry import TASKS, check_task, find_task, make_task
-from study.tasks.data import Part, Task, load_prepared
+from study.tasks.data import Part, Task
+from study.tasks.loading import load_prepared
 
 import_files(__name__, __path__)
 

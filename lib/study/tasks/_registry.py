@@ -1,7 +1,7 @@
 """The registry that the tasks' files fill: a task is made from its name and its settings.
 
-What every task of a prepared data set may say stands here and nowhere else: which data set, how
-many of its sequences, and how many of them are held out.
+The settings that every task of a prepared data set shares are listed here and nowhere else: which
+data set, how many of its sequences, and how many of them are held out.
 """
 
 import inspect
@@ -14,51 +14,64 @@ import numpy as np
 from pydantic import Field, create_model
 
 from study.config.section import Section, Size, checked, format_value
-from study.tasks.data import Task, hold_out, load_prepared
+from study.tasks.data import Task
+from study.tasks.loading import hold_out, load_prepared
 
 _SIZES = ("train_size", "validation_size", "test_size")
-"""Sequences to keep (see `study.tasks.data.load_prepared`), and those taken out of the training
-part to validate on. A maker that cuts by itself names them among its own settings.
-"""
+"""Sequences to keep (see `study.tasks.loading.load_prepared`), and those held out of the training part
+to validate on. A maker that divides the data itself has settings of these names."""
 _SHARED = {"dataset": (Annotated[str, Field(pattern=r"^\w+$")], ...)} | dict.fromkeys(
     _SIZES, (Size, 0)
 )
 
 
 Count = Annotated[int, Field(ge=1, le=10**7)]
-"""Time steps that a task draws."""
+"""Time steps of a task that draws its sequences."""
 
 
 @dataclass(frozen=True)
 class Maker:
-    """How a task is made, whether it `draws` its sequences, the names of all that `make` takes,
-    and the settings that a spec may give.
-    """
+    """A function that makes a task, and what is known about it."""
 
     make: Callable[..., Task]
     draws: bool
+    """Whether the task draws its sequences."""
     takes: frozenset[str]
+    """Names of all parameters of `make`."""
     settings: type[Section]
+    """The settings that a specification may give."""
 
 
 TASKS: dict[str, Maker] = {}
 
 
 def task(make: Callable[..., Task]) -> Callable[..., Task]:
-    """Register a function ``(data, rng, *, settings...) -> Task`` under its own name.
+    """Register a function that makes a task, under its own name.
 
-    It takes `data`, the prepared data set cut to the sizes asked for, and `rng`, which draws what
-    the task's variation needs, as far as it names them. One that names neither has no set of given
-    size but draws sequences without an end. Settings are keywords, annotated with their types and
-    ranges: what `params.yaml` may say of the task.
+    Parameters
+    ----------
+    make
+        A function ``(data, rng, *, settings...) -> Task``. It gets `data`, the prepared data set
+        cut to the requested sizes, and `rng`, which draws what the task's variation needs, if it
+        names them. A maker that names neither has no set of given size: it draws sequences without
+        end. Settings are keywords, annotated with their types and ranges; they are what
+        ``params.yaml`` may set.
+
+    Returns
+    -------
+    Callable
+        The same function.
     """
     parameters = inspect.signature(make).parameters
-    own = {
-        p.name: (p.annotation, ... if p.default is p.empty else p.default)
-        for p in parameters.values()
-        if p.kind is p.KEYWORD_ONLY
+    keywords = {
+        parameter.name: (
+            parameter.annotation,
+            ... if parameter.default is parameter.empty else parameter.default,
+        )
+        for parameter in parameters.values()
+        if parameter.kind is parameter.KEYWORD_ONLY
     }
-    fields = (_SHARED if "data" in parameters else {}) | own
+    fields = (_SHARED if "data" in parameters else {}) | keywords
     settings = create_model(make.__name__, __base__=Section, **fields)
     draws = parameters.keys().isdisjoint(("data", "rng"))
     TASKS[make.__name__] = Maker(make, draws, frozenset(parameters), settings)
@@ -66,37 +79,78 @@ def task(make: Callable[..., Task]) -> Callable[..., Task]:
 
 
 def check_task(spec: Mapping) -> None:
-    """Refuse in a sentence, a `ValueError`, a task or a setting that is unknown, missing, of the
-    wrong type or out of range.
+    """Refuse a task or a setting that is unknown, missing, of the wrong type or out of range.
+
+    Parameters
+    ----------
+    spec
+        The task's name under ``task``, and its settings.
+
+    Raises
+    ------
+    ValueError
+        One sentence: what was given and what was expected.
     """
-    maker, given = _checked(spec)
+    maker, settings = _checked(spec)
     if maker.draws:  # it needs no data and draws nothing yet, so it can be made
-        maker.make(**given)
+        maker.make(**settings)
 
 
 def make_task(spec: Mapping, prepared: Path | None, rng: np.random.Generator) -> Task:
-    """Return the task that `spec` asks for: its name under ``task``, and its settings.
+    """Make a task.
 
-    `prepared` is the folder of the prepared data sets, `rng` draws what the task's variation needs.
-    Raises `ValueError` as `check_task`, and whatever the task says of settings that do not fit its
-    data.
+    Parameters
+    ----------
+    spec
+        The task's name under ``task``, and its settings.
+    prepared
+        Folder of the prepared data sets; None for tasks that draw their sequences.
+    rng
+        Draws what the task's variation needs.
+
+    Returns
+    -------
+    Task
+        The task.
+
+    Raises
+    ------
+    ValueError
+        As `check_task`, or settings do not fit the data.
     """
-    maker, given = _checked(spec)
+    maker, settings = _checked(spec)
     if "data" in maker.takes:
-        train, validation, test = (0 if name in maker.takes else given[name] for name in _SIZES)
-        data = load_prepared(Path(prepared) / f"{given['dataset']}.nc", train, test)
-        given["data"] = hold_out(data, validation)
-    given["rng"] = rng
-    return maker.make(**{name: given[name] for name in maker.takes})
+        sizes = {name: 0 if name in maker.takes else settings[name] for name in _SIZES}
+        path = Path(prepared) / f"{settings['dataset']}.nc"
+        data = load_prepared(path, sizes["train_size"], sizes["test_size"])
+        settings["data"] = hold_out(data, sizes["validation_size"])
+    settings["rng"] = rng
+    return maker.make(**{name: settings[name] for name in maker.takes})
 
 
 def find_task(spec: Mapping) -> Maker:
-    """Return what makes the task that `spec` names; raises `ValueError` where there is none."""
+    """Return the maker of a task.
+
+    Parameters
+    ----------
+    spec
+        The task's name under ``task``, and its settings.
+
+    Returns
+    -------
+    Maker
+        The registered maker.
+
+    Raises
+    ------
+    ValueError
+        There is no task of that name.
+    """
     name = spec.get("task") if isinstance(spec, Mapping) else None
     if not isinstance(name, str):
         raise ValueError(
-            "expected a task's name and its settings, such as task: adding, time_steps: 20, got "
-            f"{format_value(spec)}"
+            "expected a task's name and its settings, such as task: adding, time_steps: 20, "
+            f"got {format_value(spec)}"
         )
     if name not in TASKS:
         raise ValueError(f"unknown task {format_value(name)}; known: {', '.join(sorted(TASKS))}")
@@ -104,8 +158,8 @@ def find_task(spec: Mapping) -> Maker:
 
 
 def _checked(spec: Mapping) -> tuple[Maker, dict[str, Any]]:
-    """Return a task's maker and all its settings, defaults among them."""
+    """Return a task's maker and all its settings, defaults included."""
     maker = find_task(spec)
-    said = {key: value for key, value in spec.items() if key != "task"}
-    given = checked(maker.settings, said, f"task {spec['task']}", lead="")
-    return maker, {name: getattr(given, name) for name in maker.settings.model_fields}
+    given = {key: value for key, value in spec.items() if key != "task"}
+    settings = checked(maker.settings, given, f"task {spec['task']}", lead="")
+    return maker, {name: getattr(settings, name) for name in maker.settings.model_fields}

@@ -4,10 +4,10 @@ L. Johnston, *Learning Sequential Patterns with Recurrent Neural Networks*, 2024
 after S. Hochreiter and J. Schmidhuber, *Long short-term memory*, 1997:
 
     Input features are formed by concatenating two univariate sequences of length T. The first
-    consists of elements
-    :math:`u_t \sim \text{Unif}(0, 1)`, the second is an indicator vector, where two elements are marked: one uniformly at
-    random from the positions :math:`[0, T/2]`, one from :math:`[T/2 + 1, T]`. The target is the sum
-    of the two elements in the first sequence that have a marked position.
+    consists of elements :math:`u_t \sim \text{Unif}(0, 1)`, the second is an indicator vector,
+    where two elements are marked: one uniformly at random from the positions :math:`[0, T/2]`, one
+    from :math:`[T/2 + 1, T]`. The target is the sum of the two elements in the first sequence that
+    have a marked position.
 
 The text counts from t = 1 elsewhere, and its [0, T/2] would hold one position too many: read here
 as the positions 1..floor(T/2) and floor(T/2)+1..T. Sequences are drawn as they are needed, there is
@@ -35,12 +35,25 @@ def adding(*, time_steps: Annotated[Count, Field(ge=2)]) -> Task:
 
 
 def draw_sums(time_steps: int, size: int, rng: np.random.Generator) -> Part:
-    """Draw `size` sequences of the adding problem, T = `time_steps`, at least the 2 that its
-    marks need.
+    """Draw sequences of the adding problem.
 
-    Inputs (n, T, 2), float32: the value, between 0 and 1, and the mark, 0 or 1. Targets (n, 1),
-    float32: the sum of the two marked values.
+    Parameters
+    ----------
+    time_steps
+        Length T of a sequence, at least 2.
+    size
+        Number n of sequences.
+    rng
+        Source of randomness.
 
+    Returns
+    -------
+    Part
+        Inputs (n, T, 2), float32: the value, between 0 and 1, and the mark, 0 or 1. Targets (n, 1),
+        float32: the sum of the two marked values.
+
+    Examples
+    --------
     >>> part = draw_sums(4, 1, np.random.default_rng(1))
     >>> part.inputs[0, :, 1].astype(int).tolist()
     [1, 0, 1, 0]
@@ -49,10 +62,11 @@ def draw_sums(time_steps: int, size: int, rng: np.random.Generator) -> Part:
     """
     inputs = np.zeros((size, time_steps, FEATURES), np.float32)
     inputs[:, :, 0] = rng.random((size, time_steps), dtype=np.float32)
-    middle, each = time_steps // 2, np.arange(size)
+    middle = time_steps // 2
+    sequence = np.arange(size)
     targets = np.zeros(size, np.float32)
     for low, high in ((0, middle), (middle, time_steps)):
-        place = rng.integers(low, high, size)
-        inputs[each, place, 1] = 1
-        targets += inputs[each, place, 0]
+        step = rng.integers(low, high, size)
+        inputs[sequence, step, 1] = 1
+        targets += inputs[sequence, step, 0]
     return Part(inputs, targets[:, None])

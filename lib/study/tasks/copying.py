@@ -29,11 +29,25 @@ def copying(*, delay: Count) -> Task:
 
 
 def draw_copies(delay: int, size: int, rng: np.random.Generator) -> Part:
-    """Draw `size` sequences of the copying task with a delay T.
+    """Draw sequences of the copying task.
 
-    Inputs (n, T + 20, 10), float32, one number of each input is one; targets (n, T + 20), int64, 0
-    for the blank and 1..8 for the symbols.
+    Parameters
+    ----------
+    delay
+        Delay T, in steps.
+    size
+        Number n of sequences.
+    rng
+        Source of randomness.
 
+    Returns
+    -------
+    Part
+        Inputs (n, T + 20, 10), float32, one-hot; targets (n, T + 20), int64, 0 for the blank and
+        1..8 for the symbols.
+
+    Examples
+    --------
     >>> part = draw_copies(3, 1, np.random.default_rng(0))
     >>> part.inputs[0].argmax(axis=1).tolist()
     [7, 6, 5, 3, 3, 1, 1, 1, 2, 7, 0, 0, 9, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]
@@ -50,10 +64,24 @@ def draw_copies(delay: int, size: int, rng: np.random.Generator) -> Part:
 
 
 def memoryless(delay: int) -> tuple[float, float]:
-    """Return cross entropy and accuracy, per step, of blanks and then guesses.
+    """Return cross entropy and accuracy, per step, of the best answer without memory.
 
+    Parameters
+    ----------
+    delay
+        Delay T, in steps.
+
+    Returns
+    -------
+    tuple of float
+        Cross entropy, in nats, and accuracy of blanks followed by ten guesses.
+
+    Examples
+    --------
     >>> [round(memoryless(T)[0], 4) for T in (200, 500)]
     [0.0945, 0.04]
     """
     steps = delay + 2 * LENGTH
-    return LENGTH * float(np.log(SYMBOLS)) / steps, 1 - (LENGTH - LENGTH / SYMBOLS) / steps
+    loss = LENGTH * float(np.log(SYMBOLS)) / steps
+    accuracy = 1 - (LENGTH - LENGTH / SYMBOLS) / steps
+    return loss, accuracy

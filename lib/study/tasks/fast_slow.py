@@ -4,12 +4,12 @@ T. K. Rusch, S. Mishra, N. B. Erichson, M. W. Mahoney, *Long Expressive Memory f
 Modeling*, ICLR 2022:
 
 .. math::
-    v' = v - v^3 / 3 - w + I, \quad w' = \epsilon (v + a - b w), \quad (v_0, w_0) = (\text{U}(-1,
-    1), 0)
+    v' = v - v^3 / 3 - w + I, \quad w' = \epsilon (v + a - b w), \quad
+    (v_0, w_0) = (\text{U}(-1, 1), 0)
 
 with I = .5, a = .7, b = .8, epsilon = .02, on [0, 400] in 1,000 steps. Input :math:`v(t_n)`, target
-:math:`v(t_{n+1})`. The text's program solves it with SciPy's default tolerance, which leaves the
-exact trajectory visibly; the exact one is offered beside it.
+:math:`v(t_{n+1})`. The paper's program solves it with SciPy's default tolerance, whose solution
+departs visibly from the exact trajectory; the exact one is offered beside it.
 """
 
 from typing import Literal
@@ -35,7 +35,7 @@ def fast_slow(
     test_size: Positive = 1024,
     solver: Literal["author", "exact"] = "author",
 ) -> Task:
-    """Return the task of predicting the next value at every step; defaults are the text's.
+    """Return the task of predicting the next value at every step; defaults are the paper's.
 
     The time between two steps stays 0.4, whatever their number T. The solver ``author`` is adaptive
     Runge-Kutta at SciPy's default tolerance, trajectory by trajectory; ``exact`` is right to ten
@@ -49,14 +49,32 @@ def fast_slow(
 def trajectories(
     size: int, time_steps: int, rng: np.random.Generator, solver: str = "author"
 ) -> Part:
-    """Draw trajectories: inputs v(t_0..t_{T-1}), targets v(t_1..t_T), (n, T, 1) float32 each."""
-    # Here, since its import takes longer than that of all other tasks.
+    """Draw trajectories.
+
+    Parameters
+    ----------
+    size
+        Number n of trajectories.
+    time_steps
+        Length T.
+    rng
+        Draws the initial values.
+    solver
+        ``author`` or ``exact``, see `fast_slow`.
+
+    Returns
+    -------
+    Part
+        Inputs v(t_0..t_{T-1}) and targets v(t_1..t_T), (n, T, 1) float32 each.
+    """
+    # Imported here because it takes longer than the import of all other tasks.
     from scipy.integrate import solve_ivp
 
     start = rng.uniform(-1, 1, size)
-    end, times = STEP * time_steps, STEP * np.arange(time_steps + 1)
+    end = STEP * time_steps
+    times = STEP * np.arange(time_steps + 1)
     times[-1] = end
-    if solver == "author":  # one by one: how the solver chooses its steps depends on the trajectory
+    if solver == "author":  # one by one: the solver's steps depend on the trajectory
         solved = [solve_ivp(_slope, (0, end), (v, 0.0), t_eval=times).y[0] for v in start]
     else:
         state = np.concatenate([start, np.zeros(size)])

@@ -7,7 +7,7 @@ section 3.3.2:
     random variable taking the value +1 or -1 with probability 1/2, and the label corresponds to
     :math:`\operatorname{sign}(u_{t^*})` for a pre-specified sequence location :math:`t^*`.
 
-The text writes LTG23 for :math:`t^* = 23` and varies T. There is no set of given size: sequences
+The paper writes LTG23 for :math:`t^* = 23` and varies T. There is no set of given size: sequences
 are drawn as they are needed, and with 2^T of them a test set is disjoint from the training's for
 all practical purposes.
 """
@@ -33,11 +33,26 @@ def long_time_gap(*, place: Positive, time_steps: Count) -> Task:
 
 
 def draw_signs(place: int, time_steps: int, size: int, rng: np.random.Generator) -> Part:
-    """Draw `size` sequences of the task LTG`place`, T = `time_steps`.
+    """Draw sequences of a long time gap task.
 
-    The place t* of the input that decides is 1..T as in the text (the first input is u_1). Inputs
-    (n, T, 1), float32, -1 or +1; labels (n,), int64, 0 where u_t* is -1 and 1 where it is +1.
+    Parameters
+    ----------
+    place
+        Time t* of the input that decides, 1..T as in the paper (the first input is u_1).
+    time_steps
+        Length T of a sequence.
+    size
+        Number n of sequences.
+    rng
+        Source of randomness.
 
+    Returns
+    -------
+    Part
+        Inputs (n, T, 1), float32, -1 or +1; labels (n,), int64, 0 if u_t* is -1 and 1 if it is +1.
+
+    Examples
+    --------
     >>> part = draw_signs(2, 3, 4, np.random.default_rng(1))
     >>> part.inputs[:, :, 0].astype(int).tolist()
     [[1, 1, -1], [-1, 1, 1], [-1, 1, -1], [1, -1, 1]]

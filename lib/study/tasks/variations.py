@@ -2,8 +2,8 @@
 
 Dissertation, Table 1.3 and Figure 1.1. The order acts on the data's own inputs first; noise joins
 them afterwards and is "generated uniformly from the range of the original input values" (section
-3.3, item 6): pixels of any brightness, and any word of the vocabulary. Filling, the start of a text
-and unknown words stand for no input of their own, so noise is none of them.
+3.3, item 6): pixels of any brightness, and any word of the vocabulary. Noise is never padding, the
+start of a text or an unknown word.
 """
 
 from dataclasses import replace
@@ -34,21 +34,43 @@ def vary(
     spread: str = "floor",
     sigmoid: bool = False,
 ) -> Task:
-    """Return one of the six variations of a prepared data set, made smaller first where asked for.
+    """Return one of the six variations of a prepared data set.
 
-    Images are averaged over squares of `pool` pixels a side, texts keep so many of their last
-    `words`: the filling in front goes first, 0 keeps all. The generator draws the permutation, then
-    each sequence's noise, once.
+    Parameters
+    ----------
+    data
+        The data set.
+    rng
+        Draws the permutation, then each sequence's noise, once.
+    order
+        ``sequential``, or ``permuted``: one permutation for all sequences of all parts.
+    noise
+        ``none``; ``post``, after the inputs; or ``uniform``, spread evenly between them.
+    noise_inputs
+        Length of the noise; 0 for the data set's own, which is 1,000 in the dissertation.
+    pool
+        Images are first averaged over squares of so many pixels a side.
+    words
+        Texts first lose all but so many last words, padding before text; 0 keeps all.
+    permutation
+        ``attempt``: each attempt draws its own, as the dissertation says. Otherwise the name of a
+        program's, the same for all attempts (`study.tasks.permutations.PERMUTATIONS`); the
+        dissertation's author uses ``exprnn``.
+    spread
+        Rule by which noise is spread, see `noise_places`.
+    sigmoid
+        Whether two classes have one output, the log odds of class 1, as the author's program has
+        it for IMDB; other data sets stay as they are.
 
-    Inputs stay in their order or are ``permuted``: one permutation for all sequences, of all parts.
-    Each ``attempt`` draws its own, as the text says; or it is that of a program, the same for all
-    attempts, see `study.tasks.permutations.PERMUTATIONS`: the dissertation's author takes
-    ``exprnn``. Then noise comes after the inputs, ``post``, or is spread evenly between them,
-    ``uniform``, by the rule `spread`, see `noise_places`; its length is `noise_inputs`, or 0 for
-    the data set's own, 1,000 for those of the dissertation.
+    Returns
+    -------
+    Task
+        The variation.
 
-    With `sigmoid` two classes have one output, the log odds of class 1, as the author's program has
-    it for IMDB; other data sets stay as they are.
+    Raises
+    ------
+    ValueError
+        A series cannot have noise, or the settings do not fit the data.
     """
     if data.kind == "series" and noise != "none":
         raise ValueError(f"{data.name}: noise would not look like a series of values; ask for none")
@@ -63,13 +85,30 @@ def vary(
     moved = draw(length) if order == "permuted" else slice(None)
     places = noise_places(length, data.noise_inputs, noise, spread)
     data = data.map_inputs(lambda inputs: _with_noise(inputs[:, moved], places, data, rng))
-    two = (data.target, data.outputs) == ("class", 2)
-    return replace(data, outputs=1) if sigmoid and two else data
+    if sigmoid and data.target == "class" and data.outputs == 2:
+        return replace(data, outputs=1)
+    return data
 
 
 def pooled(data: Task, pool: int) -> Task:
-    """Return square images averaged over squares of `pool` pixels a side, 28 x 28 by 2 to 14 x
-    14; others stay as they are by 1.
+    """Return square images averaged over squares of pixels, such as 28 x 28 to 14 x 14.
+
+    Parameters
+    ----------
+    data
+        Square images; anything if `pool` is 1.
+    pool
+        Side of the squares, in pixels.
+
+    Returns
+    -------
+    Task
+        The smaller images.
+
+    Raises
+    ------
+    ValueError
+        The images are not square, or their side is no multiple of `pool`.
     """
     if pool == 1:
         return data
@@ -86,13 +125,30 @@ def pooled(data: Task, pool: int) -> Task:
 
 
 def noise_places(length: int, noise_inputs: int, noise: str, spread: str = "floor") -> np.ndarray:
-    """Return for each place of the task's sequence whether it holds noise, (T,) bool.
+    """Return which inputs of a varied sequence are noise.
 
-    Noise is spread evenly by one of two rules. ``floor``: input i of T is followed by floor(i n /
-    T) - floor((i - 1) n / T) of n noise inputs, two each for the 500 and 1,000 of Table 1.3.
-    ``bresenham``: the author's program, which interleaves them as
-    ``more_itertools.interleave_evenly([data, noise])`` does; it begins with the longer of the two.
+    Parameters
+    ----------
+    length
+        Number T of the data's own inputs.
+    noise_inputs
+        Number n of noise inputs.
+    noise
+        ``none``, ``post`` or ``uniform``.
+    spread
+        Rule by which uniform noise is spread. ``floor``: input i of T is followed by
+        floor(i n / T) - floor((i - 1) n / T) noise inputs, two each for the 500 and 1,000 of Table
+        1.3. ``bresenham``: the author's program, which interleaves them as
+        ``more_itertools.interleave_evenly([data, noise])`` does; it begins with the longer of the
+        two.
 
+    Returns
+    -------
+    numpy.ndarray
+        Whether each input is noise, (T + n,) bool; (T,) without noise.
+
+    Examples
+    --------
     >>> noise_places(2, 4, "uniform").astype(int).tolist()
     [0, 1, 1, 0, 1, 1]
     >>> noise_places(5, 2, "uniform", "bresenham").astype(int).tolist()
@@ -104,19 +160,22 @@ def noise_places(length: int, noise_inputs: int, noise: str, spread: str = "floo
         return np.arange(length + noise_inputs) >= length
     if spread == "floor":
         return _between(np.arange(length + 1) * noise_inputs // length)
-    longer, shorter = max(length, noise_inputs), min(length, noise_inputs)
+    longer = max(length, noise_inputs)
+    shorter = min(length, noise_inputs)
     # Bresenham's error, longer // 2 - k * shorter after k of the longer, is kept from falling below
     # zero.
     behind = np.maximum(0, -((longer // 2 - np.arange(longer + 1) * shorter) // longer))
     return _between(behind) if length >= noise_inputs else ~_between(behind)
 
 
-def _between(upto: np.ndarray) -> np.ndarray:
-    """Return where the others lie if so many of them, `upto` (n + 1,), have come before input k
-    of n, or after the last.
+def _between(before: np.ndarray) -> np.ndarray:
+    """Return which inputs are noise if `before[k]` noise inputs precede input k of n.
+
+    `before`, (n + 1,), ends with their total number.
     """
-    places = np.ones(len(upto) - 1 + upto[-1], bool)
-    places[np.arange(len(upto) - 1) + upto[:-1]] = False
+    inputs = len(before) - 1
+    places = np.ones(inputs + before[-1], bool)
+    places[np.arange(inputs) + before[:-1]] = False
     return places
 
 
