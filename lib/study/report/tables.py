@@ -93,7 +93,7 @@ def show(path: Path) -> dict:
         "compact": compact is not None,
         "shares": compact is not None and pair == _PAIRS[0],
         "compared": pair is not None and bool(table[pair[1]].notna().any()),
-        "spread": compact is not None and bool(set(_SPREADS) & set(table)),
+        "spread": compact is not None and not {*_SPREADS, *_COUNTS}.isdisjoint(table),
         "rows": len(table),
         "columns": [name.replace("_", " ") for name in table],
     }
