@@ -66,6 +66,22 @@ def test_a_block_does_as_many_sequences_as_its_memory_holds(name, buffers, tile,
     assert tiles == {tile}
 
 
+@pytest.mark.parametrize("name", [*DENSE, "indrnn", "sru", "unicornn"])
+def test_second_derivatives_equal_the_reference(name):
+    cell, u, state = random_case(name, 2, 2, 3)
+
+    def penalty_gradients(engine):
+        outputs, _ = cell(u, state, engine=engine)
+        (slope,) = torch.autograd.grad(outputs.square().sum(), u, create_graph=True)
+        leaves = [u, *cell.parameters()]
+        return torch.autograd.grad(
+            slope.square().sum(), leaves, allow_unused=True, materialize_grads=True
+        )
+
+    found = penalty_gradients("numba-cuda")
+    torch.testing.assert_close(found, penalty_gradients("reference"))
+
+
 WIDE, REVERSED = make_cell("lem", 1, 1800), make_cell("unicornn", 1, 3, backward="reversible")
 TOLD = {
     "at most 1755 in torch.float32 on numba-cuda, got 1800": WIDE,
