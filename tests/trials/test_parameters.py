@@ -7,6 +7,7 @@ from operator import getitem
 
 import pytest
 from designs import profile_of
+from study.config.datasets import datasets
 from study.config.expand import expand_groups
 from study.config.file import merged
 from study.config.section import ParameterError
@@ -141,3 +142,29 @@ def test_typos_in_keys_are_refused(trials, draw):
     for path, key in draw.sample(typos, min(len(trials.some(300)), len(typos))):
         call = lambda: expand(_with_key(sections, path, key))
         trials.refuse((path, key), call, ParameterError, lines=LINES)
+
+
+JUNK = (None, 0, -1, 1.5, 10**17, "", "x", True, [], {}, [1], [[1]], [None], {"a": 1}, {"set": {}})
+
+
+def test_junk_in_groups_is_accepted_or_refused(trials, draw):
+    """Whatever stands anywhere in networks, tasks and groups: a sentence, or other runs."""
+    sections = merged("smoke")
+    few = ("fast_slow", "adding", "padding", "worms", "keywords")
+    sections["groups"] = {name: sections["groups"][name] for name in few}
+    makers = {name: maker.settings for name, maker in TASKS.items()}
+    paths = [
+        (section, *path)
+        for section in ("networks", "tasks", "groups")
+        for path, _ in places(sections[section])
+        if path
+    ]
+
+    def expand(base):
+        datasets(base)
+        return expand_groups(base["groups"], base["networks"], base["tasks"], makers)
+
+    for _ in trials.some(1000):
+        path, junk = draw.choice(paths), draw.choice(JUNK)
+        call = lambda: expand(_with(sections, path, junk))
+        trials.refuse((path, junk), call, ParameterError, right=bool, lines=LINES)

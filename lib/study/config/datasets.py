@@ -5,9 +5,17 @@ from typing import Any
 
 from pydantic import ConfigDict
 
-from study.config.grammar import Sections
-from study.config.section import Factor, Section, checked
-from study.config.tables import layers, pairs, read_definitions, read_tables
+from study.config.grammar import Sections, Table
+from study.config.levels import Level
+from study.config.section import Factor, ParameterError, Section, checked, format_value
+from study.config.tables import (
+    Definitions,
+    Pair,
+    layers,
+    pairs,
+    read_definitions,
+    read_tables,
+)
 
 
 class _FactorialData(Section):
@@ -30,7 +38,7 @@ def datasets(sections: Mapping[str, Any]) -> list[str]:
     Raises
     ------
     ParameterError
-        If a group has an unknown word, network or task.
+        If a group has an unknown word, network or task, or a data set is not a name.
     """
     known = checked(Sections, sections, "")
     names = set(checked(_FactorialData, known.factorial, "factorial").dataset)
@@ -40,8 +48,22 @@ def datasets(sections: Mapping[str, Any]) -> list[str]:
             continue
         for where, table in read_tables(group, content).items():
             for pair in pairs(where, table, definitions):
-                settings: dict[str, Any] = {}
-                for layer in layers(where, table, pair, definitions):
-                    settings |= layer.levels
-                names |= {level.value for level in settings.get("dataset", ())}
-    return sorted(names - {None})
+                names |= _of_pair(where, table, pair, definitions)
+    return sorted(names)
+
+
+def _of_pair(where: str, table: Table, pair: Pair, definitions: Definitions) -> set[str]:
+    """Return the data sets that a network reads on a task: none, one, or several levels."""
+    levels: list[Level] = []
+    for layer in layers(where, table, pair, definitions):
+        levels = layer.levels.get("dataset", levels)
+    names = set()
+    for level in levels:
+        if isinstance(level.value, str):
+            names.add(level.value)
+        elif level.value is not None:
+            raise ParameterError(
+                f"params.yaml: the dataset of {pair.task} is {format_value(level.value)}; "
+                "expected the name of a data set"
+            )
+    return names

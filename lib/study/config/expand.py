@@ -9,6 +9,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from study.config.checks import check_network, check_task
 from study.config.grammar import Entry, Table
 from study.config.levels import Level
 from study.config.names import with_names
@@ -24,13 +25,7 @@ from study.config.tables import (
     read_definitions,
     read_tables,
 )
-from study.config.vocabulary import (
-    Makers,
-    check_network,
-    check_task,
-    known_settings,
-    refuse_unknown,
-)
+from study.config.vocabulary import Makers, known_settings, refuse_unknown
 
 
 def expand_groups(

@@ -1,0 +1,91 @@
+"""Checks of networks and tasks that hold whether or not a group uses them."""
+
+import json
+from collections.abc import Mapping
+
+from longrnn.cells import cell_class
+from pydantic import ValidationError
+
+from study.config.grammar import NetworkDefinition, TaskDefinition
+from study.config.run import PARTS
+from study.config.section import ParameterError, Section, format_value, nearest
+from study.config.vocabulary import Makers, known_settings, refuse_unknown
+
+
+def check_network(name: str, network: NetworkDefinition, makers: Makers) -> None:
+    """Check a network's definition, whether or not a group uses it.
+
+    Raises
+    ------
+    ParameterError
+        If its cell or one of its settings is unknown, or a value does not fit.
+    """
+    where = f"networks.{name}"
+    try:
+        cell = cell_class(network.cell)
+    except ValueError as error:
+        raise ParameterError(
+            f"params.yaml: {where}.cell is {format_value(network.cell)}; {error}"
+        ) from None
+    # A group may choose other initial weights, so the settings of all of them are known.
+    known = known_settings(network.cell, cell.starts, makers.values())
+    for key in network.set:
+        refuse_unknown(key, f"{where}.set", known)
+    start = network.set.get("start", "text")
+    if str(start) not in cell.starts:
+        raise ParameterError(
+            f"params.yaml: {where}.set.start is {format_value(start)}; "
+            f"expected one of {nearest(start, cell.starts)}"
+        )
+    keywords = dict(cell.hyper_parameters)
+    for several in cell.starts.values():
+        keywords |= several.settings
+    for key, value in network.set.items():
+        if value is None:
+            continue
+        if key in keywords and not keywords[key].admits(value):
+            raise ParameterError(
+                f"params.yaml: {where}.set.{key} is {format_value(value)}; expected {keywords[key]}"
+            )
+        if known[key] in PARTS:
+            _check_given(PARTS[known[key]], {key: value}, f"{where}.set")
+
+
+def check_task(name: str, task: TaskDefinition, makers: Makers) -> None:
+    """Check a task's definition, whether or not a group uses it.
+
+    Raises
+    ------
+    ParameterError
+        If its maker or one of its settings is unknown, or a value does not fit.
+    """
+    where = f"tasks.{name}"
+    if task.maker not in makers:
+        raise ParameterError(
+            f"params.yaml: {where}.maker is {format_value(task.maker)}; "
+            f"expected one of {nearest(task.maker, makers)}"
+        )
+    maker = makers[task.maker]
+    for word, settings in (("set", task.set), ("sweep", task.sweep)):
+        for key in settings:
+            refuse_unknown(key, f"{where}.{word}", maker.model_fields)
+    values = {key: value for key, value in task.set.items() if value is not None}
+    _check_given(maker, values, f"{where}.set")
+    for key, levels in task.sweep.items():
+        for level in levels:
+            _check_given(maker, {key: level}, f"{where}.sweep")
+
+
+def _check_given(kind: type[Section], values: Mapping[str, object], where: str) -> None:
+    """Check the values of some fields; fields that are missing may be given elsewhere."""
+    try:
+        kind.model_validate_json(json.dumps(values))
+    except ValidationError as error:
+        for problem in error.errors():
+            wrong = problem["type"] != "missing" and problem["loc"]
+            if wrong:
+                key = ".".join(str(part) for part in problem["loc"])
+                raise ParameterError(
+                    f"params.yaml: {where}.{key} is {format_value(problem['input'])}; "
+                    f"{problem['msg'][0].lower()}{problem['msg'][1:]}"
+                ) from None
