@@ -1,8 +1,10 @@
-"""Hostile trials: bad input drawn from a seed, by the thousand, and counted.
+"""Hostile trials: thousands of bad inputs drawn from a seed, and counted.
 
-`make trials` runs them, plain `pytest` does not even import them. A trial ends well in one of three ways: what is wrong is refused in one sentence of
-the right error, what is right is accepted with the right result, or what was lost is made again to the same bytes. Everything else is a traceback, a
-wrong acceptance or a difference. ``LTD_TRIALS_SEED`` in the environment draws others, ``LTD_TRIALS_SHARE`` makes a share of them, such as 0.1.
+`make trials` runs them; plain `pytest` does not even import them. A trial succeeds in one of three
+ways: wrong input is refused in one sentence of the right error, right input is accepted with the
+right result, or lost files are made again with the same bytes. Everything else is a traceback, a
+wrong acceptance, or a difference. ``LTD_TRIALS_SEED`` in the environment draws other inputs, and
+``LTD_TRIALS_SHARE`` runs a share of them, such as 0.1.
 """
 
 import os
@@ -34,7 +36,7 @@ class Trials:
         right: Callable[[object], bool] = lambda _: False,
         lines: int = 1,
     ) -> None:
-        """Make a call that must raise one of `errors` in at most so many lines, unless what it returns is `right`."""
+        """Make a call that must raise one of `errors` in so many lines, or return what is `right`."""
         self.count += 1
         with self.subtests.test(f"{what!r}"[:300]):
             try:

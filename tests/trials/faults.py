@@ -15,7 +15,7 @@ def places(value: object, path: tuple = ()) -> Iterator[tuple[tuple, object]]:
 
 
 def damaged(draw: Random, whole: bytes) -> bytes:
-    """Return other bytes: some bits are turned, or a piece is missing, is another or comes besides."""
+    """Return other bytes: some bits flipped, or a piece missing, replaced, or added."""
     turned, at = bytearray(whole), draw.randrange(len(whole))
     for _ in range(draw.choice((1, 1, 2, 20))):
         turned[draw.randrange(len(whole))] ^= 1 << draw.randrange(8)
@@ -41,7 +41,10 @@ OBSTACLES = {
     "full folder": lambda place, _: (place / "x").mkdir(parents=True),
     "pipe": lambda place, _: os.mkfifo(place),
 }
-"""How to put something at a place that is no file of its own; a link leads to a precious file, or beside it."""
+"""Ways to put something other than a regular file at a place.
+
+A link leads to a precious file, or beside it.
+"""
 
 
 def in_the_way(draw: Random, place: Path, precious: Path) -> None:

@@ -1,9 +1,12 @@
-"""Make one error after another in the code, and see whether a test notices: ``python tests/trials/mutate.py``, or `make mutants`.
+"""Introduce one bug after another and see whether a test catches it (`make mutants`).
 
-Errors are small: a bound taken in or left out, a sign, a product for a quotient, another number, two arguments exchanged, a condition turned
-round. `EACH` of them are drawn in each room and made in a clone of the last commit, where a forked process runs the tests that import the
-file, the nearest first. Ends are kept in ``data/cache/mutants``: the next call goes on from there. Not mutmut (3.8): it leaves decorated
-functions and what stands outside of functions alone, most of our kernels, and runs the whole suite before its first error.
+Bugs are small: a strict bound, a sign, a product for a quotient, another number, two exchanged
+arguments, a negated condition. `EACH` of them are drawn in each room and made in a clone of the
+last commit, in which a forked process runs the tests that import the file, the nearest first.
+Outcomes are kept in ``data/cache/mutants``, and the next call continues from there.
+
+Not mutmut (3.8): it skips decorated functions and code outside of functions, which are most of our
+kernels, and runs the whole suite before its first bug.
 """
 
 import argparse
@@ -30,16 +33,21 @@ import xarray  # noqa: F401
 
 ROOT = Path(__file__).resolve().parents[2]
 COPY, FOUND = (ROOT / "data" / "cache" / "mutants" / name for name in ("copy", "found.json"))
-ROOMS = ("cells", "kernels/cpu_*", "probes", "training", "results", "analysis", "run", "report")
+ROOMS = (
+    *("cells", "kernels/cpu_*", "probes", "config", "training", "results"),
+    *("stats", "claims", "pipeline", "report"),
+)
 EACH, SECONDS = 42, 900  # errors of a room; what the tests of one may take, the nearest first
 CHOSEN = ["-m", "not (notebook or browser or gpu or slow)"]
 ENOUGH = 0.9  # share of the errors that tests notice; those that change nothing survive, too
 BY_NAME = ("test_cells", "test_transcriptions", "test_kernels", "test_adjoint")  # of all cells
 
 _OTHER = {
-    ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq, ast.In: ast.NotIn,
-    ast.NotIn: ast.In, ast.Is: ast.IsNot, ast.IsNot: ast.Is, ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div,
-    ast.Div: ast.Mult, ast.Pow: ast.Mult, ast.FloorDiv: ast.Mult, ast.Mod: ast.Mult, ast.And: ast.Or, ast.Or: ast.And,
+    ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt,
+    ast.Eq: ast.NotEq, ast.NotEq: ast.Eq, ast.In: ast.NotIn, ast.NotIn: ast.In,
+    ast.Is: ast.IsNot, ast.IsNot: ast.Is, ast.And: ast.Or, ast.Or: ast.And,
+    ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.Div: ast.Mult,
+    ast.Pow: ast.Mult, ast.FloorDiv: ast.Mult, ast.Mod: ast.Mult,
 }  # fmt: skip
 
 
@@ -68,7 +76,10 @@ def wrong(node: ast.AST) -> ast.expr | None:
 
 
 def errors(source: bytes) -> list[tuple[int, int, str]]:
-    """Return (start, stop, text) of every error that may be made in a file; texts, annotations and refusals are left alone."""
+    """Return (start, stop, text) of every bug that may be made in a file.
+
+    Strings, annotations and error messages are left alone.
+    """
     lines = [0, *(found.end() for found in re.finditer(rb"\n", source))]
     found, todo = [], [ast.parse(source)]
     while todo:
@@ -87,11 +98,10 @@ def errors(source: bytes) -> list[tuple[int, int, str]]:
 
 
 def tests_of(file: Path) -> list[str]:
-    """Return the files of tests that name a module, those that bear its name or its room's first."""
+    """Return the test files that name a module; those with its name or its room's come first."""
     room = file.parent.name
-    named = re.compile(
-        rf"(longrnn|study)\.{room}\.{file.stem}\b|(longrnn|study)\.{room} import [^\n]*\b{file.stem}\b"
-    )
+    package = rf"(longrnn|study)\.{room}"
+    named = re.compile(rf"{package}\.{file.stem}\b|{package} import [^\n]*\b{file.stem}\b")
 
     def rank(test):
         own = test.stem in (f"test_{file.stem}", f"test_{room}")
@@ -105,7 +115,7 @@ def tests_of(file: Path) -> list[str]:
 
 
 def tried(tests: list[str]) -> str:
-    """Run tests in a forked process, which has imported what takes long, and return how they end."""
+    """Run tests in a forked process, which has the slow imports, and return how they end."""
 
     def run():
         os.chdir(COPY)

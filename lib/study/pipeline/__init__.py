@@ -1,1 +1,1 @@
-"""Run notebooks, and say what they depend on: parameters, code, and what is left behind when they are killed."""
+"""Run notebooks, record what they depend on, and keep the pipeline up to date."""

@@ -1,8 +1,9 @@
-"""Make an executed notebook a function of its inputs: what varies from run to run is removed or renamed.
+"""Make an executed notebook a function of its inputs: remove or rename what varies between runs.
 
-Kept are the cells, their outputs and their execution counts. Removed are papermill's and Jupyter's records of the
-run (times, paths, versions of the kernel) and everything written to stderr, the channel for progress, times and
-warnings: those are shown live while the notebook runs. What is printed to stdout is kept and must not vary.
+Cells, their outputs and their execution counts are kept. Papermill's and Jupyter's records of the
+run (times, paths, versions of the kernel) are removed, and so is everything written to stderr, the
+channel for progress, times and warnings, which are shown live while the notebook runs. Stdout is
+kept and must not vary.
 """
 
 import os
@@ -23,7 +24,10 @@ _ROOT = re.compile(rf"(?<![\w./-]){re.escape(str(ROOT) + os.sep)}")
 
 
 def clean(notebook: NotebookNode) -> NotebookNode:
-    """Return `notebook`, changed in place, without what differs between two runs of the same inputs."""
+    """Remove from `notebook` what differs between two runs with the same inputs, and return it.
+
+    The notebook is changed in place.
+    """
     kept = {name: notebook.metadata[name] for name in {"kernelspec"} & set(notebook.metadata)}
     notebook.metadata = NotebookNode(kept, language_info={"name": "python"})
     ids: dict[str, str] = {}
@@ -51,7 +55,10 @@ def _merge(outputs: list[NotebookNode]) -> list[NotebookNode]:
 
 
 def _renamed(content: Any, ids: dict[str, str]) -> Any:
-    """Return what outputs hold with random ids numbered, those in `ids` as before, and without addresses and the root's path."""
+    """Return the content of outputs with random ids numbered, and without addresses and root.
+
+    `ids` maps the random ids so far to their numbers.
+    """
     match content:
         case dict():
             return type(content)({key: _renamed(part, ids) for key, part in content.items()})

@@ -1,4 +1,4 @@
-"""Write what the stages of `dvc.yaml` depend on beside notebooks and data: the code and the settings, one file each.
+"""Write what the stages of `dvc.yaml` depend on beside notebooks and data: code and settings.
 
 ``data/code/<notebook>`` has a line for every module below `lib/` that the notebook reaches
 (`study.pipeline.fingerprint`), and one for the version of every package that changes its numbers
@@ -33,22 +33,40 @@ from study.pipeline.versions import result_versions
 _PACKAGE = re.compile(r"cmd: python -m (study\.(\w+))$", re.M)
 """The command of a stage that runs a package instead of a notebook."""
 _NO_STAGE = "8"
-"""Benchmarks are no stages: times never repeat. Their numbers begin so."""
+"""First digit of benchmark notebooks, which are not stages because times never repeat."""
 _NO_INPUT = {"jobs"}
-"""Where jobs run does not change what they give."""
+"""Sections that do not change results: where jobs run."""
 
 
 def notebooks(root: Path = ROOT) -> list[Path]:
-    """Return the notebooks that are stages, in the order of the story."""
-    found = sorted((root / "notebooks").glob("*.ipynb"))
-    return [path for path in found if not path.name.startswith(_NO_STAGE)]
+    """Return the paths of the notebooks that are stages, by name."""
+    paths = sorted((root / "notebooks").glob("*.ipynb"))
+    return [path for path in paths if not path.name.startswith(_NO_STAGE)]
 
 
 def write_code(folder: Path = DATA / "code", root: Path = ROOT) -> list[str]:
-    """Bring every file in `folder` up to date, remove those nobody needs any more, and return the names that changed.
+    """Bring every file in `folder` up to date.
 
-    Raises FingerprintError (it cannot be told which code something reaches), NotebookError (one is damaged) or
-    ParameterError (`params.yaml` cannot be read; what a section may say, its experiment knows).
+    Parameters
+    ----------
+    folder
+        Folder of the files. Those that nothing needs any more are removed.
+    root
+        Root of the repository.
+
+    Returns
+    -------
+    list of str
+        Names of the files whose content changed.
+
+    Raises
+    ------
+    FingerprintError
+        It cannot be determined which code something reaches.
+    NotebookError
+        A notebook is damaged.
+    ParameterError
+        `params.yaml` cannot be read. Its sections are checked by their experiments.
     """
     contents = {path.stem: _described(notebook_code(path, root=root)) for path in notebooks(root)}
     pipeline = (root / "dvc.yaml").read_text(encoding="utf-8")
@@ -84,29 +102,36 @@ def _write(path: Path, text: str) -> bool:
 
 
 def prune(root: Path = ROOT) -> list[Path]:
-    """Remove the outputs of notebooks that are gone, and return what was removed.
+    """Remove the outputs of notebooks that no longer exist, and return their paths.
 
-    DVC forgets a stage that is gone and leaves its outputs; coverage and report would still find them.
+    DVC forgets such a stage and leaves its outputs, which coverage and report would still find.
     """
     known = [path.stem for path in notebooks(root)]
-    made = [*root.glob("data/made/[!.]*/"), *root.glob("data/executed/[!.]*.ipynb")]
-    gone = [path for path in made if path.name.partition(".")[0] not in known]
-    for path in gone:
-        remove = shutil.rmtree if path.is_dir() else Path.unlink
-        remove(path)
-    return [path.relative_to(root) for path in gone]
+    outputs = [*root.glob("data/made/[!.]*/"), *root.glob("data/executed/[!.]*.ipynb")]
+    removed = []
+    for path in outputs:
+        if path.name.partition(".")[0] in known:
+            continue
+        if path.is_dir():
+            shutil.rmtree(path)
+        else:
+            path.unlink()
+        removed.append(path.relative_to(root))
+    return removed
 
 
 def main() -> int:
     """Write the files, remove outputs that no stage makes any more, and return the exit status."""
     try:
         write_code()
-        for path in prune():
-            print(
-                f"study.pipeline code: removed {path}, which no stage makes any more",
-                file=sys.stderr,
-            )
+        removed = prune()
     except (FingerprintError, NotebookError, ParameterError, OSError) as error:
-        print(f"study.pipeline code: {error}", file=sys.stderr)
+        _print(error)
         return 2
+    for path in removed:
+        _print(f"removed {path}, which no stage makes any more")
     return 0
+
+
+def _print(message: object) -> None:
+    print(f"study.pipeline code: {message}", file=sys.stderr)

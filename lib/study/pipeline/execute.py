@@ -66,7 +66,7 @@ class Run(NamedTuple):
 
 
 class RunError(RuntimeError):
-    """A notebook was not executed to its end; the message says why, and `status` is for the exit."""
+    """A notebook was not executed to its end; `status` is the exit status to return."""
 
     def __init__(self, message: str, status: int = 1) -> None:
         super().__init__(message)

@@ -10,13 +10,28 @@ _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 
 def write_whole(path: str | Path, write: Callable[[Path], object]) -> Path:
-    """Let `write` fill a file beside `path`, then put it in the place of `path`; return `path`.
+    """Write a file completely or not at all.
 
-    A reader never sees half a file, and where `write` fails what was there before stays. The folder is made if needed.
-    The file beside is hidden and bears the process's number and a random one, so that two processes never write into one, and nothing
-    that lies there, such as a link, is followed.
+    A reader never sees half a file, and if `write` fails the previous file stays. The partial file
+    is hidden and has the process's number and a random one in its name, so that two processes
+    never write to the same one, and no link is followed.
 
-    An OSError is as `write` raised it; one of a full disk names the file and says what to do.
+    Parameters
+    ----------
+    path
+        The file. Its folder is made if needed.
+    write
+        Called with the path of a new file in the same folder, which it fills.
+
+    Returns
+    -------
+    Path
+        The path of the file.
+
+    Raises
+    ------
+    OSError
+        As raised by `write`; for a full disk, the message names the file and says what to do.
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -27,18 +42,28 @@ def write_whole(path: str | Path, write: Callable[[Path], object]) -> Path:
     except OSError as error:
         if error.errno not in _FULL:
             raise
-        said = f"{os.strerror(error.errno)}; make room and run again"
-        raise OSError(error.errno, said, str(path)) from None
+        message = f"{os.strerror(error.errno)}; make room and run again"
+        raise OSError(error.errno, message, str(path)) from None
     finally:
         partial.unlink(missing_ok=True)
     return path
 
 
 def set_aside(path: Path) -> Path:
-    """Rename what lies at `path`, a file, a folder or a link, to ``<stem>.damaged``, which nothing reads; return the new name."""
-    aside, more = path.with_suffix(".damaged"), 1
+    """Rename a file, folder or link to ``<stem>.damaged``, which nothing reads.
+
+    An earlier damaged file is replaced. Otherwise a number makes the name free.
+
+    Returns
+    -------
+    Path
+        The new name.
+    """
+    aside = path.with_suffix(".damaged")
+    number = 1
     while os.path.lexists(aside) and not (_is_file(aside) and _is_file(path)):
-        aside, more = path.with_suffix(f".damaged{more}"), more + 1
+        aside = path.with_suffix(f".damaged{number}")
+        number += 1
     return path.replace(aside)
 
 

@@ -6,9 +6,9 @@ functions too) and each module of ours that a string names in full, such as ``"s
 ``python -m``.
 
 Files that are not Python and lie beside a module belong to it if a string in the module names
-them, or if its list ``DEPENDS`` does. A module that looks beside ``__file__`` without
-naming a file there must have that list, because a computed file name cannot be followed. Imports by a computed name
-and dynamic code (`exec`, `runpy`, `spec_from_file_location`) are refused.
+them, or if its list ``DEPENDS`` does. A module that looks beside ``__file__`` without naming a file
+there must have that list, because a computed file name cannot be followed. Imports by a computed
+name and dynamic code (`exec`, `runpy`, `spec_from_file_location`) are refused.
 
 What the fingerprint cannot see: methods replaced at run time by a module that nothing reaches, and
 files elsewhere in the repository, which a stage must list among its dependencies in `dvc.yaml`.

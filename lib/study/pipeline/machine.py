@@ -1,12 +1,14 @@
-"""What the machine is called; imports no package, so that a box for benchmarks can tell it, too."""
+"""The name of the processor; no package is imported, so that a GPU box can use this, too."""
 
 import platform
 from pathlib import Path
 
 
 def processor() -> str:
-    """Return the name of the processor; ``unknown`` where the system does not tell."""
+    """Return the name of the processor, or ``unknown`` if the system does not give it."""
     info = Path("/proc/cpuinfo")
-    lines = info.read_text("utf-8").splitlines() if info.exists() else []
-    found = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return found[0] if found else platform.processor() or "unknown"
+    if info.exists():
+        for line in info.read_text("utf-8").splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor() or "unknown"

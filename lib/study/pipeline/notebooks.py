@@ -12,13 +12,13 @@ Scalar = bool | int | float | str
 PARAMETERS = "parameters"
 """Tag of the cell whose assignments are the notebook's parameters."""
 INJECTED = "injected-parameters"
-"""Tag of the cell that papermill adds to an executed copy: the values that it was given."""
+"""Tag of the cell that papermill adds to an executed copy, with the given values."""
 
 _EXPECTED = {bool: "true or false", int: "a whole number", float: "a finite number", str: "text"}
 
 
 class NotebookError(ValueError):
-    """A notebook cannot be run as asked; the message says what came and what was expected."""
+    """A notebook cannot run as requested; the message says what came and what was expected."""
 
 
 class Cell(NamedTuple):
@@ -31,10 +31,17 @@ class Cell(NamedTuple):
 
 
 def read_cells(path: Path) -> list[Cell]:
-    """Return the cells of the notebook at `path`; a NotebookError says that there is none of format 4."""
+    """Return the cells of the notebook at `path`.
+
+    Raises
+    ------
+    NotebookError
+        There is no file, or it is not a notebook of format 4.
+    """
     if not path.is_file():
         raise NotebookError(f"no notebook at {path}; check the name and the folder")
-    # Read as JSON: importing nbformat takes longer than all else that `make repro` does when nothing has changed.
+    # Read as JSON: importing nbformat takes longer than everything else that `make repro` does
+    # when nothing has changed.
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
         cells = [
@@ -55,15 +62,29 @@ def read_cells(path: Path) -> list[Cell]:
 
 
 def read_title(path: Path) -> str:
-    """Return the question of the notebook at `path`: the heading that its first cell begins with."""
+    """Return the question of the notebook at `path`, which is the heading of its first cell."""
     return read_cells(path)[0].source.partition("\n")[0].removeprefix("# ")
 
 
 def read_parameters(path: Path) -> dict[str, Scalar]:
-    """Return the parameters of the notebook at `path` in order: their defaults, in an executed copy what it was given.
+    """Return the parameters of a notebook.
 
-    The cells are parsed, not executed. A NotebookError says that there is no such notebook or no parameters cell, or that it
-    holds more than ``name = scalar``.
+    The cells are parsed, not executed.
+
+    Parameters
+    ----------
+    path
+        A notebook, or an executed copy of one.
+
+    Returns
+    -------
+    dict
+        Name and default of each parameter in order; in an executed copy, the given values.
+
+    Raises
+    ------
+    NotebookError
+        There is no such notebook or no parameters cell, or it has more than ``name = scalar``.
     """
     cells = [cell for cell in read_cells(path) if cell.kind == "code"]
     if not any(PARAMETERS in cell.tags for cell in cells):
@@ -73,7 +94,7 @@ def read_parameters(path: Path) -> dict[str, Scalar]:
     tagged = (cell.source for tag in (PARAMETERS, INJECTED) for cell in cells if tag in cell.tags)
     try:
         statements = ast.parse("\n".join(tagged)).body
-    # A null byte, or brackets without end: not all that is no Python is a SyntaxError.
+    # Null bytes and endless brackets raise errors other than SyntaxError.
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         reason = getattr(error, "msg", error)
         raise NotebookError(f"{path}: the parameters cell is not Python ({reason})") from None
@@ -81,8 +102,29 @@ def read_parameters(path: Path) -> dict[str, Scalar]:
 
 
 def convert(name: str, text: str, default: Scalar) -> Scalar:
-    """Return `text` as a value of the type of `default`: what JSON reads so, a finite number, or the text itself.
+    """Return the text of a command line as a value of the type of `default`.
 
+    Parameters
+    ----------
+    name
+        Name of the parameter, for the error message.
+    text
+        The value as JSON writes it, or the text itself if the default is a text.
+    default
+        Default of the parameter.
+
+    Returns
+    -------
+    bool, int, float or str
+        Numbers are finite.
+
+    Raises
+    ------
+    NotebookError
+        The text is not a value of that type.
+
+    Examples
+    --------
     >>> convert("rate", "1e-3", 0.1)
     0.001
     """
@@ -107,8 +149,8 @@ def _assignment(path: Path, statement: ast.stmt) -> tuple[str, Scalar]:
             pass
         case _:
             raise NotebookError(
-                f"{path}: the parameters cell holds {ast.unparse(statement)!r}; expected only lines "
-                "such as 'width = 128'"
+                f"{path}: the parameters cell holds {ast.unparse(statement)!r}; expected only "
+                "lines such as 'width = 128'"
             )
     try:
         value = ast.literal_eval(expression)
@@ -116,6 +158,7 @@ def _assignment(path: Path, statement: ast.stmt) -> tuple[str, Scalar]:
         value = None
     if type(value) not in _EXPECTED or value in (math.inf, -math.inf):
         raise NotebookError(
-            f"{path}: the default of {name} is {ast.unparse(expression)}; expected one truth value, number or text"
+            f"{path}: the default of {name} is {ast.unparse(expression)}; "
+            "expected one truth value, number or text"
         )
     return name, value
