@@ -163,7 +163,7 @@ def _judged(data, result_set, found, **evidence):
 
 
 def test_the_weightiest_evidence_judges(tmp_path):
-    """First what measured anything, then real runs, on the paper's data, that learned, then size."""
+    """First what measured anything, then real runs, the paper's data, learned ones, then size."""
     of = lambda n, k: share(n, 100, Scale(sequences=k, epochs=1, replicates=100))  # noqa: E731
     for name, found, evidence, verdict in (
         ("none", unable("not trained", Cause.NO_DATA), {}, "not testable at this scale"),

@@ -22,7 +22,7 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         with unchanged_inputs():
             page = build(resolve(options.data), resolve(options.out))
-    except (ReportError, InputsChanged, OSError) as error:  # of which a full disk is one
+    except (ReportError, InputsChanged, OSError) as error:  # such as a full disk
         print(f"report: {error}", file=sys.stderr)
         return 1
     files = page.with_name("files")

@@ -19,7 +19,17 @@ that the paper prints.
 
 
 def weight(item: Artefact) -> int:
-    """Return an artefact's evidence level as an index into `STATES`; -1 if it is no evidence."""
+    """Return the evidence level of an artefact.
+
+    Parameters
+    ----------
+    item : Artefact
+
+    Returns
+    -------
+    int
+        Index into `STATES`, or -1 if it is no evidence.
+    """
     if item.result_set == SIMULATED:
         return -1
     if not item.learned and item.profile != NO_PROFILE:
@@ -31,15 +41,34 @@ def weight(item: Artefact) -> int:
 
 
 def state(item: Artefact) -> str:
-    """Return the name of an artefact's evidence level: one of `STATES`, or `SIMULATED`."""
+    """Return the name of an artefact's evidence level.
+
+    Parameters
+    ----------
+    item : Artefact
+
+    Returns
+    -------
+    str
+        One of `STATES`, or `SIMULATED`.
+    """
     level = weight(item)
     return SIMULATED if level < 0 else STATES[level]
 
 
 def main_files(items: Iterable[Artefact]) -> dict[str, list[Artefact]]:
-    """Return what stands for each artefact: its main file from each set of results.
+    """Choose what stands for each artefact: its main file from each set of results.
 
     A companion stands for an artefact that has parts alone.
+
+    Parameters
+    ----------
+    items : iterable of Artefact
+
+    Returns
+    -------
+    dict
+        Items by the artefact's id, one per set of results.
     """
     ordered = sorted(items, key=lambda item: item.part != "")
     by_set = groupby(attrgetter("artefact", "result_set"), ordered)
@@ -98,5 +127,16 @@ def summarise(coverage: pd.DataFrame, published: pd.DataFrame) -> pd.DataFrame:
 
 
 def own_data(published: pd.DataFrame) -> pd.Series:
-    """Return the artefact whose data each artefact shows: mostly itself."""
+    """Return the artefact whose data each artefact shows.
+
+    Parameters
+    ----------
+    published : pandas.DataFrame
+        `study.results.published.artefacts`.
+
+    Returns
+    -------
+    pandas.Series
+        Ids: mostly an artefact's own.
+    """
     return published["same_data"].fillna(published["id"])

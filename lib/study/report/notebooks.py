@@ -152,10 +152,19 @@ def short_name(name: str) -> str:
 
 
 def answer(notebook: Notebook) -> str:
-    """Return the first paragraph below the last heading with the word "answer", or an empty text.
+    """Find the answer of a notebook: the first paragraph below its last heading with that word.
 
     Outputs of the cells below the heading come before the heading's own prose, which often only
     leads there. Lists, such as that of judged claims, are no paragraph.
+
+    Parameters
+    ----------
+    notebook : Notebook
+
+    Returns
+    -------
+    str
+        Without markup, cut after a sentence if it is long; empty if there is none.
     """
     cells = nbformat.read(notebook.path, as_version=4).cells
     for position in range(len(cells) - 1, -1, -1):

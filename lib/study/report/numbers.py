@@ -21,6 +21,16 @@ def formatter(column: pd.Series) -> Callable[[object], str]:
     few orders of magnitude: three significant digits at the largest, and no more than they have.
     If it spans many, each number has three significant digits of its own. Levels such as the
     learning rates 0.1 and 0.00001 are written as they are.
+
+    Parameters
+    ----------
+    column : pandas.Series
+        Of numbers, truth values or texts.
+
+    Returns
+    -------
+    callable
+        From a value of the column to text.
     """
     if pd.api.types.is_bool_dtype(column):
         return lambda value: "yes" if value else "no"
@@ -57,9 +67,12 @@ def _write_level(value: float) -> str:
 
 
 def significant(value: float) -> str:
-    """Return a number with three significant digits.
+    """Write a number with three significant digits.
 
     Large and whole numbers are written whole, tiny ones as a power of ten.
+
+    >>> significant(0.012345), significant(1234.5), significant(0.0000123)
+    ('0.0123', '1,234', '1.23e-05')
     """
     if special := _special(value):
         return special
@@ -72,12 +85,20 @@ def significant(value: float) -> str:
 
 
 def counted(number: float, what: str) -> str:
-    """Return a number of things in words: ``1 run``, ``3,456 runs``."""
+    """Write a number of things in words.
+
+    >>> counted(1, "run"), counted(3456, "run")
+    ('1 run', '3,456 runs')
+    """
     return f"{int(number):,} {what}{'' if number == 1 else 's'}"
 
 
 def percent(value: float) -> str:
-    """Return a share as a percentage."""
+    """Write a share as a percentage.
+
+    >>> percent(0.125)
+    '12.5%'
+    """
     return DASH if pd.isna(value) else f"{100 * value:.1f}%"
 
 

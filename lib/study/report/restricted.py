@@ -161,12 +161,22 @@ def resolve_link(address: str, pages: Mapping[str, str]) -> str | None:
 
 
 def parse_markdown(text: str) -> list[Token]:
-    """Return the tokens of Markdown, as MyST's parser sees them."""
+    """Return the tokens of Markdown, as MyST's parser sees them.
+
+    Parameters
+    ----------
+    text : str
+        Markdown; its HTML and footnotes are text.
+
+    Returns
+    -------
+    list of Token
+    """
     return _MARKDOWN.parse(text, {})
 
 
 def render_tokens(tokens: Sequence[Token], pages: Mapping[str, str], report: Report) -> str:
-    """Return tokens of `parse_markdown` as HTML.
+    """Render tokens of `parse_markdown`.
 
     Parameters
     ----------
@@ -175,25 +185,56 @@ def render_tokens(tokens: Sequence[Token], pages: Mapping[str, str], report: Rep
         See `resolve_link`.
     report : callable
         Called with one sentence for each link or picture that is left out.
+
+    Returns
+    -------
+    str
+        HTML that can only be read.
     """
     env = {"pages": pages, "report": report, "links": []}
     return _MARKDOWN.renderer.render(tokens, _MARKDOWN.options, env)
 
 
 def markdown_html(text: str, pages: Mapping[str, str], report: Report) -> str:
-    """Return Markdown as HTML; parameters as of `render_tokens`."""
+    """Render Markdown.
+
+    Parameters
+    ----------
+    text : str
+    pages, report
+        As of `render_tokens`.
+
+    Returns
+    -------
+    str
+        HTML that can only be read.
+    """
     return render_tokens(parse_markdown(text), pages, report)
 
 
 def caption_html(text: str) -> Markup:
-    """Return a caption as HTML: escaped, with its code and formulas set as such."""
+    """Render a caption: text with code and formulas, and nothing else.
+
+    >>> caption_html("a < b in `x`")
+    Markup('a &lt; b in <code>x</code>')
+    """
     return Markup(_CAPTION.renderInline(" ".join(text.split())))
 
 
 def clean_html(html: str) -> str:
-    """Return the tables and prose of `html`, without what a browser would run, fetch or style.
+    """Keep the tables and prose of HTML, and nothing that a browser would run, fetch or style.
 
     Links keep http(s) addresses alone: a relative address would lead to a file beside the page.
+
+    Parameters
+    ----------
+    html : str
+        An output of a notebook.
+
+    Returns
+    -------
+    str
+        Whole elements, whatever `html` leaves open.
     """
     return nh3.clean(
         html,

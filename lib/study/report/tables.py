@@ -100,7 +100,18 @@ def show(path: Path) -> dict:
 
 
 def panels(item: Artefact) -> str:
-    """Return what the panels of a figure show, from its data; empty if they do not say so."""
+    """Name what the panels of a figure show, from its data.
+
+    Parameters
+    ----------
+    item : Artefact
+        A figure.
+
+    Returns
+    -------
+    str
+        The levels of its tasks or data sets; empty if there is one alone, or too many.
+    """
     names = pd.read_csv(item.path(".csv"), nrows=0).columns
     column = next((name for name in _PANELS if name in names), None)
     if column is None:
