@@ -1,5 +1,6 @@
-"""Evidence drawn at random: groups of rows with given scores, or such that a claim is false, or true, by its own region; and draws in which
-the claim of each judge of its own is false (`study.claims.judging.Judges`)."""
+"""Evidence drawn at random: groups of runs with given scores, or in which a claim is true or false,
+and results in which the claim of each judge is false (`study.claims.judging.Judges`).
+"""
 
 import json
 import math
@@ -28,7 +29,7 @@ MEASURES = {
     "perplexity": (lambda x: (np.log(x), np.zeros_like(x)), 200.0, 700.0, 5.0, 0.01),
     "bits": (lambda x: (x * math.log(2), np.zeros_like(x)), 2.0, 4.3, 0.05, 0.01),
 }
-"""Loss and metric as they are recorded, where networks are, what guessing gets, a unit of differences, and the spread of trainings."""
+"""Recorded loss and metric, typical score, guessing's, unit of differences, spread of runs."""
 RATIOS = (
     "ratio",
     "longer",
@@ -52,9 +53,10 @@ def drawn(
     time_steps: Mapping[str, int] | None = None,
     **factors: list,
 ):
-    """Return how to draw a group in which networks have these mean scores, by label or by label and task.
+    """Return a function that draws a group whose networks have these mean scores.
 
-    `spread` is the standard deviation over trainings: of accuracies in points, of errors in units of the error. `factors` are coordinates along run.
+    Scores are by label, or by label and task. `spread` is the standard deviation over runs: of
+    accuracies in points, of errors in units of the error. `factors` are coordinates along run.
     """
     keys = [key if isinstance(key, tuple) else (key, "made up") for key in scores]
     means = np.array(list(scores.values()), float)[:, None]
@@ -92,7 +94,7 @@ def drawn(
 def evidence(
     claim: Claim, rng: np.random.Generator, *, true: bool, replicates: int = 6
 ) -> xr.Dataset:
-    """Draw a group in which a claim is true, well inside its region, or false, on its threshold or beyond."""
+    """Draw a group in which a claim is true, or false, on its threshold or beyond."""
     comparison = claim.comparison
     verb, measure = comparison.verb, comparison.measure
     tasks, lengths = _tasks(comparison)
@@ -185,7 +187,7 @@ def _pairs(comparison) -> list[tuple[NetworkName, NetworkName | None]]:
 
 
 def _quantity(claim: Claim, rng, true: bool) -> float:
-    """Return a value of the quantity well inside the claim's region, or on its threshold or beyond."""
+    """Return a value well inside the claim's region, or on its threshold or beyond."""
     verb, region = claim.comparison.verb, claim.region
     ratio = verb in RATIOS
     if true and region.bounded:
@@ -223,7 +225,7 @@ def _levels(pairs, middle, value, ratio) -> dict[NetworkName, float]:
 
 
 def _solving(ds, special, verb, value, rng) -> xr.Dataset:
-    """Return `ds` with 200 records in whose course each network solves the adding problem, `special` times 100 steps in."""
+    """Return `ds` with 200 records in which each network solves the adding problem."""
     at = np.array([value if verb == "steps_needed" else 100.0] * ds.sizes["run"])
     if verb == "longer":
         base = min(special.values())
@@ -254,7 +256,7 @@ def _gains(ds, pairs, verb, value, rng) -> xr.Dataset:
 
 
 def _stepping(ds, verb, value, true, rng) -> xr.Dataset:
-    """Return `ds` with time steps of two kinds whose shares in classes of a decade follow a law of the classes' middles."""
+    """Return `ds` with time steps of two kinds whose shares by class follow a law."""
     low, high = -3.0, 0.3
     if verb == "span":
         low, high = np.log10(0.19 / value), np.log10(0.19)
@@ -277,7 +279,7 @@ def _stepping(ds, verb, value, true, rng) -> xr.Dataset:
 
 
 def factorial(status: np.ndarray | int = COMPLETED, examples: int = 1000, **levels) -> xr.Dataset:
-    """Return results of a factorial design, by default of one level each, in which nothing is measured yet."""
+    """Return results of a factorial design in which nothing is measured yet."""
     one = {"width": 8, "learning_rate": 0.1, "training_length": 1, "dataset": "mnist"}
     one |= {"order": "sequential", "noise": "none", "replicate": 0}
     levels = {name: [level] for name, level in one.items()} | levels
@@ -288,7 +290,7 @@ def factorial(status: np.ndarray | int = COMPLETED, examples: int = 1000, **leve
 
 
 def failing(**rate: float):
-    """Return how to draw results in which the named architectures fail at these rates, and none of the others."""
+    """Return a function that draws results in which architectures fail at these rates."""
     names = [*ROBUST, *FRAGILE]
     rates = np.array([rate.get(name, 0.0) for name in names]).reshape(-1, *[1] * 7)
 
@@ -368,12 +370,12 @@ def _deciding(decisive: bool, seed: int) -> Evidence:
 
 
 def deciding(decisive: bool):
-    """Return how to draw results in which the metric decides about accuracy, or is nothing to it once networks are trained."""
+    """Return a function that draws results in which the metric decides accuracy, or does not."""
     return lambda rng: _deciding(decisive, int(rng.integers(2**31)))
 
 
 def linear(rng, emphasised=1.0, cost=0.0) -> xr.Dataset:
-    """Draw networks of which a share emphasises the input at 50, and whose penalty costs accuracy."""
+    """Draw networks of which a share emphasizes the input at 50; the penalty costs accuracy."""
     replicates, times = 20, np.array([49, 50, 51])
     shape, dims = (1, 2, replicates), ("place", "orthogonality", "replicate")
     emphasis = rng.standard_normal((*shape, len(times))) / 10
@@ -389,7 +391,7 @@ def linear(rng, emphasised=1.0, cost=0.0) -> xr.Dataset:
 
 
 def coadjoint(rng, rises=True, learned=1.0) -> xr.Dataset:
-    """Draw networks whose adjoints become more even with kappa, or at random, and of which a share learns."""
+    """Draw networks whose adjoints become more even with kappa, or not; a share learns."""
     kappas, replicates = np.array([0.0, 0.1, 1.0, 5.0]), 12
     shape = (len(kappas), replicates)
     spread = np.where(rises, 4.0 - np.arange(len(kappas)), 2.0)[:, None]
@@ -422,7 +424,7 @@ def latching(rng, latch=0.9, longer=1.0, steady=1.0, peak=1.0) -> xr.Dataset:
 
 
 def sweep(rng, together=False, networks=24) -> xr.Dataset:
-    """Draw a sweep at two paddings in which accuracy has nothing to do with the metric, or rises as it comes nearer to zero."""
+    """Draw a sweep in which accuracy is unrelated to the metric, or rises near zero."""
     shape, stage = (2 * networks, 1, 1), (*RECORD[:2], "stage")
     metric = 5 * rng.standard_normal(shape)
     accuracy = rng.standard_normal(shape) - (abs(metric) if together else 0)
@@ -462,7 +464,7 @@ FALSE = {
         for judges in models.JUDGES.values()
         for claim in judges
     },
-    # Either reversed, or tasks of larger metrics are the more accurate ones and within one accuracies say nothing of them.
+    # Reversed, or a relation between tasks without one within them.
     "diss-3.5-terminal-sign": lambda rng: rng.choice([deciding(False), by_task])(rng),
     "diss-2.5-emphasis": lambda rng: linear(rng, emphasised=rng.uniform(0, 0.5)),
     "diss-2.5-orthogonality": lambda rng: linear(rng, cost=-0.02),
@@ -492,4 +494,4 @@ IN_NOTEBOOKS = {
     "irnn-3.2-surface": lambda rng: share(int(rng.binomial(200, 1 / 3)), 200),
     "irnn-a.6.6-negative": lambda rng: mean(rng.normal(0.9, 0.02, 8)),
 }
-"""What notebooks 54 and 55 count themselves, drawn where a third of the paths, and nine tenths of the eigenvalues, are as the claim says."""
+"""What notebooks 54 and 55 count: a third of the paths, nine tenths of the eigenvalues."""

@@ -1,4 +1,4 @@
-"""Claims: the rule, the intervals, and that no judge and no verb is persuaded by data in which its claim is false."""
+"""Claims: the rule, the intervals, and that no judge is persuaded by data in which it is false."""
 
 import math
 from functools import partial
@@ -182,7 +182,7 @@ def test_power_is_how_often_such_an_experiment_agrees(found, region, published):
 
 
 def test_the_power_of_a_share_of_variance_does_not_hang_on_the_share_found():
-    """Intervals found where six per cent are explained tell how often one would agree if it were half a per cent."""
+    """Intervals found at 6 % of the variance give the power at half a percent."""
 
     def explained(truth, n=1500):
         x, noise = rng.standard_normal((2, n))
@@ -247,7 +247,7 @@ def test_an_extreme_has_the_widest_ends():
     known = Estimate(1, 0.5, 1.5)
     assert estimates.smallest([known, Estimate(2, 0.1, 4)]).low == 0.1
     assert estimates.largest([known, Estimate(2, 0.1, 4)]).high == 4
-    # That one of two exceeds a bound could be said of either: its end is farther out than its own interval's.
+    # Either of two could exceed a bound, so the end is farther out than its own interval's.
     assert estimates.largest([known, known]).low < 0.5 == estimates.largest([known]).low
     few = estimates.mean(np.array([0.9, 1.0, 1.1]))  # of two degrees of freedom, in an extreme too
     p = stats.ttest_1samp([0.9, 1.0, 1.1], 0.5).pvalue

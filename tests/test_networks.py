@@ -1,4 +1,4 @@
-"""What became of the networks of a published table, and what judges are told of them: leads with intervals, and what is evidence of nothing."""
+"""Tables of networks, their leads with intervals, and what stands against a verdict on them."""
 
 import math
 
@@ -26,7 +26,7 @@ NOTEBOOK = {"notebook": "57_lem_adding", "result_set": "interactive"}
 
 @pytest.fixture
 def ds():
-    """Three networks, of which one differs in its learning rate alone, trained twice; one training diverged."""
+    """Three networks with two runs each; two differ in the learning rate, one run diverged."""
     scores = dict.fromkeys([("LEM", "first"), ("LEM", "made up"), ("LSTM", "made up")], 50.0)
     rng = np.random.default_rng(0)
     ds = drawn(scores, spread=1, guess=25.0, test_sequences=400, dt=[0.5, 0.5, 0.5])(rng, 2)
@@ -171,7 +171,7 @@ def _draw(scores=LEVELS, spread=0.5, **more):
 
 
 def ask(networks, verb, *names):
-    """Return what a verb estimates for one network, or for two of which the first must have learned."""
+    """Return what a verb estimates for one network, or for two."""
     learners = {"lead": names[:1], "ratio": names[:1], "longer": names[1:]}.get(verb, ())
     return networks.refusal(names, learners) or VERBS[verb].estimate(networks, *names)
 
@@ -188,7 +188,7 @@ def test_a_standing_tells_leads_from_what_is_undecided():
 
 @pytest.mark.parametrize("validated", [True, False])
 def test_a_lead_says_whether_networks_still_improved_at_the_end(validated):
-    """By their validation part; where nothing is validated, by the test metric, of which the last record counts."""
+    """By validation; if nothing is validated, by the test metric, whose last record counts."""
     end = _draw()
     end = end.assign(validation_metric=end["test_metric"] * (1 if validated else np.nan))
     worse = end.assign({f"{part}_metric": end[f"{part}_metric"] - 0.2 for part in PARTS})
@@ -212,7 +212,7 @@ NEARER = "fair was still closing the gap to good when training stopped"
 @pytest.mark.parametrize("of", [1, 3])
 @pytest.mark.parametrize(("late", "reservation"), [(4.0, NEARER), (1.0, "")])
 def test_who_comes_nearer_at_the_end_may_yet_be_level(late, reservation, of):
-    """Four records; the one behind gains in the last third what would close the gap in as long again, or hardly anything, in all trainings or one `of` three."""
+    """The network behind gains much in the last third, or little, in all runs or in one."""
     ds = _draw(spread=1e-3)
     behind = xr.where(ds["label"] == "fair", late / 100, 0.0)
     behind = behind * of * (ds["replicate"] % of == 0)
@@ -224,7 +224,7 @@ def test_who_comes_nearer_at_the_end_may_yet_be_level(late, reservation, of):
 
 @pytest.mark.parametrize(("late", "falls"), [(0.1, True), (0.02, False), (-0.05, False)])
 def test_an_error_that_still_falls_to_a_tenth_of_the_guess_decides_nothing(late, falls):
-    """Four records; the last third takes `late` from an error of .3, which as long again would take below .1 or not."""
+    """The last third takes `late` from an error of .3; twice as long takes it below .1 or not."""
     ds = _draw({"slow": 0.3, "fair": 0.5}, spread=1e-3, measure="error", guess=1.0)
     fall = late * xr.DataArray([3, 2, 1, 0], dims="record")
     kept = _recorded(ds, ds["test_metric"].isel(record=0) + fall)
@@ -235,7 +235,7 @@ def test_an_error_that_still_falls_to_a_tenth_of_the_guess_decides_nothing(late,
 
 
 def test_pairs_of_answers_to_the_same_sequences_sharpen_a_comparison():
-    """Of 400 sequences both networks know the same; the interval is that of the differences, not of two binomials."""
+    """The interval is that of paired differences, not of two binomials."""
     ds = _draw({"LEM": 80.0, "LSTM": 70.0}, spread=1e-6, test_sequences=400)
     hard = np.random.default_rng(3).permutation(400)
     known = np.stack([hard < 320, hard < 280])[:, None].repeat(6, axis=1).astype("float32")
@@ -254,7 +254,7 @@ def test_pairs_of_answers_to_the_same_sequences_sharpen_a_comparison():
     ("favoured", "agree"), [(slice(None), True), (slice(None, None, 2), False)]
 )
 def test_learning_rates_are_not_chosen_by_test_luck(favoured, agree):
-    """Nothing is validated; one rate is right more often on all test sequences, or on half of them."""
+    """Nothing is validated; one rate is better on all test sequences, or on half of them."""
     ds = _draw({"LEM": 60.0, "LSTM": 60.0}, spread=1e-6, test_sequences=400)
     answers = np.tile([1.0, 1.0, 0.0, 0.0], 100)[None, None].repeat(2, 0).repeat(6, 1)
     better = answers.copy()
@@ -291,7 +291,7 @@ def test_a_lead_reports_another_one_at_the_end(at_end):
 
 
 def _answering(rng, chances):
-    """Return a network whose six trainings answer each of 500 test sequences rightly with these chances."""
+    """Return a network whose six runs are right with these chances on 500 test sequences."""
     answers = (rng.uniform(size=(1, 6, 500)) < chances).astype("float32")
     ds = _draw({"LEM": 60.0}, test_sequences=500).assign(sequence_score=(SCORE, answers))
     ds["test_metric"] = ds["test_metric"] * 0 + answers.mean(-1)[..., None]
@@ -300,7 +300,7 @@ def _answering(rng, chances):
 
 @pytest.mark.parametrize("spread", [0.0, 0.03])
 def test_the_spread_of_trainings_is_beyond_that_of_few_test_sequences(spread):
-    """Chances of trainings lie so far apart; whether a border of 4 points is met is known by drawing."""
+    """The chances of runs have this spread; how often 4 points are met is known by drawing."""
     rng, found, said = np.random.default_rng(7), [], Region(below=4)
     assert (
         _answering(rng, np.array([0.0, 1.0] * 3)[None, :, None]).sampling_variance("LEM") == 0
@@ -317,7 +317,7 @@ def test_the_spread_of_trainings_is_beyond_that_of_few_test_sequences(spread):
 
 
 def test_networks_that_guess_agree_as_often_as_those_that_learn_say_they_would():
-    """Whether "no better than guessing" could have been found does not hang on how far apart networks are that learn."""
+    """The power of "no better than chance" does not depend on the spread of networks that learn."""
     rng, said = np.random.default_rng(8), Region(below=2)
     guess = _draw({"LEM": 60.0})["guess_metric"].item()
     found = [ask(_answering(rng, guess), "over_chance", "LEM") for _ in range(200)]
@@ -413,7 +413,7 @@ def test_a_training_that_diverged_at_once_scores_as_the_guess_does():
 
 
 def _solved(steps, records=(50, 100, 300, 400, 900)):
-    """Return two trainings of each network whose error falls below the border at the given record; never, where it is None."""
+    """Return two runs per network whose error falls below the threshold at a record, or never."""
     ds = _draw(dict.fromkeys(steps, 0.1), spread=1e-9, measure="error", guess=1.0)
     ds, at = ds.isel(replicate=[0, 1]), [np.inf if at is None else at for at in steps.values()]
     late = np.asarray(records) >= np.array(at)[:, None, None].repeat(2, axis=1)

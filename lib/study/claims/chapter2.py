@@ -101,8 +101,9 @@ def deciding_input_emphasized(ds: xr.Dataset) -> Estimate:
     others = sizes.sizes["time"] - 1
     relative = deciding / ((sizes.sum("time") - deciding) / others)
     found = share(int((relative > EMPHASIS).sum()), len(learners), _scale(ds, len(learners)))
+    times = float(relative.median())
     note = (
-        f"the median network weighs the deciding input {float(relative.median()):.1f} times as much "
+        f"the median network weighs the deciding input {times:.1f} times as much "
         f"as the mean of the others; {learners['rank'].median() - 1:g} of {others} weigh more"
     )
     return replace(found, note=note)

@@ -47,6 +47,8 @@ class Scale:
     """Names of the data that were read."""
     steps: int | None = None
     """Optimizer steps of the run that was trained for the shortest time."""
+    at_edge: str | None = None
+    """Networks whose best learning rate is at an end of those tried."""
 
 
 @dataclass(frozen=True)
@@ -352,10 +354,14 @@ def _extreme(estimates: list[Estimate], sign: int) -> Estimate:
     deciding = max(estimates, key=lambda estimate: sign * estimate.value)
     data = dict.fromkeys(one.scale.data for one in estimates if one.scale.data)
     steps = [one.scale.steps for one in estimates if one.scale.steps is not None]
+    edges: dict[str, None] = {}
+    for estimate in estimates:
+        edges.update(dict.fromkeys((estimate.scale.at_edge or "").split("; ")))
     scale = replace(
         deciding.scale,
         data=", ".join(data) or None,
         steps=min(steps, default=None),
+        at_edge="; ".join(edge for edge in edges if edge) or None,
     )
     parts: list[Estimate] = []
     for estimate in estimates:

@@ -13,6 +13,7 @@ from IPython.display import Markdown, display
 
 from study.claims import measurements, time_steps
 from study.claims.claim import (
+    NOT_PRINTED,
     Claim,
     ClaimError,
     Comparison,
@@ -381,7 +382,8 @@ def judged_row(name: str, estimate: Estimate) -> dict[str, object]:
     null_is = ""
     if estimate.known and not math.isnan(claim.null):
         null_is = "inside" if estimate.low <= claim.null <= estimate.high else "outside"
-    steps = claim.comparison.steps if claim.comparison else math.nan
+    printed = claim.comparison.paper_steps if claim.comparison else NOT_PRINTED
+    steps = None if printed == NOT_PRINTED else printed
     return {
         "id": name,
         "verdict": verdict.verdict,

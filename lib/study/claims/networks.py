@@ -166,7 +166,19 @@ class Networks:
             time_steps=int(rows["time_steps"].max()),
             data=data_of(rows["task_settings"]),
             steps=min(self.steps_trained(name) for name in names if not self.runs(name).empty),
+            at_edge=join_reasons(*(self.rate_at_edge(name) for name in names)) or None,
         )
+
+    def rate_at_edge(self, name: NetworkName | str) -> str:
+        """Return that a network's best learning rate is at an end of those tried; empty if not."""
+        rows = self.runs(name)
+        if rows.empty:
+            return ""
+        row = rows.iloc[0]
+        rates = sorted(self.learning_rates[row["label"], row["task"]])
+        if len(rates) > 1 and row["learning_rate"] in (rates[0], rates[-1]):
+            return f"{name} on {row['task']} ({row['learning_rate']:g})"
+        return ""
 
     def steps_trained(self, name: NetworkName | str) -> int:
         """Return for how many optimizer steps a network was trained, by its longest run."""

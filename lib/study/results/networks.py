@@ -29,7 +29,7 @@ MEASURES = {
     "perplexity": np.exp,
     "bits": lambda loss: loss / math.log(2),
 }
-"""Functions of the loss that papers print and that were not recorded as the metric; less is better."""
+"""Functions of the loss that papers print in place of the metric; less is better."""
 
 
 def in_measure(ds: xr.Dataset, measure: str, tasks: Iterable[str] | None = None) -> xr.Dataset:
