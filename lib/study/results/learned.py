@@ -1,5 +1,6 @@
-"""Whether the networks behind a set of results learned at all, and from the text's data: a
-result at chance is no evidence.
+"""Evidence behind a set of results: did its networks learn, and on the paper's own data?
+
+A result at chance level is no evidence.
 """
 
 import json
@@ -12,63 +13,105 @@ from scipy.special import bdtrik
 from study.results.names import label
 
 ENOUGH = 5 / 6
-"""Share of the tasks on which the best network must do better than guessing."""
+"""Share of the tasks on which the best network must be above chance."""
 SURE = 0.05
-"""How often networks that guess may pass for networks that learned."""
+"""Probability that networks that guess pass for networks that learned."""
 LEAST = 0.9
-"""What an error must be below, in units of guessing's, for a network to have learned."""
+"""Bound on a learned error, in units of the error at chance."""
 STAND_INS = ("digits", "imdb_ratings", "ucr_worms")
-"""Data sets that no text uses; made-up data say themselves, in ``substitute``, that they are a
-stand-in.
-"""
+"""Data sets that no paper uses. Made-up data name themselves a stand-in in ``substitute``."""
 
 
 def chance_bound(guess, sequences, tried=1):
-    """Return the accuracy, a share, that guessing hardly exceeds: with a probability of `SURE`
-    that one of `tried` trainings does (binomial, Bonferroni).
+    """Return the accuracy that guessing exceeds with a probability of at most `SURE`.
 
-    `sequences` are those of one test set: trainings that are tested on the same sequences are no
-    further evidence on chance.
+    Parameters
+    ----------
+    guess
+        Accuracy of guessing, a share.
+    sequences
+        Sequences of one test set. Runs that are tested on the same sequences are no further
+        evidence on chance.
+    tried
+        Number of runs of which the best is looked at (Bonferroni).
 
+    Returns
+    -------
+    float or array
+        The bound, a share (binomial quantile).
+
+    Examples
+    --------
     >>> round(float(chance_bound(0.1, 10_000)), 5)
     0.10505
     """
     right = np.ceil(bdtrik(1 - SURE / tried, sequences, guess))  # the binomial quantile
-    return (right + 0.5) / sequences  # between two counts, where no rounding of a share matters
+    return (right + 0.5) / sequences  # between two counts, so that rounding a share is harmless
 
 
 def above_chance(accuracy, guess, sequences, tried=1):
-    """Return whether accuracies, shares, are above `chance_bound`."""
+    """Return whether accuracies are above `chance_bound`.
+
+    Parameters
+    ----------
+    accuracy
+        Accuracies, shares.
+    guess, sequences, tried
+        As in `chance_bound`.
+
+    Returns
+    -------
+    bool or array of bool
+        Whether each is above the bound.
+    """
     return accuracy > chance_bound(guess, sequences, tried)
 
 
 def stand_in(task_settings: str, substitute: str) -> str:
-    """Return what stands in for a text's data, of a task's settings in JSON and what its data
-    say; empty where nothing does.
+    """Return what stands in for a paper's data.
+
+    Parameters
+    ----------
+    task_settings
+        The task's settings, as JSON.
+    substitute
+        What the prepared data say about themselves.
+
+    Returns
+    -------
+    str
+        A sentence; empty if nothing stands in.
     """
     name = json.loads(task_settings).get("dataset", "")
     if name in STAND_INS:
-        return f"the data set {name} stands in for the text's"
+        return f"the data set {name} stands in for the paper's"
     return substitute if "stand-in" in substitute else ""
 
 
 def networks_learned(ds: xr.Dataset) -> bool | None:
-    """Return whether networks are clearly above guessing on most tasks of `ds`, by its schema;
-    None where it does not tell.
+    """Return whether networks are clearly above chance on most tasks of a dataset.
 
-    Rows: `rows_learned`. The factorial: `tasks_learned`, some architecture at most tasks and each
-    of them somewhere, for a network that fails where others learn is what that experiment asks
-    about. Linear gaps: better than a coin at every place. Latching: where some training reaches the
-    tolerance.
+    Parameters
+    ----------
+    ds
+        Results of any schema.
+
+    Returns
+    -------
+    bool or None
+        None if the schema does not tell. Rows: `rows_learned`. The factorial: `tasks_learned`, some
+        architecture on most tasks and each architecture somewhere, because that experiment studies
+        networks that fail where others learn. Linear gaps: better than a coin for every deciding
+        input. Latching: some run reaches the tolerance.
     """
     settings = json.loads(ds.attrs.get("settings", "{}"))
     match ds.attrs.get("schema", "").partition("/")[0]:
         case "rows":
             better = rows_learned(ds)
         case "factorial":
-            each = tasks_learned(ds)
-            somewhere = each.any([dim for dim in each.dims if dim != "architecture"])
-            better = each.any("architecture") & somewhere.all()
+            learned = tasks_learned(ds)
+            somewhere = learned.any([dim for dim in learned.dims if dim != "architecture"])
+            better = learned.any("architecture") & somewhere.all()
         case "linear_gaps":
             best = ds["accuracy"].max(["orthogonality", "replicate"])
             tried = ds["accuracy"].size // best.size
@@ -81,76 +124,146 @@ def networks_learned(ds: xr.Dataset) -> bool | None:
 
 
 def rows_learned(ds: xr.Dataset) -> xr.DataArray:
-    """Return for every task of a group of rows whether the best of all its trainings is clearly
-    above guessing.
+    """Return for every task of a group whether the best of its runs is clearly above chance.
 
-    An accuracy by an exact binomial test, after Bonferroni over all records; an error where it is a
-    tenth below guessing's.
+    Parameters
+    ----------
+    ds
+        Results of a group of rows.
+
+    Returns
+    -------
+    xarray.DataArray
+        By ``task_settings``. An accuracy is judged by an exact binomial test with Bonferroni's
+        correction over all records; an error is above chance if it is a tenth below that at chance.
     """
-    over, task = [dim for dim in ds["test_metric"].dims if dim != "run"], ds["task_settings"]
-    trained = ds["records"].groupby(task).sum(...).sel(task_settings=task)
-    surely = above_chance(
-        ds["test_metric"].max(over),
+    within_run = [dim for dim in ds["test_metric"].dims if dim != "run"]
+    task = ds["task_settings"]
+    records = ds["records"].groupby(task).sum(...).sel(task_settings=task)
+    accurate = above_chance(
+        ds["test_metric"].max(within_run),
         ds["guess_metric"],
         ds["test_sequences"],
-        trained.drop_vars("task_settings"),
+        records.drop_vars("task_settings"),
     )
-    lower = ds["test_metric"].min(over) < LEAST * ds["guess_metric"]
-    return surely.where(ds["metric"] == "accuracy", lower).groupby(task).max()
+    lower = ds["test_metric"].min(within_run) < LEAST * ds["guess_metric"]
+    return accurate.where(ds["metric"] == "accuracy", lower).groupby(task).max()
 
 
 def tasks_learned(ds: xr.Dataset) -> xr.DataArray:
-    """Return at which tasks of the factorial the best network of each architecture is clearly
-    above guessing.
+    """Return on which tasks each architecture's best network is clearly above chance.
+
+    Parameters
+    ----------
+    ds
+        Results of the factorial experiment.
+
+    Returns
+    -------
+    xarray.DataArray
+        Over ``architecture``, ``dataset``, ``order`` and ``noise``.
     """
     accuracy = ds["accuracy"].sel(split="test", epoch=ds["training_length"])
-    of_task = ("architecture", "dataset", "order", "noise")
-    best = accuracy.max([dim for dim in accuracy.dims if dim not in of_task])
+    kept = ("architecture", "dataset", "order", "noise")
+    best = accuracy.max([dim for dim in accuracy.dims if dim not in kept])
     examples = ds["examples"].sel(split="test")
     return above_chance(best, ds["largest_class"], examples, accuracy.size // best.size)
 
 
 def stands_in(ds: xr.Dataset) -> bool:
-    """Return whether other data stand in for the text's behind some of the results."""
+    """Return whether other data stand in for a paper's behind some of the results.
+
+    Parameters
+    ----------
+    ds
+        Results of any schema.
+
+    Returns
+    -------
+    bool
+        True if any run read substituted data.
+    """
     if "substitute" in ds and bool((ds["substitute"] != "").any()):
         return True
     if "dataset" in ds.dims:
         return bool(ds["dataset"].isin(STAND_INS).any())
-    return "task_settings" in ds and any(stand_in(one, "") for one in ds["task_settings"].values)
+    if "task_settings" not in ds:
+        return False
+    return any(stand_in(settings, "") for settings in ds["task_settings"].values)
 
 
 def lengths(ds: xr.Dataset) -> tuple[int, int] | tuple[()]:
-    """Return the shortest and the longest of the sequences of `ds`, in time steps; nothing where
-    neither data nor design says.
+    """Return the shortest and the longest sequence length.
+
+    Parameters
+    ----------
+    ds
+        Results of any schema.
+
+    Returns
+    -------
+    tuple of int
+        Both in time steps; empty if neither data nor design has a length.
     """
     if "time_steps" in ds:
         return int(ds["time_steps"].min()), int(ds["time_steps"].max())
     settings = json.loads(ds.attrs.get("settings", "{}"))
-    drawn = settings.get("time_steps", settings.get("horizon"))
-    return (drawn, drawn) if drawn else ()
+    length = settings.get("time_steps", settings.get("horizon"))
+    return (length, length) if length else ()
 
 
 def longest(ds: xr.Dataset) -> int | None:
-    """Return the longest of the sequences of `ds`, in time steps; None where nothing says."""
+    """Return the longest sequence length, in time steps.
+
+    Parameters
+    ----------
+    ds
+        Results of any schema.
+
+    Returns
+    -------
+    int or None
+        None if neither data nor design has a length.
+    """
     return max(lengths(ds), default=None)
 
 
 def data_and_length(ds: xr.Dataset) -> str:
-    """Return which data the networks of `ds` read and how long their sequences are, such as
-    ``MNIST, 196 time steps``.
+    """Return the data that networks read and the length of the sequences, for people.
+
+    Parameters
+    ----------
+    ds
+        Results of any schema.
+
+    Returns
+    -------
+    str
+        Such as ``MNIST, 196 time steps``.
     """
     if "dataset" in ds.dims:
         data = _words(ds["dataset"].values)
     else:
         data = data_of(ds["task_settings"].values if "task_settings" in ds else ())
     ends = dict.fromkeys(lengths(ds))
-    length = " to ".join(f"{n:,}" for n in ends) + " time steps" if ends else ""
+    length = ""
+    if ends:
+        length = " to ".join(f"{n:,}" for n in ends) + " time steps"
     return ", ".join(filter(None, [data, length]))
 
 
 def data_of(task_settings: Iterable[str]) -> str:
-    """Return which data tasks with these settings, in JSON, read, or how they are drawn, in
-    words.
+    """Return the data that tasks read, or the problems that they draw, for people.
+
+    Parameters
+    ----------
+    task_settings
+        Settings of each task, as JSON.
+
+    Returns
+    -------
+    str
+        Labels of the data sets or problems.
     """
     tasks = map(json.loads, task_settings)
     return _words(task.get("dataset") or task["task"] for task in tasks)

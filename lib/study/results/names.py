@@ -56,6 +56,8 @@ LABELS = {
     "heart_rate_by_patient": "Heart rate, by patient",
     "imdb": "IMDB",
     "imdb_ratings": "IMDB, ratings",
+    "yelp5": "Yelp, five stars",
+    "ucr_worms": "UCR Worms",
     "imdb_vectors": "IMDB, word vectors",
     "indrnn": "IndRNN",
     "inverse_rnn": "Inverse RNN",

@@ -107,9 +107,24 @@ class Fit:
 
 
 def fit(made: Design, *, random: bool = False) -> Fit:
-    """Estimate a model, `random`: with an intercept of its own for each attempt.
+    """Estimate a linear model.
 
-    Raises ConvergenceError: there is no estimate that can be trusted.
+    Parameters
+    ----------
+    made
+        Its columns and response.
+    random
+        Whether every attempt has an intercept of its own.
+
+    Returns
+    -------
+    Fit
+        The estimated model.
+
+    Raises
+    ------
+    ConvergenceError
+        There is no estimate that can be trusted.
     """
     return _mixed(made) if random else _least_squares(made)
 

@@ -14,8 +14,9 @@ Given the ratio :math:`\theta = \tau^2 / \sigma^2` everything is linear least sq
         + \sum_i \frac{n_i}{1 + n_i \theta} \bar z_i \bar z_i^\top
 
 because :math:`(I + \theta 1 1^\top)^{-1} = I - \frac{\theta}{1 + n\theta} 1 1^\top`. The first sum
-is free of :math:`\theta`, and in the second, groups of one size share a factor. A million rows
-become one small matrix a size, and the search over :math:`\theta` costs nothing beside making them.
+does not depend on :math:`\theta`, and in the second, groups of one size share a factor. A million
+rows become one small matrix per size, and the search over :math:`\theta` costs nothing beside making
+them.
 
 Bates, Mächler, Bolker, Walker: *Fitting linear mixed-effects models using lme4*, J. Stat. Soft. 67,
 2015, whose criterion (its equation 41) this is. The tests hold its estimates to lme4 and to
@@ -29,7 +30,7 @@ from scipy.linalg import cho_factor, cho_solve
 from scipy.optimize import brentq
 
 _LOG_RATIO = np.linspace(np.log(1e-8), np.log(1e12), 81)
-"""Where the profile is looked at before the search: it may have more than one dip."""
+"""Grid scanned before root-finding, since the profile can have several minima."""
 
 
 INDEPENDENT = 1e-10
@@ -79,11 +80,26 @@ class RandomIntercept(NamedTuple):
 def moments(constant: np.ndarray, varying: np.ndarray, group: np.ndarray) -> Moments:
     """Return the sums over groups of the columns ``[constant, varying]``.
 
-    `constant`, shape (G, p), does not vary within a group; `varying`, shape (N, q), may; `group` is
-    that of each row, whole numbers from 0 to G - 1.
+    Products of a column far from zero lose its digits: subtract a constant first, as
+    `study.stats.design.Design` does.
+
+    Parameters
+    ----------
+    constant
+        Columns that do not vary within a group, shape (G, p).
+    varying
+        Columns that may vary within a group, shape (N, q).
+    group
+        Group of each row, whole numbers from 0 to G - 1, shape (N,).
+
+    Returns
+    -------
+    Moments
+        The sums.
     """
     n, means, about = grouped(varying, group, len(constant))
-    p, k = constant.shape[1], constant.shape[1] + varying.shape[1]
+    p = constant.shape[1]
+    k = p + varying.shape[1]
     within = np.zeros((k, k))
     within[p:, p:] = about.T @ about
     columns = np.hstack([constant, means])
@@ -93,20 +109,46 @@ def moments(constant: np.ndarray, varying: np.ndarray, group: np.ndarray) -> Mom
 
 
 def grouped(columns: np.ndarray, group: np.ndarray, count: int) -> tuple[np.ndarray, ...]:
-    """Return the rows in each of `count` groups, shape (G,), the means of `columns` in it, (G,
-    q), and the columns about them, (N, q).
+    """Return sizes and means of groups, and the columns about these means.
+
+    Parameters
+    ----------
+    columns
+        Shape (N, q).
+    group
+        Group of each row, shape (N,).
+    count
+        Number G of groups.
+
+    Returns
+    -------
+    tuple of numpy.ndarray
+        Rows in each group, (G,); means in each group, (G, q); columns less those means, (N, q).
     """
     n = np.bincount(group, minlength=count)
-    sums = [np.bincount(group, weights=one, minlength=count) for one in columns.T]
+    sums = [np.bincount(group, weights=column, minlength=count) for column in columns.T]
     means = np.stack(sums, axis=1) / np.maximum(n, 1)[:, None]
     return n, means, columns - means[group]
 
 
 def fit_random_intercept(data: Moments) -> RandomIntercept:
-    """Estimate the model from moments whose last column is the response.
+    """Estimate the model by restricted maximum likelihood.
 
-    Raises ConvergenceError: there are no more rows than columns or groups, the columns are not
-    independent, or the residual variance tends to zero.
+    Parameters
+    ----------
+    data
+        Moments whose last column is the response.
+
+    Returns
+    -------
+    RandomIntercept
+        Coefficients, their covariance, and both variances.
+
+    Raises
+    ------
+    ConvergenceError
+        There are no more rows than columns or groups, the columns are not independent, or the
+        residual variance tends to zero.
     """
     k = len(data.within)
     if data.groups.sum() == 1:
@@ -117,8 +159,7 @@ def fit_random_intercept(data: Moments) -> RandomIntercept:
     if data.rows <= max(k - 1, data.groups.sum()):
         raise ConvergenceError(
             f"{data.rows} rows of {data.groups.sum():.0f} groups cannot tell a random intercept "
-            "from the residual "
-            f"beside {k - 1} coefficients; more rows than both are needed"
+            f"from the residual beside {k - 1} coefficients; more rows than both are needed"
         )
     # Columns of unit length: the square of a learning rate and an indicator differ by orders of
     # magnitude.
@@ -134,7 +175,8 @@ def fit_random_intercept(data: Moments) -> RandomIntercept:
         )
     ratio = _search(scaled)
     factor, beta, quadratic = _solve(scaled, ratio)
-    residual, unit = quadratic / (data.rows - (k - 1)), scale[-1] ** 2
+    residual = quadratic / (data.rows - (k - 1))
+    unit = scale[-1] ** 2
     return RandomIntercept(
         coefficients=beta * scale[-1] / scale[:-1],
         covariance=cho_solve(factor, np.eye(k - 1)) * residual * unit / outer[:-1, :-1],
@@ -144,9 +186,7 @@ def fit_random_intercept(data: Moments) -> RandomIntercept:
 
 
 def _solve(data: Moments, ratio: float) -> tuple[tuple, np.ndarray, float]:
-    """Return the factored matrix of the coefficients, the coefficients and the quadratic form
-    left.
-    """
+    """Return the factored matrix, the coefficients and the residual quadratic form."""
     total = data.total(ratio)
     factor = cho_factor(total[:-1, :-1])
     beta = cho_solve(factor, total[:-1, -1])
@@ -154,9 +194,7 @@ def _solve(data: Moments, ratio: float) -> tuple[tuple, np.ndarray, float]:
 
 
 def _criteria(data: Moments, ratios: np.ndarray) -> np.ndarray:
-    """Return the criterion at each of some ratios, shape as `ratios`: all of their matrices are
-    factored at once.
-    """
+    """Return the criterion at each ratio, shape as `ratios`; all matrices are factored at once."""
     total = data.total(ratios)
     try:
         factor = np.linalg.cholesky(total[:, :-1, :-1])

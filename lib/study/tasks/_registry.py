@@ -18,8 +18,8 @@ from study.tasks.data import Task
 from study.tasks.loading import hold_out, load_prepared
 
 _SIZES = ("train_size", "validation_size", "test_size")
-"""Sequences to keep (see `study.tasks.loading.load_prepared`), and those held out of the training part
-to validate on. A maker that divides the data itself has settings of these names."""
+"""Sequences to keep (see `study.tasks.loading.load_prepared`), and those held out of the training
+part to validate on. A maker that divides the data itself has settings of these names."""
 _SHARED = {"dataset": (Annotated[str, Field(pattern=r"^\w+$")], ...)} | dict.fromkeys(
     _SIZES, (Size, 0)
 )

@@ -12,7 +12,7 @@ class Part:
     """Sequences and their targets."""
 
     inputs: np.ndarray
-    """Shape (n, T, p) float32 (pixels between 0 and 1, or a real series), or (n, T) int64 tokens."""
+    """Shape (n, T, p) float32 (pixels from 0 to 1, or a real series), or (n, T) int64 tokens."""
     targets: np.ndarray
     """Classes, (n,) int64; values, (n, k) float32; or one per time step, (n, T) int64 or
     (n, T, k) float32."""

@@ -85,8 +85,8 @@ def padded_rows(data: Task, rng: np.random.Generator, *, padding: Size) -> Task:
 
     Rows of gray images are followed by `padding` times as many rows of U(0, 1). The dissertation
     describes the padding in two ways. Section 2.7 appends rows of "independent standard Gaussian
-    noise", experiment 2.3 "iid Unif(0, 1) noise"; we follow the experiment. Experiment 2.3 says that
-    the total length is a multiple of the number of rows (Pad2x has T = 56), the design that the
+    noise", experiment 2.3 "iid Unif(0, 1) noise"; we follow the experiment. It says that the total
+    length is a multiple of the number of rows (Pad2x has T = 56), the design that the
     appended length is (Pad4x appends 112 to 28, so T = 140); we follow the design, in which Pad0x
     is the image alone.
 
