@@ -135,6 +135,7 @@ ORACLES = {
     "study.claims.tasks": "data in which its claims are false",
     "study.stats.comparisons.compare_error_rates": "R",
     "study.bench.coadjoint": "the memory of a fresh process",
+    "study.bench.conformance": "PyTorch's own checks",
     "study.bench.parity": "the cells in float64",
 }
 """Modules and definitions that one notebook alone calls, and what they are held to."""
