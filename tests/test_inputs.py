@@ -72,9 +72,13 @@ def test_outside_of_dvc_inputs_may_change(root, monkeypatch):
 
 
 def test_a_failing_stage_keeps_its_own_error(root):
-    with pytest.raises(ZeroDivisionError), unchanged_inputs(root):
-        (root / "notebook").write_text("2")
-        raise ZeroDivisionError
+    def fail():
+        with unchanged_inputs(root):
+            (root / "notebook").write_text("2")
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
 
 
 def test_a_notebook_saved_during_its_stage_fails(tmp_path, monkeypatch, capsys):

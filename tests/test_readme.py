@@ -24,7 +24,7 @@ def test_computed_parts_are_up_to_date():
 
 
 def test_other_numbers_replace_the_old_ones():
-    changed = {name: "7" for name in blocks(STORED)}
+    changed = dict.fromkeys(blocks(STORED), "7")
     assert fill(TEXT, changed).count("\n7\n<!-- end -->") == len(changed)
 
 

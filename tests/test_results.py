@@ -14,10 +14,9 @@ import study.results
 import xarray as xr
 from ruamel.yaml import YAML
 from study.paths import NOTEBOOKS, REFERENCE
-from study.results import reference, schema
+from study.results import netcdf, reference, schema
 from study.results.datasets import load, schema_of
 from study.results.factorial import FACTORIAL, MEASUREMENTS
-from study.results import netcdf
 from study.results.netcdf import ResultsError
 from study.results.schema import (
     COMPLETED,

@@ -5,8 +5,8 @@ import sys
 
 from study.paths import CACHE
 
-# jsonschema, which nbformat imports, would build a grammar of internet addresses, a second or two for every notebook that
-# is run or read. Nothing here checks an address; without this module it leaves the check out.
+# jsonschema, which nbformat imports, would build a grammar of internet addresses. That takes a
+# second or two per notebook. Without this module it skips the check of addresses.
 sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
 
 # The pipeline's compiled kernels stay in the repository, and notebooks' processes inherit this.

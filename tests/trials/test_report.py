@@ -72,7 +72,7 @@ def test_displayed_markdown_asks_for_no_file(trials, draw):
     for _ in trials.some(600):
         text = _markdown(draw)
         acted += bool(_acts(text))
-        html = lambda text=text: _followed(markdown_html(text, {}, lambda reason: None))  # noqa: E731
+        html = lambda text=text: _followed(markdown_html(text, {}, lambda reason: None))
         trials.accept(text, html, [].__eq__)
     assert acted, "MyST would have carried these out"
 

@@ -81,7 +81,8 @@ class RestrictedRenderer(RendererHTML):
     def myst_role(self, tokens: Sequence[Token], idx: int, options: object, env: dict) -> str:
         """Return a role as its source."""
         token = tokens[idx]
-        return f"<code>{escape('{%s}%s' % (token.meta['name'], token.content))}</code>"
+        source = f"{{{token.meta['name']}}}{token.content}"
+        return f"<code>{escape(source)}</code>"
 
     def math_inline(self, tokens: Sequence[Token], idx: int, options: object, env: dict) -> str:
         """Return an inline formula for MathJax."""
@@ -111,7 +112,7 @@ def _create_parser() -> MarkdownIt:
     parser.disable(_PLAIN)
     parser.options["html"] = False
     # Plugins replace the renderer's rules by their own; put ours back.
-    for name in list(parser.renderer.rules) + ["link_open", "link_close", "colon_fence"]:
+    for name in [*parser.renderer.rules, "link_open", "link_close", "colon_fence"]:
         if name in vars(RestrictedRenderer):
             parser.renderer.rules[name] = getattr(parser.renderer, name)
     return parser
