@@ -15,7 +15,9 @@ from pathlib import Path
 from types import SimpleNamespace
 from unittest.mock import patch
 
+import cloudpickle
 import dask
+import designs
 import numpy as np
 import pytest
 import torch
@@ -300,6 +302,22 @@ def test_jobs_in_two_threads_draw_their_own_dropout(dropout_jobs, tmp_path):
     expected = [losses(job) for job in dropout_jobs]
     with ThreadPoolExecutor(2) as threads:
         assert list(threads.map(losses, dropout_jobs)) == expected
+
+
+def _visible_device(resume):
+    time.sleep(0.5)  # so that the other job goes to the other worker
+    return {"status": 0, "device": np.array(os.environ[cluster.VISIBLE_DEVICES])}
+
+
+def test_each_gpu_has_its_own_worker(tmp_path, monkeypatch):
+    monkeypatch.setattr(cluster, "visible_devices", lambda: ["4", "7"])
+    for module in (designs, sys.modules[__name__]):  # which workers cannot import
+        cloudpickle.register_pickle_by_value(module)
+    jobs = [plain_job(_visible_device, levels={"i": i}) for i in range(4)]
+    where = Jobs(scheduler="local", workers="auto")
+    trained = run_jobs({"test": jobs}, tmp_path, where)["test"]
+    assert {str(result["device"]) for result in trained.results} == {"4", "7"}
+    assert trained.workers == 2
 
 
 def test_results_of_workers_with_several_threads_are_ignored(where, tmp_path, capsys):

@@ -1,84 +1,151 @@
 """Where jobs run: local processes, or a Dask scheduler somewhere else."""
 
 import contextlib
+import copy
 import logging
 import multiprocessing
-from collections.abc import Iterator
+import os
+from collections.abc import Iterator, Sequence
+from typing import Literal
 
 import dask
+import torch
 from dask.distributed import Client, LocalCluster, Security, get_worker
 
 from study.paths import CACHE
 
 TIMEOUT = "30s"
-"""How long a remote scheduler may take to answer."""
+"""Time that a remote scheduler has to answer."""
 WORKERS = 60.0
-"""Seconds that a remote scheduler's first worker may take to join."""
+"""Seconds that the first worker of a remote scheduler has to join."""
 CLOSE = 20.0
 """Seconds that local workers have to end."""
+VISIBLE_DEVICES = "CUDA_VISIBLE_DEVICES"
+"""Environment variable that names the GPUs of a process."""
 _ENVIRONMENT = {
-    # Dask makes workers give freed memory back at once. A network's buffers return with every batch, and
-    # fresh pages cost up to two fifths of an LSTM's training time.
+    # Dask makes workers give freed memory back at once. A network's buffers return with every
+    # batch, and fresh pages cost up to two fifths of an LSTM's training time.
     "MALLOC_TRIM_THRESHOLD_": str(2**32),
     "MALLOC_MMAP_THRESHOLD_": str(2**32),
-    # Jobs run in a thread, whose own arena holds no array above 64 MB: those of long series and of large vocabularies would
-    # lie on fresh pages all the same, which takes a softmax of 10,000 words 2.3 times as long.
+    # Jobs run in a thread, whose own arena holds no array above 64 MB. Arrays of long series and of
+    # large vocabularies would lie on fresh pages all the same, and a softmax of 10,000 words would
+    # take 2.3 times as long.
     "MALLOC_ARENA_MAX": "1",
     "OMP_NUM_THREADS": "1",
     "MKL_NUM_THREADS": "1",
     "OPENBLAS_NUM_THREADS": "1",
-    # At the end workers find their scheduler gone, and say so at length.
+    # At the end workers find their scheduler gone, and would log that at length.
     "DASK_LOGGING__DISTRIBUTED": "critical",
 }
-"""What local workers find in their environment when they start."""
+"""Environment of local workers."""
 _LOCAL = {
     "distributed.nanny.pre-spawn-environ": _ENVIRONMENT,
-    # A worker that dies is started again, however long that takes on a busy machine; jobs that find none at all are given up.
+    # A worker that dies is started again, however long that takes on a busy machine. Jobs that find
+    # no worker at all are given up.
     "distributed.deploy.lost-worker-timeout": "1 day",
     "distributed.scheduler.no-workers-timeout": "3 minutes",
 }
 
 
 @contextlib.contextmanager
-def connect(scheduler: str, workers: int) -> Iterator[Client]:
-    """Give a Dask client: of the scheduler at an address, or of local processes (see `study.config.jobs.Jobs`).
+def connect(scheduler: str, workers: int | Literal["auto"]) -> Iterator[Client]:
+    """Give a Dask client of local processes, or of the scheduler at an address.
 
-    Local processes are single-threaded, one per core trains faster than threads or ensembles on a CPU; they speak TLS with certificates
-    made for them alone (0.1 s), so that no other user of the machine reaches them. Those that die are started again; where none comes for
-    three minutes, futures end with Dask's `NoWorkerError`.
+    Local processes have one thread: on a CPU one process per core trains faster than threads or
+    vmapped passes. They speak TLS with certificates made for them alone (0.1 s), so that no other
+    user of the machine reaches them. Those that die are started again. If none comes for three
+    minutes, futures end with Dask's ``NoWorkerError``.
 
-    Raises `ConnectionError` if no scheduler answers at the address, no worker joins it, a worker has more than one thread, or TLS has
-    no certificates.
+    Parameters
+    ----------
+    scheduler : str
+        ``local``, or an address such as ``tcp://host:8786``.
+    workers : int or str
+        Number of local processes; 0 for one per core, ``auto`` for one per GPU, or one per core on
+        a machine without GPUs.
+
+    Yields
+    ------
+    Client
+
+    Raises
+    ------
+    ConnectionError
+        No scheduler answers at the address, no worker joins it, a worker has more than one thread,
+        or TLS has no certificates.
     """
     with contextlib.ExitStack() as stack:
         if scheduler == "local":
             stack.enter_context(dask.config.set(_LOCAL))
-            cluster = LocalCluster(
-                n_workers=workers or None,  # the cores that this process may use
-                threads_per_worker=1,
-                processes=True,
-                dashboard_address="127.0.0.1:0",
-                memory_limit=0,
-                local_directory=str(CACHE / "dask"),
-                silence_logs=logging.CRITICAL,  # of workers that end, and come again
-                protocol="tls://",
-                security=Security.temporary(),
-            )
+            cluster = _local_cluster(workers)
             stack.callback(_close, cluster)
-            client = stack.enter_context(Client(cluster))
+            yield stack.enter_context(Client(cluster))
         else:
             client = stack.enter_context(_client(scheduler))
-            try:
-                client.wait_for_workers(1, timeout=WORKERS)
-            except TimeoutError:
-                raise ConnectionError(
-                    f"no worker has joined the scheduler at {scheduler} in {WORKERS:.0f} s; "
-                    "start one from the driver's commit and environment with "
-                    f"`{worker_command(scheduler)}`"
-                ) from None
-            for worker, threads in client.nthreads().items():
-                refuse_threads(worker, threads, scheduler)
-        yield client
+            _wait_for_workers(client, scheduler)
+            yield client
+
+
+def visible_devices() -> list[str]:
+    """Return the GPUs that this process may use, as `VISIBLE_DEVICES` names them."""
+    count = torch.cuda.device_count()
+    named = os.environ.get(VISIBLE_DEVICES)
+    if named:
+        return named.split(",")[:count]
+    return [str(index) for index in range(count)]
+
+
+class _OneWorkerPerGPU(LocalCluster):
+    """A local cluster whose workers see one GPU each."""
+
+    def __init__(self, devices: Sequence[str], **options: object) -> None:
+        self._devices = devices
+        super().__init__(n_workers=0, **options)
+        self.scale(len(devices))
+        self.wait_for_workers(len(devices))
+
+    def new_worker_spec(self) -> dict:
+        """Return name and options of the next worker, with its GPU."""
+        ((name, spec),) = super().new_worker_spec().items()
+        device = self._devices[name % len(self._devices)]
+        spec = copy.copy(spec)
+        spec["options"] = {**spec["options"], "env": {VISIBLE_DEVICES: device}}
+        return {name: spec}
+
+
+def _local_cluster(workers: int | Literal["auto"]) -> LocalCluster:
+    """Start local workers, see `connect`."""
+    options = {
+        "threads_per_worker": 1,
+        "processes": True,
+        "dashboard_address": "127.0.0.1:0",
+        "memory_limit": 0,
+        "local_directory": str(CACHE / "dask"),
+        "silence_logs": logging.CRITICAL,  # of workers that end, and are started again
+        "protocol": "tls://",
+        "security": Security.temporary(),
+    }
+    if workers != "auto":
+        # None is one per core that this process may use.
+        return LocalCluster(n_workers=workers or None, **options)
+    devices = visible_devices()
+    if devices:
+        return _OneWorkerPerGPU(devices, **options)
+    return LocalCluster(n_workers=None, **options)
+
+
+def _wait_for_workers(client: Client, scheduler: str) -> None:
+    """Wait for the first worker of a remote scheduler; refuse workers with several threads."""
+    try:
+        client.wait_for_workers(1, timeout=WORKERS)
+    except TimeoutError:
+        raise ConnectionError(
+            f"no worker has joined the scheduler at {scheduler} in {WORKERS:.0f} s; "
+            "start one from the driver's commit and environment with "
+            f"`{worker_command(scheduler)}`"
+        ) from None
+    for worker, threads in client.nthreads().items():
+        refuse_threads(worker, threads, scheduler)
 
 
 def worker_command(scheduler: str) -> str:
@@ -136,14 +203,19 @@ def this_worker() -> tuple[str, int]:
 
 
 def _client(scheduler: str) -> Client:
-    """Return a client of the scheduler at an address; raises `ConnectionError` where none answers or TLS has no certificates."""
-    # A client that fails stays Dask's default scheduler, and the next file could not be written: `scheduler=None` keeps it from
-    # that where nobody answers. Without certificates it would stay all the same, so they are looked for before there is one.
+    """Return a client of the scheduler at an address.
+
+    Raises `ConnectionError` if none answers, or TLS has no certificates.
+    """
+    # A client that fails stays Dask's default scheduler, and the next file could not be written.
+    # `scheduler=None` prevents that if nobody answers. Without certificates it would happen all the
+    # same, so they are looked for before there is a client.
     tls = scheduler.startswith("tls://")
     if tls and not Security().get_connection_args("client")["ssl_context"]:
         raise ConnectionError(
-            f"the scheduler at {scheduler} speaks TLS, and Dask's configuration names no certificates; set "
-            "distributed.comm.tls.ca-file, .client.key and .client.cert in ~/.config/dask/distributed.yaml"
+            f"the scheduler at {scheduler} speaks TLS, and Dask's configuration names no "
+            "certificates; set distributed.comm.tls.ca-file, .client.key and .client.cert in "
+            "~/.config/dask/distributed.yaml"
         )
     try:
         with dask.config.set(scheduler=None):
@@ -156,7 +228,7 @@ def _client(scheduler: str) -> Client:
 
 
 def _close(cluster: LocalCluster) -> None:
-    """End a local cluster, which would wait for ever for a worker that hangs while it starts."""
+    """End a local cluster, which would wait forever for a worker that hangs while it starts."""
     try:
         cluster.close(timeout=CLOSE)
     except TimeoutError:
