@@ -1,9 +1,9 @@
 r"""What the CPU kernels share: compilation, threads, and activations that can be vectorized.
 
-The C library's tanh is a call per element, which stops vectorization. The activations
-here are arithmetic without branches or calls, which becomes SIMD code. With :math:`n = \operatorname{round}(v / \ln 2)`
-and :math:`r = v - n \ln 2`, a Taylor polynomial (of degree 7 in float32, 13 in float64) gives :math:`e^r - 1` for
-:math:`|r| \le \ln(2) / 2`, and
+The C library's tanh is a call per element, which stops vectorization. The activations here are
+arithmetic without branches or calls, which becomes SIMD code. With :math:`n =
+\operatorname{round}(v / \ln 2)` and :math:`r = v - n \ln 2`, a Taylor polynomial (of degree 7 in
+float32, 13 in float64) gives :math:`e^r - 1` for :math:`|r| \le \ln(2) / 2`, and
 
 .. math::
     e^v - 1 = 2^n (e^r - 1) + (2^n - 1), \qquad

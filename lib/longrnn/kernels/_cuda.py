@@ -1,19 +1,22 @@
-r"""The one import of Numba's CUDA target: how kernels are compiled and launched, and engines registered.
+r"""The one import of Numba's CUDA target: how kernels are compiled, launched and registered.
 
-A kernel takes pointers to the first number of contiguous tensors and does its own indexing. Wrapping every tensor as a device
-array would cost more on the host than a short kernel does on the GPU; a pointer costs nothing, and Numba's simulator,
-where the tests run, gets flat NumPy views in its place. Kernels are compiled for one type of number at their first launch, in
-about a second, and kept in memory: a cache on disk would not notice a change of the functions that a kernel inlined.
+A kernel takes pointers to the first number of contiguous tensors and does its own indexing.
+Wrapping every tensor as a device array would cost more on the host than a short kernel does on the
+GPU. A pointer costs nothing, and Numba's simulator, where the tests run, gets flat NumPy views
+instead. Kernels are compiled for one type of number at their first launch, in about a second, and
+kept in memory: a cache on disk would not notice a change of the functions that a kernel inlines.
 
-What every kernel keeps to:
+Rules for kernels:
 
-- a launch goes to PyTorch's current stream, allocates nothing and does not wait, so that it can be captured in a graph (once
-  compiled: run a cell before capturing it);
-- no atomics: what belongs to a sum is written per chain and summed by PyTorch, in the same order every time;
-- ``fastmath`` stays off: it flushes denormals, and this project measures vanishing gradients. Contraction to fused multiply-add
-  is Numba's default and stays;
-- constants are written ``real(1)``: 1 beside a float32 would make float64 arithmetic;
-- a dense kernel is compiled for its sizes too: the compiler then unrolls its products, and addresses become part of the instructions.
+- A launch goes to PyTorch's current stream, allocates nothing and does not wait, so that it can be
+  captured in a graph (once compiled: run a cell before capturing it).
+- No atomics: the terms of a sum are written per chain and summed by PyTorch, always in the same
+  order.
+- ``fastmath`` stays off: it flushes denormals, and this project measures vanishing gradients.
+  Contraction to fused multiply-add is Numba's default and stays.
+- Constants are written ``real(1)``: 1 beside a float32 would make float64 arithmetic.
+- A dense kernel is compiled for its sizes, too: the compiler then unrolls its products, and
+  addresses become part of the instructions.
 """
 
 import os
@@ -29,28 +32,28 @@ from torch import Tensor
 from longrnn.kernels import register
 
 SIMULATED = os.environ.get("NUMBA_ENABLE_CUDASIM") == "1"
-"""Whether Numba's simulator stands for the GPU; kernels then take CPU tensors."""
+"""Whether Numba's simulator replaces the GPU; kernels then take CPU tensors."""
 
 # Numba warns of grids with few blocks, which a sequence of small batches is.
 os.environ.setdefault("NUMBA_CUDA_LOW_OCCUPANCY_WARNINGS", "0")
-# Importing the target takes a second, which a machine without a GPU need not spend; a process that has imported
-# it already wants to compile.
+# Importing the target takes a second, which a machine without a GPU need not spend. A process that
+# has imported it already wants to compile.
 if SIMULATED or torch.cuda.is_available() or "numba.cuda" in sys.modules:
     from numba import cuda, types
 else:
     cuda = types = None
 
 DEVICES = ("cpu",) if SIMULATED else ("cuda",)
-"""Where the tensors are that kernels take."""
+"""Devices of the tensors that kernels take."""
 
 real = np.float32
-"""In the text of a kernel: the type of number that it is being compiled for."""
+"""Compile-time constant of kernels: the type of number."""
 d = tile = 1
-"""In the text of a dense kernel: the units, and how many sequences a block does."""
+"""Compile-time constants of dense kernels: hidden size, and sequences per block."""
 
 
 class kernel:
-    """Decorator: a function that runs once for each thread, compiled for each type of number, and sizes, that it meets."""
+    """Decorator for a function of one thread, compiled per type of number and sizes."""
 
     def __init__(self, function: Callable) -> None:
         self.function = function
@@ -65,13 +68,19 @@ class kernel:
         )
 
     def compiled(self, arguments: tuple, **sizes: int):
-        """Return the machine code for such arguments; raises `RuntimeError` where it would compile during a capture."""
+        """Return the machine code for such arguments.
+
+        Raises
+        ------
+        RuntimeError
+            The kernel would be compiled during a graph capture.
+        """
         key = dtype_of(arguments), *sizes.items()
         if key not in self._compiled:
             if not SIMULATED and torch.cuda.is_current_stream_capturing():
                 raise RuntimeError(
-                    f"kernel {self.__name__} is not compiled yet, which a graph capture does not allow; "
-                    "run the same forward and backward pass once before capturing it"
+                    f"kernel {self.__name__} is not compiled yet, which a graph capture does not "
+                    "allow; run the same forward and backward pass once before capturing it"
                 )
             options = () if SIMULATED else (types.void(*signature(arguments)),)
             self._compiled[key] = cuda.jit(*options)(self.bound(key[0], **sizes))
@@ -79,7 +88,7 @@ class kernel:
 
 
 def device(function: Callable) -> Callable:
-    """Make `function` one that kernels call; scalars in, scalars out."""
+    """Compile a function that kernels call; scalars in, scalars out."""
     return function if cuda is None else cuda.jit(device=True, inline="always")(function)
 
 
@@ -90,7 +99,7 @@ def dtype_of(arguments: tuple) -> torch.dtype:
 
 
 def signature(arguments: tuple) -> tuple:
-    """Return the types that a kernel is compiled for: a pointer for each tensor, int64 for each number."""
+    """Return the types of a kernel's arguments: a pointer per tensor, int64 per number."""
     pointer = types.CPointer(_number(dtype_of(arguments)))
     return tuple(pointer if isinstance(part, Tensor) else types.int64 for part in arguments)
 
@@ -105,9 +114,22 @@ def launch(
 ):
     """Run a kernel on PyTorch's current stream.
 
-    `arguments` are contiguous tensors of one type, and whole numbers; `shared` is the dynamic shared memory of a block in bytes;
-    `sizes` are what the kernel is compiled for beside the type: its `d` and `tile`, and what else its text names.
-    Raises ValueError: the tensors are on a second GPU.
+    Parameters
+    ----------
+    run : kernel
+    blocks, threads : int
+        Size of the grid and of a block.
+    *arguments : Tensor or int
+        Contiguous tensors of one type, and integers.
+    shared : int
+        Dynamic shared memory of a block in bytes.
+    **sizes : int
+        Compile-time constants of the kernel: `d`, `tile` and others.
+
+    Raises
+    ------
+    ValueError
+        The tensors are on a second GPU.
     """
     tensors = [part for part in arguments if isinstance(part, Tensor)]
     if not all(part.is_contiguous() for part in tensors):
@@ -123,14 +145,14 @@ def launch(
 
 @cache
 def _stream(pointer: int):
-    """Wrap a stream of PyTorch's, once each: Numba looks launch configurations up by this object."""
+    """Wrap a PyTorch stream, once: Numba looks launch configurations up by this object."""
     return cuda.external_stream(pointer) if pointer else 0
 
 
 def launch_chains(run: kernel, chains: int, *arguments: Tensor | int) -> None:
     """Run a kernel with one thread for each of `chains` independent recurrences.
 
-    A block has 128 threads, or fewer where that would leave multiprocessors without one.
+    A block has 128 threads, or fewer if that would leave multiprocessors without a block.
     """
     processors = _processors()
     threads = next((count for count in (128, 64) if chains >= count * processors), 32)
@@ -140,13 +162,28 @@ def launch_chains(run: kernel, chains: int, *arguments: Tensor | int) -> None:
 def launch_rows(
     run: kernel, state: Tensor, *arguments: Tensor | int, buffers: int, **forms: int
 ) -> None:
-    """Run a kernel with one block for each `tile` sequences of `state`, (batch, hidden), and one thread for each unit.
+    """Run a kernel with one block per `tile` sequences and one thread per unit.
 
-    A weight that was read serves all sequences of a block: four, or fewer where that would leave multiprocessors without a block or
-    exceed the shared memory. Above `MOST_THREADS` units, the most that a block may have, a thread does several. `buffers` says how
-    many vectors of the hidden size a block keeps in shared memory for each sequence; the batch follows the other arguments. `forms` are
-    names in the kernel's text that it is compiled for too.
-    Raises ValueError: the buffers exceed the shared memory that every GPU grants a block.
+    A weight that was read serves all sequences of a block: four, or fewer if four would leave
+    multiprocessors without a block or exceed the shared memory. Above `MOST_THREADS` units, the
+    most that a block may have, a thread does several.
+
+    Parameters
+    ----------
+    run : kernel
+    state : (batch, hidden)
+        Gives the sizes.
+    *arguments : Tensor or int
+        As in `launch`; the batch follows them.
+    buffers : int
+        Vectors of the hidden size that a block keeps in shared memory for each sequence.
+    **forms : int
+        Further compile-time constants.
+
+    Raises
+    ------
+    ValueError
+        The buffers exceed the shared memory that every GPU grants a block.
     """
     batch, d = state.shape
     vector = d * state.element_size()
@@ -175,7 +212,7 @@ def _processors() -> int:
 
 @cache
 def obstacle() -> str:
-    """Return why kernels cannot be compiled for the GPU at hand, in words, or nothing where they can."""
+    """Return why kernels cannot be compiled for this GPU; an empty string if they can."""
     if SIMULATED:
         return ""
     try:
@@ -184,7 +221,8 @@ def obstacle() -> str:
         first = str(error).strip().split("\n")[0]
         return (
             f"Numba cannot compile for this GPU ({type(error).__name__}: {first}); "
-            "NVIDIA's compiler libraries come with pip install -r requirements-gpu.in -c requirements.lock"
+            "NVIDIA's compiler libraries come with "
+            "pip install -r requirements-gpu.in -c requirements.lock"
         )
     return ""
 

@@ -14,7 +14,7 @@ from longrnn.kernels import _cpu
 from longrnn.kernels._cpu import ONE, ZERO
 from longrnn.kernels._cuda import SIMULATED, device
 
-# NumPy's functions keep the type of a scalar in the simulator, `math`'s are what the compiler knows.
+# In the simulator NumPy's functions keep the type of a scalar; the compiler knows `math`'s.
 _tanh, _exp = (np.tanh, np.exp) if SIMULATED else (math.tanh, math.exp)
 
 
@@ -31,7 +31,7 @@ def sigmoid(x):
 
 
 def shared(scalar: CPUDispatcher) -> Callable:
-    """Return a scalar function of a CPU kernel (`longrnn.kernels._cpu.scalar`) as GPU kernels call it, with this file's activations."""
+    """Return a scalar function of a CPU kernel for the GPU, with this file's activations."""
     function = getattr(scalar, "py_func", scalar)  # itself, where numba compiles nothing
     names = function.__globals__ | {"tanh": tanh, "sigmoid": sigmoid}
     return device(FunctionType(function.__code__, names, function.__name__))
@@ -46,10 +46,11 @@ _unsigned = int if SIMULATED else np.uint64
 
 @device
 def products(totals, matrix, first, stride, memory, vectors, count):
-    """Set `totals` to the products of numbers of a matrix and vectors in shared memory, one vector for each total.
+    """Set `totals` to the products of a row of a matrix and vectors in shared memory.
 
-    `count` numbers of the matrix lie `stride` apart from `first` on. From `vectors` on, `memory` holds the first numbers of all vectors,
-    then the second ones, and so on. The loop is no `range`, whose state the compiler would keep beside k.
+    `count` numbers of the matrix lie `stride` apart from `first` on. From `vectors` on, `memory`
+    holds the first numbers of all vectors, then the second ones, and so on. The loop is no `range`,
+    whose state the compiler would keep beside k.
     """
     for i in range(totals.size):
         totals[i] = ZERO
@@ -65,7 +66,8 @@ def products(totals, matrix, first, stride, memory, vectors, count):
 def locate(places, block, batch, d):
     """Set `places` to where the sequences of a block begin in (batch, d).
 
-    Where they are fewer than the places, the last is done several times over, by the same threads and to the same end.
+    Where they are fewer than the places, the last is done several times over, by the same threads
+    and to the same end.
     """
     for i in range(places.size):
         places[i] = min(block * places.size + i, batch - 1) * d
@@ -73,21 +75,25 @@ def locate(places, block, batch, d):
 
 @device
 def load(memory, vectors, states, places, row, rows, d):
-    """Copy the states of a block's sequences to shared memory, from `vectors` on as `products` reads them; `row` of `rows` threads."""
+    """Copy states of a block's sequences to shared memory, from `vectors` on, for `products`.
+
+    This is thread `row` of `rows`.
+    """
     for j in range(row, d, rows):
         for i in range(places.size):
             memory[vectors + j * places.size + i] = states[places[i] + j]
 
 
 def pipelined(fetch: Callable, step: Callable) -> Callable:
-    """Return a device function that does steps 0..count-1 of a chain, their inputs under way eight steps before.
+    """Return a device function for the steps of a chain that fetches inputs eight steps ahead.
 
-    So the latency of memory is hidden although few chains run at a time. The eight are spelled out, because what a
-    loop over them indexes would leave the registers; each is fetched anew as soon as it was used, which takes half the
-    registers of fetching eight at a time.
+    So the latency of memory is hidden although few chains run at a time. The eight are spelled out,
+    because what a loop over them indexes would leave the registers; each is fetched anew as soon as
+    it was used, which takes half the registers of fetching eight at a time.
 
-    ``fetch(arrays, n) -> inputs`` reads what step n needs, ``step(neuron, state, inputs, arrays, n) -> state`` does it and writes
-    its results; returned is ``run(neuron, state, arrays, count) -> state``.
+    ``fetch(arrays, n) -> inputs`` reads what step n needs, ``step(neuron, state, inputs, arrays, n)
+    -> state`` does it and writes its results; returned is ``run(neuron, state, arrays, count) ->
+    state``.
     """
 
     @device

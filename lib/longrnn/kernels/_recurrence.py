@@ -167,7 +167,7 @@ class Recurrence:
         return outputs, tuple(others[: self.final])
 
     def _call(self, *arguments: Any) -> tuple[Tensor, ...]:
-        """Run the loop, differentiably, on the way that the situation asks for.
+        """Run the loop, differentiably, in the way that the situation asks for.
 
         Ordinary calls bypass PyTorch's dispatcher, which costs some tenths of a millisecond for an
         operator with many arguments. PyTorch does not let `torch.func.grad` differentiate a

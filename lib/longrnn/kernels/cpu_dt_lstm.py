@@ -1,14 +1,16 @@
 r"""The dt-LSTM, versions 1 and 2, on one CPU core.
 
-Forward, with the drive :math:`g_n = R u_n + b` of all times computed before, its parts in the order i f g o, and the factors
-:math:`\iota, \varphi` of the input and the forget gate:
+Forward, with the drive :math:`g_n = R u_n + b` of all times computed before, its parts in the order
+i f g o, and the factors :math:`\iota, \varphi` of the input and the forget gate:
 
 .. math::
-    i_n, f_n, o_n &= \sigma(W_{i,f,o} h_{n-1} + g^{i,f,o}_n), \qquad c'_n = \tanh(W_g h_{n-1} + g^g_n) \\
+    i_n, f_n, o_n &= \sigma(W_{i,f,o} h_{n-1} + g^{i,f,o}_n), \qquad
+    c'_n = \tanh(W_g h_{n-1} + g^g_n) \\
     c_n &= \varphi f_n \odot c_{n-1} + \iota \, i_n \odot c'_n, \qquad h_n = o_n \odot \tanh(c_n)
 
-Adjoint. Let :math:`\lambda_n, \mu_n` be the derivatives of the loss by :math:`h_n, c_n` through everything that follows, and
-:math:`o^L_n` the part that arrives at the output at n (the gradients of the final state start the recurrence):
+Adjoint. Let :math:`\lambda_n, \mu_n` be the derivatives of the loss by :math:`h_n, c_n` through
+everything that follows, and :math:`o^L_n` the part that arrives at the output at n (the gradients
+of the final state start the recurrence):
 
 .. math::
     \lambda_n &= o^L_n + W^\top \delta_{n+1} \\
@@ -18,8 +20,8 @@ Adjoint. Let :math:`\lambda_n, \mu_n` be the derivatives of the loss by :math:`h
     \delta^g_n &= \iota \, \mu_n \odot i_n \odot (1 - c'^2_n), \qquad
     \delta^o_n = \lambda_n \odot \tanh(c_n) \odot o_n (1 - o_n)
 
-Then :math:`\partial L / \partial g_n = \delta_n` and :math:`\partial L / \partial W = \sum_n \delta_n h_{n-1}^\top`, one product over the whole
-sequence.
+Then :math:`\partial L / \partial g_n = \delta_n` and :math:`\partial L / \partial W = \sum_n
+\delta_n h_{n-1}^\top`, one product over the whole sequence.
 
 Stored: the outputs, which exist anyway, the four gates, and c. Recomputed: tanh(c).
 """

@@ -16,9 +16,10 @@ Adjoint (symbols as in `longrnn.kernels._recurrence`):
     \delta^r_t &= \delta^n_t \odot a^n_t \odot r_t \odot (1 - r_t) \\
     \delta^z_t &= \lambda_t \odot (h_{t-1} - n_t) \odot z_t \odot (1 - z_t)
 
-where :math:`\delta^a_t = (\delta^r_t, \delta^z_t, r_t \odot \delta^n_t)` belongs to the product with the state. Then
-:math:`\partial L / \partial g_t = (\delta^r_t, \delta^z_t, \delta^n_t)` and
-:math:`\partial L / \partial W = \sum_t \delta^a_t h_{t-1}^\top`, one product over the whole sequence.
+where :math:`\delta^a_t = (\delta^r_t, \delta^z_t, r_t \odot \delta^n_t)` belongs to the product
+with the state. Then :math:`\partial L / \partial g_t = (\delta^r_t, \delta^z_t, \delta^n_t)` and
+:math:`\partial L / \partial W = \sum_t \delta^a_t h_{t-1}^\top`, one product over the whole
+sequence.
 
 Stored: the outputs, which exist anyway, the three gates, and :math:`a^n_t`. Recomputed: nothing.
 """

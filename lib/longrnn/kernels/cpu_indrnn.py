@@ -9,8 +9,9 @@ Adjoint (symbols as in `longrnn.kernels._recurrence`):
 .. math::
     \lambda_t = o_t + w \odot \delta_{t+1}, \qquad \delta_t = \lambda_t \odot \phi'_t
 
-where :math:`\phi'` is :math:`[h > 0]`, :math:`1 - h^2` or :math:`h (1 - h)` for relu, tanh and the logistic function. Then
-:math:`\partial L / \partial g_t = \delta_t` and :math:`\partial L / \partial w = \sum_t \delta_t \odot h_{t-1}`.
+where :math:`\phi'` is :math:`[h > 0]`, :math:`1 - h^2` or :math:`h (1 - h)` for relu, tanh and the
+logistic function. Then :math:`\partial L / \partial g_t = \delta_t` and :math:`\partial L /
+\partial w = \sum_t \delta_t \odot h_{t-1}`.
 
 Stored: the outputs, which exist anyway. Recomputed: nothing.
 """

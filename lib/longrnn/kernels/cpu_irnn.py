@@ -1,27 +1,36 @@
-r"""The incremental RNN on one CPU core: all K inner steps of a round in one go, products of low rank kept so.
+r"""The incremental RNN on one CPU core: all K inner steps of a round in one pass.
 
-Forward of one round, with the drive :math:`r_k = W x_k + b` of all rounds computed before; form (8) multiplies twice:
+Products with a matrix of low rank are computed in its two factors.
+
+Forward of one round, with the drive :math:`r_k = W x_k + b` of all rounds computed before; form (8)
+multiplies twice:
 
 .. math::
-    s_i = g_{i-1} + \sigma h_{k-1}, \qquad a_i = U s_i + r_k \;\; (\text{then } U a_i), \qquad z_i = \phi(a_i), \qquad
+    s_i &= g_{i-1} + \sigma h_{k-1}, \qquad a_i = U s_i + r_k \;\; (\text{then } U a_i) \\
+    z_i &= \phi(a_i), \qquad
     g_i = g_{i-1} + \eta_i (z_i - \alpha s_i)
 
-from :math:`g_0 = 0` or :math:`h_{k-1}`. With :math:`U = \alpha I + V H` a product is :math:`\alpha s + V (H s)`, 2 d r numbers instead
-of d^2.
+from :math:`g_0 = 0` or :math:`h_{k-1}`. With :math:`U = \alpha I + V H` a product is :math:`\alpha
+s + V (H s)`, 2 d r numbers instead of d^2.
 
-Adjoint. Let :math:`\gamma_i` be the derivative of the loss by :math:`g_i`; it starts from :math:`\gamma_K = \lambda_k`, the derivative by
-:math:`h_k` through everything that follows and through the output. For i = K..1:
+Adjoint. Let :math:`\gamma_i` be the derivative of the loss by :math:`g_i`; it starts from
+:math:`\gamma_K = \lambda_k`, the derivative by :math:`h_k` through everything that follows and
+through the output. For i = K..1:
 
 .. math::
-    \delta_i = \eta_i \gamma_i \odot \phi'_i, \qquad \rho_i = \delta_i \;\; (\text{in form (8) } U^\top \delta_i), \qquad
-    \varsigma_i = U^\top \rho_i - \alpha \eta_i \gamma_i, \qquad \gamma_{i-1} = \gamma_i + \varsigma_i
+    \delta_i &= \eta_i \gamma_i \odot \phi'_i, \qquad
+    \rho_i = \delta_i \;\; (\text{in form (8) } U^\top \delta_i) \\
+    \varsigma_i &= U^\top \rho_i - \alpha \eta_i \gamma_i, \qquad
+    \gamma_{i-1} = \gamma_i + \varsigma_i
 
-Then :math:`\lambda_{k-1} = o_{k-1} + \sigma \sum_i \varsigma_i` (and :math:`\gamma_0`, where :math:`g_0 = h_{k-1}`),
-:math:`\partial L / \partial r_k = \sum_i \rho_i`, :math:`\partial L / \partial \eta_i = \gamma_i \cdot (z_i - \alpha s_i)`, and U gets
-:math:`\rho_i s_i^\top` (in form (8) :math:`\delta_i a_i^\top` too) of all inner steps in one product; of low rank, V gets
+Then :math:`\lambda_{k-1} = o_{k-1} + \sigma \sum_i \varsigma_i` (and :math:`\gamma_0`, where
+:math:`g_0 = h_{k-1}`), :math:`\partial L / \partial r_k = \sum_i \rho_i`, :math:`\partial L /
+\partial \eta_i = \gamma_i \cdot (z_i - \alpha s_i)`, and U gets :math:`\rho_i s_i^\top` (in form
+(8) :math:`\delta_i a_i^\top` too) of all inner steps in one product; of low rank, V gets
 :math:`\rho_i (H s_i)^\top` and H :math:`(V^\top \rho_i) s_i^\top`.
 
-Stored: the outputs, which exist anyway. Recomputed: the inner steps of a round, which stay in the processor's cache.
+Stored: the outputs, which exist anyway. Recomputed: the inner steps of a round, which stay in the
+processor's cache.
 """
 
 import numpy as np
@@ -56,8 +65,9 @@ def _multiply(U, V, H, alpha, s, inner, product):
 
 @scalar
 def _round(phi, numbers, U, V, H, eta, r, h, factors, inner, z, g):
-    """Run the inner steps of a round, `eta` (batch, K); `factors`, `inner` and `z` keep what they pass through.
+    """Run the inner steps of a round with `eta` (batch, K).
 
+    `factors`, `inner` and `z` receive the intermediate values.
     The rows of `factors` are those of all s_i and then, in form (8), of all a_i.
     """
     twice, from_zero, alpha, sign = numbers
@@ -102,11 +112,13 @@ def _forward_kernel(numbers, U, V, H, eta, r, h0, outputs):
 
 @by_phi
 def _backward_kernel(
-    numbers, U, V, H, transposed, eta, r, h0, outputs, from_outputs, carried, by_r, by_eta, by_U, by_V, by_H
+    numbers, U, V, H, transposed, eta, r, h0, outputs, from_outputs, carried,
+    by_r, by_eta, by_U, by_V, by_H,
 ):  # fmt: skip
     """`transposed` is U', H', V', by which `_multiply` gives the product with the transpose.
 
-    `carried` is the gradient of the final state and becomes that of the initial one; the gradients start at zero.
+    `carried` is the gradient of the final state and becomes that of the initial one; the gradients
+    start at zero.
     """
     twice, from_zero, alpha, sign = numbers
     K, (batch, d) = eta.shape[2], h0.shape

@@ -1,4 +1,6 @@
-r"""Networks of one dense step on one CPU core. They share kernels, compiled for each of them (`form`).
+r"""Networks of one dense step on one CPU core.
+
+They share kernels, which are compiled for each of them (`form`).
 
 Forward, with the drive :math:`g_t = R u_t + b` of all times computed before, from
 :math:`y_t = \phi(M_t x_{t-1} + g_t)`:
@@ -11,8 +13,8 @@ Forward, with the drive :math:`g_t = R u_t + b` of all times computed before, fr
     x_t &= \beta x_{t-1} + \alpha y_t & &\text{FastRNN}
 
 where :math:`\phi` is tanh, FastRNN's own choice, or the exponential RNN's modReLU
-:math:`\operatorname{sign}(a) \max(|a| + b, 0)`, whose drive has no b. :math:`M_t` is W except in the
-LU and the inverse RNN, which interchange it with its inverse as definition 2.4 says (2.28).
+:math:`\operatorname{sign}(a) \max(|a| + b, 0)`, whose drive has no b. :math:`M_t` is W except in
+the LU and the inverse RNN, which interchange it with its inverse as definition 2.4 says (2.28).
 
 Adjoint, with :math:`\alpha = \epsilon, \beta = 1` for the Euler steps, and
 :math:`\alpha = 1, \beta = 0` where the state is :math:`y_t`:
@@ -32,7 +34,7 @@ exponential RNN, since its y has the sign of the argument. Then
 
 The exponential RNN's b gets :math:`\sum_t \delta_t \odot \operatorname{sign}(y_t)`, and FastRNN's
 :math:`\alpha, \beta` the sums of :math:`\lambda_t \odot y_t` and :math:`\lambda_t \odot x_{t-1}`,
-kept per neuron and sequence on the way. Each of two matrices that take turns sums over its own
+kept per neuron and sequence in the loop. Each of two matrices that take turns sums over its own
 steps, as if they were independent; PyTorch carries both gradients on to the parameters. Both are
 formed once per call, the LU RNN's inverse by two triangular solves of the identity: 2 d^3
 operations, against d^2 for every step and sequence. A step is then one matrix product, where two
@@ -70,7 +72,7 @@ from longrnn.kernels._recurrence import (
 )
 
 BASIC, INTERCHANGED, MODRELU, EULER, LIPSCHITZ, FAST = range(6)
-"""The networks; from EULER on the state is not y. FastRNN's number is FAST plus its activation's."""
+"""The networks; from EULER on the state is not y. FastRNN is FAST plus its activation's number."""
 form = BASIC
 """Compile-time constant: the network."""
 
@@ -90,7 +92,7 @@ def modrelu(a, b):
 @scalar
 def _takes_turns(turns_t):
     """Return whether sequences stand at different turns, so that both matrices are needed."""
-    for k in range(1, len(turns_t)):
+    for k in range(1, len(turns_t)):  # noqa: SIM110 - Numba compiles no generators
         if turns_t[k] != turns_t[0]:
             return True
     return False
@@ -315,10 +317,10 @@ NETWORKS = {
         b,
     ),
 }
-"""Form, W, A, numbers (epsilon, or alpha and beta), modReLU's b, and R and b of the drive, by weights.
+"""What a network passes to the kernels: form, W, A, numbers, modReLU's b, R and b of the drive.
 
-The networks are the dissertation's (2.1), Lezcano-Casado's, Chang's (9), Erichson's (7) and
-section 3.1 of Kusupati et al.
+Numbers are epsilon, or alpha and beta. The networks are the dissertation's (2.1), Lezcano-Casado's,
+Chang's (9), Erichson's (7) and section 3.1 of Kusupati et al.
 """
 
 

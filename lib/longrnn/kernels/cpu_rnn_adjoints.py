@@ -1,27 +1,32 @@
 r"""The adjoint states of the basic RNN as a function that can be differentiated, on one CPU core.
 
 L. Johnston, *Learning Sequential Patterns with Recurrent Neural Networks*, 2024. With the slopes
-:math:`s_t = 1 - x_t^2` and :math:`q_t = -2 x_t s_t` of tanh, forward is the adjoint system, backwards in time,
+:math:`s_t = 1 - x_t^2` and :math:`q_t = -2 x_t s_t` of tanh, forward is the adjoint system,
+backwards in time,
 
 .. math:: \lambda_{t-1} = W^\top (s_t \odot \lambda_t) \tag{2.21}
 
-and backward the forward coadjoints, forwards in time, from :math:`\gamma_1 = -\partial G / \partial \lambda_1`:
+and backward the forward coadjoints, forwards in time, from :math:`\gamma_1 = -\partial G / \partial
+\lambda_1`:
 
 .. math:: \gamma_t = s_t \odot W \gamma_{t-1} - \partial G / \partial \lambda_t \tag{2.23}
 
-They give what the penalty G leaves at the arguments: at the last adjoint :math:`-\gamma_T`, at the weights
-:math:`-\sum_{t>1} (s_t \odot \lambda_t) \gamma_{t-1}^\top`, the middle term of (2.25) put right, and at the states, where
-:math:`\partial s_t / \partial x_t = -2 x_t`,
+They give what the penalty G leaves at the arguments: at the last adjoint :math:`-\gamma_T`, at the
+weights :math:`-\sum_{t>1} (s_t \odot \lambda_t) \gamma_{t-1}^\top`, the middle term of (2.25) put
+right, and at the states, where :math:`\partial s_t / \partial x_t = -2 x_t`,
 
 .. math:: o_t = 2 x_t \odot \lambda_t \odot W \gamma_{t-1}
 
-Carried on by the ordinary backward pass of `longrnn.kernels.cpu_rnn`, whose
-:math:`\delta_t = s_t \odot (o_t + W^\top \delta_{t+1})`, this is the backward coadjoint: :math:`\delta_t = - s_t \odot \alpha_t -
-q_t \odot \lambda_t \odot W \gamma_{t-1}` with :math:`\alpha` of (2.24), and the rest of (2.25) is that pass's own product with the states.
-So Algorithm 2 costs six matrix products a step where backpropagation costs three.
+Carried on by the ordinary backward pass of `longrnn.kernels.cpu_rnn`, whose :math:`\delta_t = s_t
+\odot (o_t + W^\top \delta_{t+1})`, this is the backward coadjoint: :math:`\delta_t = - s_t \odot
+\alpha_t - q_t \odot \lambda_t \odot W \gamma_{t-1}` with :math:`\alpha` of (2.24), and the rest of
+(2.25) is that pass's own product with the states. So Algorithm 2 costs six matrix products a step
+where backpropagation costs three.
 
-Stored: the states and the adjoints. The penalty (2.20) looks at Euclidean norms alone: its derivative by :math:`\lambda_t` is a
-multiple of :math:`\lambda_t`, made as it is needed and never held for all times. Nor are :math:`\gamma` and :math:`s \odot \lambda`: over `CHUNK_ROWS` rows their product is fast enough.
+Stored: the states and the adjoints. The penalty (2.20) looks at Euclidean norms alone: its
+derivative by :math:`\lambda_t` is a multiple of :math:`\lambda_t`, made as it is needed and never
+held for all times. Nor are :math:`\gamma` and :math:`s \odot \lambda`: over `CHUNK_ROWS` rows their
+product is fast enough.
 """
 
 import numpy as np

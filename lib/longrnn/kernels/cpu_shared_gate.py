@@ -1,4 +1,6 @@
-r"""FastGRNN and the gated antisymmetric RNN on one CPU core: gate and candidate share the product with the state.
+r"""FastGRNN and the gated antisymmetric RNN on one CPU core.
+
+Gate and candidate share the product with the state.
 
 Forward, with the drives :math:`g_t` of all times computed before, their blocks in the order z c:
 
@@ -6,18 +8,21 @@ Forward, with the drives :math:`g_t` of all times computed before, their blocks 
     z_t &= \sigma(W h_{t-1} + g^z_t), \qquad c_t = \tanh(W h_{t-1} + g^c_t) \\
     h_t &= (\kappa + (1 - \kappa) z_t) \odot h_{t-1} + (p + q z_t) \odot c_t
 
-FastGRNN is :math:`\kappa = 0, p = \zeta + \nu, q = -\zeta`, the antisymmetric RNN :math:`\kappa = 1, p = 0, q = \epsilon`.
+FastGRNN is :math:`\kappa = 0, p = \zeta + \nu, q = -\zeta`, the antisymmetric RNN :math:`\kappa =
+1, p = 0, q = \epsilon`.
 
 Adjoint (symbols as in `longrnn.kernels._recurrence`):
 
 .. math::
-    \lambda_t &= o_t + (\kappa + (1 - \kappa) z_{t+1}) \odot \lambda_{t+1} + W^\top (\delta^z_{t+1} + \delta^c_{t+1}) \\
+    \lambda_t &= o_t + (\kappa + (1 - \kappa) z_{t+1}) \odot \lambda_{t+1}
+        + W^\top (\delta^z_{t+1} + \delta^c_{t+1}) \\
     \delta^z_t &= \lambda_t \odot ((1 - \kappa) h_{t-1} + q c_t) \odot z_t \odot (1 - z_t) \\
     \delta^c_t &= \lambda_t \odot (p + q z_t) \odot (1 - c_t^2)
 
-Then :math:`\partial L / \partial g_t = (\delta^z_t, \delta^c_t)` and
-:math:`\partial L / \partial W = \sum_t (\delta^z_t + \delta^c_t) h_{t-1}^\top`, one product over the whole sequence. The gradients of p and q
-are the sums of :math:`\lambda_t \odot c_t` and :math:`\lambda_t \odot z_t \odot c_t`, kept per neuron and sequence on the way.
+Then :math:`\partial L / \partial g_t = (\delta^z_t, \delta^c_t)` and :math:`\partial L / \partial W
+= \sum_t (\delta^z_t + \delta^c_t) h_{t-1}^\top`, one product over the whole sequence. The gradients
+of p and q are the sums of :math:`\lambda_t \odot c_t` and :math:`\lambda_t \odot z_t \odot c_t`,
+kept per neuron and sequence in the loop.
 
 Stored: the outputs, which exist anyway, z and c. Recomputed: nothing.
 """

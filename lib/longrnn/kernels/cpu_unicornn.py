@@ -1,7 +1,7 @@
 r"""UnICORNN on the CPU, a layer at a time: its neurons are independent of each other.
 
-Forward of one layer, with the drive :math:`g_n = V y^{l-1}_n + b` of all times computed before and the step
-:math:`h = \Delta t \, \hat\sigma(c)` of each neuron:
+Forward of one layer, with the drive :math:`g_n = V y^{l-1}_n + b` of all times computed before and
+the step :math:`h = \Delta t \, \hat\sigma(c)` of each neuron:
 
 .. math::
     s_n &= \tanh(w y_{n-1} + g_n) \\
@@ -15,8 +15,9 @@ Adjoint (symbols as in `longrnn.kernels._recurrence`, :math:`\lambda_n, \mu_n` o
     \mu_n &= \mu_{n+1} + h \lambda_n \\
     \delta_n &= -h \mu_n (1 - s_n^2)
 
-Then :math:`\partial L / \partial g_n = \delta_n`, :math:`\partial L / \partial w = \sum_n \delta_n y_{n-1}` and
-:math:`\partial L / \partial h = \sum_n [\lambda_n z_n - \mu_n (s_n + \alpha y_{n-1})]`.
+Then :math:`\partial L / \partial g_n = \delta_n`, :math:`\partial L / \partial w = \sum_n \delta_n
+y_{n-1}` and :math:`\partial L / \partial h = \sum_n [\lambda_n z_n - \mu_n (s_n + \alpha
+y_{n-1})]`.
 
 The backward pass needs g, y and z at every step. It recomputes s, and keeps or recomputes the rest:
 
@@ -56,7 +57,7 @@ def oscillate(w, h, alpha, g, y, z):
 
 @kernel
 def _forward_kernel(w, h, alpha, g, y0, velocity, y, z, every, start, stop):
-    """`velocity` starts as z0 and ends as z_T; `z` (kept, chains) receives it after every `every` steps."""
+    """`velocity` goes from z0 to z_T; `z` (kept, chains) receives it every `every` steps."""
     w_, h_, z_now = w[start:stop], h[start:stop], velocity[start:stop]
     y_before, kept = y0[start:stop], 0
     for n in range(len(g)):

@@ -1,10 +1,12 @@
 r"""The incremental RNN on the GPU: one block for some sequences, one thread for each unit.
 
-Forward and adjoint are those of `longrnn.kernels.cpu_irnn`, but a matrix of low rank is formed once per call: as two products it would
-take a barrier more in every inner step, and leave most threads idle during the first.
+Forward and adjoint are those of `longrnn.kernels.cpu_irnn`, but a matrix of low rank is formed once
+per call: as two products it would take a barrier more in every inner step, and leave most threads
+idle during the first.
 
-Stored: the outputs, what every product multiplies (s, in form (8) a too) and z, all of every inner step. The way back writes the
-deltas beside them, and PyTorch forms the gradients of the matrix and the step sizes from both.
+Stored: the outputs, what every product multiplies (s, in form (8) a too) and z, all of every inner
+step. The backward kernel writes the deltas beside them, and PyTorch forms the gradients of the
+matrix and the step sizes from both.
 """
 
 import numpy as np
@@ -25,7 +27,8 @@ def _forward_kernel(
 ):
     """`U_T` is transposed, `scalars` holds alpha and the sign, `eta` is (time, batch, K).
 
-    `factors` (time, batch, K or 2 K, d) receives all s and then all a, `z` (time, batch, K, d) the activations.
+    `factors` (time, batch, K or 2 K, d) receives all s and then all a, `z` (time, batch, K, d) the
+    activations.
     """
     row, rows = cuda.threadIdx.x, cuda.blockDim.x
     places = cuda.local.array(tile, np.int64)
@@ -83,9 +86,13 @@ def _forward_kernel(
 
 @kernel
 def _backward_kernel(
-    phi, K, twice, previous, U, scalars, eta, factors, z, from_outputs, carried, deltas, shares, T, batch
+    phi, K, twice, previous, U, scalars, eta, factors, z, from_outputs, carried,
+    deltas, shares, T, batch,
 ):  # fmt: skip
-    """`carried` is the gradient of the final state and becomes that of the initial one; `shares` add up to those of eta."""
+    """`carried` is the gradient of the final state and becomes that of the initial one.
+
+    `shares` sum to the gradients of eta.
+    """
     row, rows = cuda.threadIdx.x, cuda.blockDim.x
     places, total = cuda.local.array(tile, np.int64), cuda.local.array(tile, real)
     locate(places, cuda.blockIdx.x, batch, 1)

@@ -1,11 +1,12 @@
 r"""LEM on the GPU: one block for some sequences, one thread for each unit.
 
-Forward and adjoint are those of `longrnn.kernels.cpu_lem`, with p and q for its :math:`q / \Delta t` and :math:`\bar q / \Delta t`, the
-logistic functions of (3). Without `clip` the steps are clipped to [0, 2], which is no restriction. With a single scale (Table 9) the drives
-of p and q are infinite, so that both are 1 and have no slope, and their weights are zero.
+Forward and adjoint are those of `longrnn.kernels.cpu_lem`, with p and q for its :math:`q / \Delta
+t` and :math:`\bar q / \Delta t`, the logistic functions of (3). Without `clip` the steps are
+clipped to [0, 2], which is no restriction. With a single scale (Table 9) the drives of p and q are
+infinite, so that both are 1 and have no slope, and their weights are zero.
 
-The states are in shared memory. Neighbouring threads read neighbouring weights, as in `longrnn.kernels.cuda_rnn`; two barriers a step, since
-y waits for z.
+The states are in shared memory. Neighbouring threads read neighbouring weights, as in
+`longrnn.kernels.cuda_rnn`; two barriers a step, since y waits for z.
 
 Stored: y (the output), z, and p q s r. Recomputed: the clipped steps.
 """
@@ -25,12 +26,12 @@ from longrnn.kernels._recurrence import (
 from longrnn.kernels.cpu_lem import clip, pull_back, reference, relax
 
 _clip, _relax, _pull_back = shared(clip), shared(relax), shared(pull_back)
-_BUFFERS = 7  # vectors in shared memory: the way back needs them, the way there two
+_BUFFERS = 7  # vectors in shared memory of the backward kernel; the forward kernel has two
 
 
 @kernel
 def _forward_kernel(W_T, W_y_T, limits, g, y0, z0, y, z, gates, T, batch):
-    """`limits` holds dt and the bounds of the clipping; `gates` (time, batch, 4 d) receives p q s r."""
+    """`limits` are dt and the clipping bounds; `gates` (time, batch, 4 d) receives p q s r."""
     row, rows = cuda.threadIdx.x, cuda.blockDim.x
     places = cuda.local.array(tile, np.int64)
     g_1, g_2 = cuda.local.array(tile, real), cuda.local.array(tile, real)
@@ -90,7 +91,7 @@ def _backward_kernel(
     here = (T - 1) * batch * d
     memory = cuda.shared.array(0, real)
     delta_12z, delta_y = 0, 3 * d * tile
-    # Each thread's own: what lambda and mu leave for the step before, and delta of 2 until all may see it.
+    # Each thread's own: lambda and mu for the step before, and delta of 2 until all may see it.
     lambda_, mu, held = 4 * d * tile, 5 * d * tile, 6 * d * tile
     load(memory, lambda_, y_carried, places, row, rows, d)
     load(memory, mu, z_carried, places, row, rows, d)

@@ -1,13 +1,16 @@
-r"""Five networks of one dense step on the GPU: one block for some sequences, one thread for each unit.
+r"""Five networks of one dense step on the GPU: a block per few sequences, a thread per unit.
 
-The basic RNN, the exponential, the antisymmetric and the Lipschitz RNN and coRNN share their kernels, which are compiled for each of
-them (`form`). Forward and adjoint, and what is stored, are those of `longrnn.kernels.cpu_rnn` and of `longrnn.kernels.cpu_cornn`. The two
-matrices of the Lipschitz RNN lie one below the other, and so do its :math:`\delta_t` and :math:`\epsilon \lambda_t`: one product serves
-the way back, and one gives both gradients. Those of coRNN lie side by side, and so do its positions and velocities.
+The basic RNN, the exponential, the antisymmetric and the Lipschitz RNN and coRNN share their
+kernels, which are compiled for each of them (`form`). Forward and adjoint, and what is stored, are
+those of `longrnn.kernels.cpu_rnn` and of `longrnn.kernels.cpu_cornn`. The two matrices of the
+Lipschitz RNN lie one below the other, and so do its :math:`\delta_t` and :math:`\epsilon
+\lambda_t`: one product serves the backward kernel, and one gives both gradients. Those of coRNN lie
+side by side, and so do its positions and velocities.
 
-The states at t and t - 1 take turns in two halves of the shared memory, so that one barrier a step is enough. Neighbouring threads
-read neighbouring weights, of the matrix on the way back and of a transposed copy on the way there; up to some 200 units they stay in
-the first cache. Each weight read is used for all sequences of the block.
+The states at t and t - 1 take turns in two halves of the shared memory, so that one barrier a step
+is enough. Neighbouring threads read neighbouring weights, of the matrix in the backward kernel and
+of a transposed copy in the forward kernel; up to some 200 units they stay in the first cache. Each
+weight read is used for all sequences of the block.
 """
 
 import numpy as np
@@ -32,17 +35,17 @@ _modrelu, _oscillate, _pull_back = shared(modrelu), shared(oscillate), shared(pu
 
 CORNN = FAST  # whose state is not what tanh gives, either; FastRNN has no kernel here
 form = BASIC
-"""In the text of a kernel: which of the five it is compiled for."""
+"""Compile-time constant: the network."""
 _BUFFERS = {BASIC: 2, MODRELU: 2, EULER: 3, LIPSCHITZ: 5, CORNN: 4}
-"""Vectors in shared memory: the way back needs them; the way there two, of coRNN four."""
+"""Vectors in shared memory of the backward kernel; the forward kernel has two, coRNN's four."""
 
 
 @kernel
 def _forward_kernel(M_T, numbers, g, x0, z0, outputs, y, z, T, batch):
     """`M_T` is transposed: (d, d), with A beside W (d, 2 d), of coRNN (2 d, d).
 
-    `numbers` (d) are the modReLU's b, or epsilon; of coRNN dt, gamma, r. `y` receives what tanh gives where that is not the state,
-    `z` coRNN's velocities.
+    `numbers` (d) are the modReLU's b, or epsilon; of coRNN dt, gamma, r. `y` receives what tanh
+    gives where that is not the state, `z` coRNN's velocities.
     """
     row, rows = cuda.threadIdx.x, cuda.blockDim.x
     places = cuda.local.array(tile, np.int64)
@@ -90,7 +93,10 @@ def _forward_kernel(M_T, numbers, g, x0, z0, outputs, y, z, T, batch):
 
 @kernel
 def _backward_kernel(M, numbers, y, from_outputs, carried, z_carried, delta, T, batch):
-    """The carried gradients are those of the final state and become those of the initial one; `delta` is as wide as `M` is high."""
+    """The carried gradients are those of the final state and become those of the initial one.
+
+    `delta` is as wide as `M` is high.
+    """
     row, rows = cuda.threadIdx.x, cuda.blockDim.x
     places = cuda.local.array(tile, np.int64)
     y_t, arrived = cuda.local.array(tile, real), cuda.local.array(tile, real)

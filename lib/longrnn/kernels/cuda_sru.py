@@ -1,7 +1,8 @@
 r"""SRU on the GPU, a layer at a time: one thread for each neuron of each sequence.
 
-Forward and adjoint are those of `longrnn.kernels.cpu_sru`, with q for its candidate :math:`\tilde x` and x for the highway :math:`k`. The
-drives of f, q and r are the blocks of one array g; q has no bias.
+Forward and adjoint are those of `longrnn.kernels.cpu_sru`, with q for its candidate :math:`\tilde
+x` and x for the highway :math:`k`. The drives of f, q and r are the blocks of one array g; q has no
+bias.
 
 Stored: g, x and c. Recomputed: f and r, off the critical path.
 """
@@ -55,7 +56,7 @@ def _adjoint_fetch(arrays, n):
 
 @device
 def _adjoint_step(neuron, state, inputs, arrays, n):
-    """The state holds what arrives at c from the step after, and the sums for the gradients of v_f and v_r."""
+    """The state is c's gradient from the step after and the sums for v_f's and v_r's gradients."""
     v_f, v_r = neuron
     back, f_sum, r_sum = state
     (g_f, q, g_r), x, before, arrived = inputs

@@ -1,7 +1,8 @@
 r"""UnICORNN on the GPU, a layer at a time: one thread for each neuron of each sequence.
 
-Forward, adjoint and the ways back are those of `longrnn.kernels.cpu_unicornn`, ``reversible`` left out: with several layers it keeps
-hardly less than ``recovered``. Here the way back recomputes s off the critical path.
+Forward, adjoint and the ways back are those of `longrnn.kernels.cpu_unicornn`, ``reversible`` left
+out: with several layers it keeps hardly less than ``recovered``. Here the backward kernel
+recomputes s off the critical path.
 """
 
 import torch
@@ -73,7 +74,10 @@ _adjoint_steps = pipelined(_adjoint_fetch, _adjoint_step)
 def _backward_kernel(
     w, h, alpha, g, y0, y, z, recover, from_y, y_carried, z_carried, delta, w_sum, h_sum, T, chains
 ):  # fmt: skip
-    """To `recover` velocities, `z` is y. The carried gradients, of the final state, become those of the initial one."""
+    """To `recover` velocities, `z` is y.
+
+    The carried gradients are those of the final state and become those of the initial one.
+    """
     i = cuda.grid(1)
     if i < chains:
         neuron = w[i], h[i], alpha[i]
