@@ -9,8 +9,12 @@ from plain import plain_notebook
 from study.config.file import read_params
 from study.config.section import ParameterError
 from study.pipeline.notebooks import NotebookError, read_parameters
+from study.results.datasets import load
+from study.results.factorial import FACTORIAL
+from study.results.netcdf import ResultsError
 from study.tasks.formats import FormatError, archives
 from study.tasks.sources._fetch import ChecksumError, unpacked
+from synthetic_results import make_results
 from trials.faults import damaged
 
 pytestmark = pytest.mark.trials
@@ -68,3 +72,13 @@ def test_damaged_files_are_refused_in_sentences_or_hold_what_they_may(
     for i in trials.some(1000):
         path.write_bytes(damaged(draw, wholes[i % len(wholes)]))
         trials.refuse(f"damaged {i}", lambda: read(path), error, right=right, lines=8)
+
+
+def test_damaged_results_are_refused_or_equal(trials, draw, tmp_path):
+    path = FACTORIAL.save(make_results(), tmp_path / "factorial.nc")
+    whole, results = path.read_bytes(), load(path)
+    for i in trials.some(500):
+        path.write_bytes(damaged(draw, whole))
+        trials.refuse(
+            f"damaged {i}", lambda: load(path), ResultsError, right=results.identical, lines=1
+        )

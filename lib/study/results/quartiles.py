@@ -1,6 +1,6 @@
 """Learning quality by quartile.
 
-The text measures learning quality relative to all attempts at the same task: ``Q_p`` is the
+The paper measures learning quality relative to all attempts at the same task: ``Q_p`` is the
 accuracy that a share p of them stays below. Its bins are written ``[Q_0.75, Q_1.00]`` and so on,
 and they are named here by their upper end: ``Q0.25`` is the lowest quartile, ``Q1.00`` the top.
 """
@@ -9,23 +9,37 @@ import numpy as np
 import pandas as pd
 
 TASK = ("dataset", "order", "noise")
-"""The factors that make a task; the text has thirty of them."""
+"""The factors that make a task; the paper has thirty of them."""
 QUARTILES = ("Q0.25", "Q0.50", "Q0.75", "Q1.00")
 TOP = QUARTILES[-1]
 
 
 def thresholds(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return the ``accuracy`` at the upper end of each ``quartile`` of each task.
+    """Return the accuracy at the upper end of each quartile of each task.
 
-    Raises ValueError: there are no rows to rank.
+    Parameters
+    ----------
+    frame
+        Rows with the factors `TASK` and an ``accuracy``.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Columns: the factors, ``quartile`` and ``accuracy``.
+
+    Raises
+    ------
+    ValueError
+        There are no rows to rank.
+
     """
     if frame.empty:
         raise ValueError(
             "no attempt was measured, so there is no learning quality to rank; train more attempts"
         )
     shares = [float(name[1:]) for name in QUARTILES]
-    found = frame.groupby(list(TASK), sort=False)["accuracy"].quantile(shares)
-    table = found.rename_axis([*TASK, "quartile"]).reset_index()
+    accuracies = frame.groupby(list(TASK), sort=False)["accuracy"].quantile(shares)
+    table = accuracies.rename_axis([*TASK, "quartile"]).reset_index()
     table["quartile"] = table["quartile"].map(dict(zip(shares, QUARTILES, strict=True)))
     return table
 
@@ -33,10 +47,26 @@ def thresholds(frame: pd.DataFrame) -> pd.DataFrame:
 def quartiles(frame: pd.DataFrame) -> pd.Series:
     """Return the learning quartile of each row relative to all rows of its task.
 
-    An accuracy equal to a threshold belongs to the quartile above it. The text's bins are closed at
-    both ends and leave this open, but its Table A6 finds thousands of rows above a threshold
+    An accuracy equal to a threshold belongs to the quartile above it. The paper's bins are closed
+    at both ends and leave this open, but its Table A6 has thousands of rows above a threshold
     printed as 1.00, the largest accuracy there is, which suggests that its ties went up too. If all
     accuracies of a task are equal, all its rows are therefore in the top quartile.
+
+    Parameters
+    ----------
+    frame
+        Rows with the factors `TASK` and an ``accuracy``.
+
+    Returns
+    -------
+    pandas.Series
+        The quartile of each row, by the names in `QUARTILES`.
+
+    Raises
+    ------
+    ValueError
+        There are no rows to rank.
+
     """
     inner = thresholds(frame).pivot(index=list(TASK), columns="quartile", values="accuracy")
     ends = frame[list(TASK)].merge(inner, left_on=list(TASK), right_index=True, how="left")

@@ -61,6 +61,7 @@ def task(make: Callable[..., Task]) -> Callable[..., Task]:
     -------
     Callable
         The same function.
+
     """
     parameters = inspect.signature(make).parameters
     keywords = {
@@ -90,6 +91,7 @@ def check_task(spec: Mapping) -> None:
     ------
     ValueError
         One sentence: what was given and what was expected.
+
     """
     maker, settings = _checked(spec)
     if maker.draws:  # it needs no data and draws nothing yet, so it can be made
@@ -117,6 +119,7 @@ def make_task(spec: Mapping, prepared: Path | None, rng: np.random.Generator) ->
     ------
     ValueError
         As `check_task`, or settings do not fit the data.
+
     """
     maker, settings = _checked(spec)
     if "data" in maker.takes:
@@ -145,6 +148,7 @@ def find_task(spec: Mapping) -> Maker:
     ------
     ValueError
         There is no task of that name.
+
     """
     name = spec.get("task") if isinstance(spec, Mapping) else None
     if not isinstance(name, str):

@@ -59,6 +59,7 @@ def draw_sums(time_steps: int, size: int, rng: np.random.Generator) -> Part:
     [1, 0, 1, 0]
     >>> bool(part.targets[0, 0] == part.inputs[0, [0, 2], 0].sum())
     True
+
     """
     inputs = np.zeros((size, time_steps, FEATURES), np.float32)
     inputs[:, :, 0] = rng.random((size, time_steps), dtype=np.float32)

@@ -53,6 +53,7 @@ def draw_copies(delay: int, size: int, rng: np.random.Generator) -> Part:
     [7, 6, 5, 3, 3, 1, 1, 1, 2, 7, 0, 0, 9, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]
     >>> part.targets[0].tolist()
     [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 7, 6, 5, 3, 3, 1, 1, 1, 2, 7]
+
     """
     symbols = rng.integers(1, SYMBOLS + 1, (size, LENGTH))
     steps = np.full((size, delay + 2 * LENGTH), BLANK)
@@ -80,6 +81,7 @@ def memoryless(delay: int) -> tuple[float, float]:
     --------
     >>> [round(memoryless(T)[0], 4) for T in (200, 500)]
     [0.0945, 0.04]
+
     """
     steps = delay + 2 * LENGTH
     loss = LENGTH * float(np.log(SYMBOLS)) / steps

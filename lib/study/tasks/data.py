@@ -37,6 +37,7 @@ class Part:
         -------
         Part
             These sequences and their targets.
+
         """
         return Part(self.inputs[indices], self.targets[indices])
 
@@ -54,6 +55,7 @@ class PartWithBlock(Part):
         The steps that follow them, (T - t, p) float32.
     targets
         As in `Part`.
+
     """
 
     def __init__(self, heads: np.ndarray, block: np.ndarray, targets: np.ndarray) -> None:
@@ -136,6 +138,7 @@ class Task:
         ------
         ValueError
             The task has others.
+
         """
         if self.kind != kind or self.target not in targets:
             raise ValueError(
@@ -161,6 +164,7 @@ class Task:
         -------
         Task
             The changed task.
+
         """
         parts = {name: getattr(self, name) for name in ("train", "validation", "test")}
         return replace(
@@ -179,6 +183,7 @@ class Task:
         -------
         Task
             The changed task.
+
         """
         return self.map(lambda part: replace(part, inputs=change(part.inputs)))
 
@@ -189,6 +194,7 @@ class Task:
         -------
         Task
             The changed task, whose inputs are a series.
+
         """
         mean = self.train.inputs.mean()
         deviation = self.train.inputs.std() or 1
@@ -210,6 +216,7 @@ class Task:
             training, and values by their mean. If the task asks at every step for a value like its
             input, the last value counts too, and the better of the two is the guess. A task that
             draws its sequences is guessed from `part` itself.
+
         """
         if self.memoryless is not None:
             return self.memoryless
@@ -252,6 +259,7 @@ def image_shape(data: Task) -> tuple[int, int]:
     ------
     ValueError
         The inputs are no square images.
+
     """
     shape = data.train.inputs.shape
     side = math.isqrt(shape[1])

@@ -66,6 +66,7 @@ def trajectories(
     -------
     Part
         Inputs v(t_0..t_{T-1}) and targets v(t_1..t_T), (n, T, 1) float32 each.
+
     """
     # Imported here because it takes longer than the import of all other tasks.
     from scipy.integrate import solve_ivp

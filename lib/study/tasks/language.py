@@ -62,6 +62,7 @@ def cut(stream: np.ndarray, steps: int) -> tuple[np.ndarray, np.ndarray]:
     --------
     >>> cut(np.arange(6), 2)[1].tolist()
     [[1, 2], [3, 4]]
+
     """
     rows = (len(stream) - 1) // steps
     tokens = stream[: rows * steps].reshape(rows, steps)

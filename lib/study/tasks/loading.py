@@ -35,6 +35,7 @@ def load_prepared(path: str | Path, train_size: int = 0, test_size: int = 0) -> 
     ------
     ValueError
         The file is missing, unreadable or of another schema, or has fewer sequences.
+
     """
     path = Path(path)
     modified = path.stat().st_mtime_ns if path.exists() else 0
@@ -63,6 +64,7 @@ def hold_out(data: Task, size: int) -> Task:
     ------
     ValueError
         The task has a validation part already, or too few sequences.
+
     """
     if not size:
         return data

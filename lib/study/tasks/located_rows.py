@@ -53,6 +53,7 @@ def located_rows(
     ------
     ValueError
         The images have several channels, or more rows than there are time steps.
+
     """
     side, channels = image_shape(data)
     if channels != 1:

@@ -58,6 +58,7 @@ def draw_signs(place: int, time_steps: int, size: int, rng: np.random.Generator)
     [[1, 1, -1], [-1, 1, 1], [-1, 1, -1], [1, -1, 1]]
     >>> part.targets.tolist()
     [1, 1, 1, 0]
+
     """
     signs = 2 * rng.integers(0, 2, (size, time_steps, 1), dtype=np.int8) - 1
     labels = signs[:, place - 1, 0] > 0

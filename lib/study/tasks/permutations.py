@@ -28,6 +28,7 @@ def torch_permutation(length: int, seed: int) -> np.ndarray:
     --------
     >>> torch_permutation(784, 5544)[:5].tolist()
     [327, 72, 48, 129, 109]
+
     """
     draws = np.random.RandomState(seed)._bit_generator.random_raw(max(0, length - 1))
     order = np.arange(length)

@@ -1,4 +1,4 @@
-"""Images read pixel by pixel in the order of a text's program: sMNIST and psMNIST."""
+"""Images read pixel by pixel in the order of a paper's program: sMNIST and psMNIST."""
 
 from typing import Literal
 
@@ -17,11 +17,31 @@ def pixels(
     pool: Positive = 1,
     standardised: bool = False,
 ) -> Task:
-    """Return images as sequences of pixels, averaged over squares of `pool` pixels a side first.
+    """Return images as sequences of pixels.
 
-    The `order` is a permutation by the program that it is from, see
-    `study.tasks.permutations.PERMUTATIONS`. Where they are `standardised` all inputs get the mean 0
-    and the deviation 1 of the training part, as iRNN's text has it.
+    Parameters
+    ----------
+    data
+        Square images.
+    order
+        Order in which pixels are read, by the program it is from
+        (`study.tasks.permutations.PERMUTATIONS`).
+    pool
+        Images are first averaged over squares of so many pixels a side.
+    standardised
+        Whether all inputs get the mean 0 and the deviation 1 of the training part, as in iRNN's
+        paper.
+
+    Returns
+    -------
+    Task
+        Sequences (n, pixels, channels).
+
+    Raises
+    ------
+    ValueError
+        The data set holds no square images, or their side is no multiple of `pool`.
+
     """
     data = pooled(data, pool)
     places = PERMUTATIONS[order](data.train.time_steps)

@@ -95,6 +95,7 @@ def prepared_dataset(
     ------
     ResultsError
         The arrays do not follow the schema, or cannot be stored without loss.
+
     """
     parts = _parts(name, train, test, validation)
     inputs = np.concatenate([part.inputs for part in parts])
@@ -177,6 +178,7 @@ def save_prepared(ds: xr.Dataset, folder: str | Path) -> Path:
     ------
     OSError
         The file cannot be written, for example because the disk is full.
+
     """
     path = Path(folder) / f"{ds.attrs['dataset']}.nc"
     packed = {"zlib": True, "complevel": 1, "shuffle": True}
@@ -200,6 +202,7 @@ def load_file(path: str | Path) -> xr.Dataset:
     ------
     ResultsError
         The file is missing, damaged, or holds something else.
+
     """
     ds = read_netcdf(path, "prepared data", mask_and_scale=False)
     if ds.attrs.get("schema") != SCHEMA:

@@ -54,6 +54,7 @@ def rows_then_noise(
     ------
     ValueError
         The images are not square, or have more rows than there are time steps.
+
     """
     side, channels = image_shape(data)
     if time_steps < side:
@@ -108,6 +109,7 @@ def padded_rows(data: Task, rng: np.random.Generator, *, padding: Size) -> Task:
     ------
     ValueError
         The images are not square, or have several channels.
+
     """
     side, channels = image_shape(data)
     if channels != 1:

@@ -23,13 +23,34 @@ def series(
 ) -> Task:
     """Return a data set of real series.
 
-    One step of so many (`every`) is kept, from the first on, and of these a `share`: the ``last``
-    ones, or ``random`` ones in their order, a choice of its own for each sequence that does not
-    change between epochs.
+    Parameters
+    ----------
+    data
+        The data set.
+    rng
+        Draws which steps are kept, if they are ``random``.
+    every
+        One step out of so many is kept, starting with the first.
+    keep
+        Which of these: the ``last`` ones, or ``random`` ones in their order, drawn once for each
+        sequence.
+    share
+        Share of the steps that is kept.
+    centred
+        Whether the mean of the training part's targets is subtracted from all targets. Errors and
+        their unit stay as they are; without it an output layer that starts at zero must first climb
+        to some ninety beats per minute.
 
-    Where targets are `centred` the mean of the training part's values is taken off all of them. It
-    leaves errors and their unit as they are; without it a head that starts at zero must first climb
-    to some ninety beats a minute.
+    Returns
+    -------
+    Task
+        Series of fewer steps.
+
+    Raises
+    ------
+    ValueError
+        The data set holds no series.
+
     """
     data.check("series", "class", "value")
     data = data.map_inputs(lambda inputs: inputs[:, ::every])
@@ -43,7 +64,10 @@ def series(
     def shortened(inputs: np.ndarray) -> np.ndarray:
         if keep == "last":
             return inputs[:, -steps:]
-        places = (np.sort(rng.choice(length, steps, replace=False)) for _ in inputs)
-        return np.stack([one[kept] for one, kept in zip(inputs, places, strict=True)])
+        shorter = []
+        for sequence in inputs:
+            kept = np.sort(rng.choice(length, steps, replace=False))
+            shorter.append(sequence[kept])
+        return np.stack(shorter)
 
     return data.map_inputs(shortened) if steps < length else data

@@ -1,6 +1,4 @@
-"""Texts that are read to their end, or through the filling behind them as UnICORNN's program
-reads them.
-"""
+"""Texts that are read to their end, or through the padding behind them as in UnICORNN's program."""
 
 from dataclasses import replace
 from typing import Literal
@@ -23,10 +21,28 @@ def texts(
 ) -> Task:
     """Return a data set of texts with one target each.
 
-    Of a text the last tokens are kept, so many `words`; 0 keeps all that are prepared. Shorter
-    texts are filled in ``front``, so that what is read last is text, or ``behind``, so that the
-    state is read out after the filling. `vectors` is the name of the data set's vectors that an
-    embedding starts from; empty for none.
+    Parameters
+    ----------
+    data
+        The data set.
+    words
+        Number of last tokens that are kept; 0 keeps all that are prepared.
+    filling
+        Where shorter texts are padded: in ``front``, so that what is read last is text, or
+        ``behind``, so that the state is read out after the padding.
+    vectors
+        Name of the data set's word vectors that an embedding starts from; empty for none.
+
+    Returns
+    -------
+    Task
+        The texts.
+
+    Raises
+    ------
+    ValueError
+        The data set holds no texts, or has no such vectors.
+
     """
     data.check("tokens", "class", "value")
     if vectors and vectors not in data.word_vectors:

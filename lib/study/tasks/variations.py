@@ -71,6 +71,7 @@ def vary(
     ------
     ValueError
         A series cannot have noise, or the settings do not fit the data.
+
     """
     if data.kind == "series" and noise != "none":
         raise ValueError(f"{data.name}: noise would not look like a series of values; ask for none")
@@ -109,6 +110,7 @@ def pooled(data: Task, pool: int) -> Task:
     ------
     ValueError
         The images are not square, or their side is no multiple of `pool`.
+
     """
     if pool == 1:
         return data
@@ -153,6 +155,7 @@ def noise_places(length: int, noise_inputs: int, noise: str, spread: str = "floo
     [0, 1, 1, 0, 1, 1]
     >>> noise_places(5, 2, "uniform", "bresenham").astype(int).tolist()
     [0, 0, 1, 0, 0, 1, 0]
+
     """
     if noise == "none":
         return np.zeros(length, bool)

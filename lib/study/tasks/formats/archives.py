@@ -45,6 +45,7 @@ def members(
     FormatError
         A wanted member, or all together, have more bytes than they may have once unpacked, or the
         archive is cut or something else.
+
     """
     name = name or archive.name
     pattern = re.compile(wanted)
@@ -95,6 +96,7 @@ def member(archive: Path, name: str) -> bytes:
     ------
     FormatError
         As `members`, or there is no such file.
+
     """
     for _, content in members(archive, rf"(?:.*/)?{re.escape(name)}"):
         return content

@@ -29,6 +29,7 @@ def read_idx(content: bytes, name: str) -> np.ndarray:
     ------
     FormatError
         The file is cut, longer than its shape says, or has elements of another type.
+
     """
     start = 4 + 4 * content[3] if len(content) >= 4 else 4
     if len(content) < start or content[:2] != b"\0\0":

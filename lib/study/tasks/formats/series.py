@@ -90,6 +90,7 @@ def read_ts(files: Mapping[str, Iterable[str]]) -> Series:
     >>> series = read_ts({"toy.ts": ["@classLabel true a b", "@data", "1,2:3,4:b"]})
     >>> series.inputs.tolist(), series.targets.tolist()
     ([[[1.0, 3.0], [2.0, 4.0]]], [1])
+
     """
     labels: list[str] = []
     inputs: list[np.ndarray] = []
@@ -141,6 +142,7 @@ def read_tsv(text: str, name: str) -> tuple[np.ndarray, np.ndarray]:
     FormatError
         Lines differ in length, a value is no finite number, a class is no whole number, or there
         is no case.
+
     """
     inputs: list[list[float]] = []
     targets: list[int] = []
@@ -175,6 +177,7 @@ def ts_lines(series: Series) -> Iterator[str]:
     ------
     str
         A line; values have six significant digits.
+
     """
     yield f"@classLabel true {' '.join(series.labels)}"
     yield "@data"

@@ -42,6 +42,7 @@ def log_mel(samples: np.ndarray) -> np.ndarray:
     -------
     numpy.ndarray
         Shape (126, 80), float32.
+
     """
     frames = sliding_window_view(np.pad(samples / FULL, FFT // 2), FFT)[::HOP]
     magnitude = np.abs(np.fft.rfft(frames * get_window("hann", FFT), axis=1))
@@ -111,6 +112,7 @@ def log_energies(samples: np.ndarray) -> np.ndarray:
     -------
     numpy.ndarray
         Shape (99, 32), float32.
+
     """
     clip = np.concatenate([np.zeros(CLIP - len(samples)), samples])
     clip = np.append(clip[0], clip[1:] - EMPHASIS * clip[:-1])

@@ -56,6 +56,7 @@ def read_wav(content: bytes, name: str, rate: int = RATE) -> np.ndarray:
     --------
     >>> read_wav(wav_bytes(np.array([0, -1, 32767, -32768], np.int16)), "a.wav").tolist()
     [0, -1, 32767, -32768]
+
     """
     form = None
     for chunk, size, start in _chunks(content, name):
@@ -87,6 +88,7 @@ def wav_bytes(samples: np.ndarray, rate: int = RATE) -> bytes:
     -------
     bytes
         The file: one channel of 16-bit PCM.
+
     """
     data = samples.astype("<i2").tobytes()
     form = struct.pack("<4sIHHIIHH", b"fmt ", 16, _PCM, 1, rate, 2 * rate, 2, 16)

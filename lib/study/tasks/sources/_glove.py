@@ -41,6 +41,7 @@ def glove(known: list[str], tokens: np.ndarray) -> dict:
     dict
         Keywords of `study.tasks.prepared.prepared_dataset`: ``vectors``, an array (3 + words, size)
         by the names in `SIZES`, and ``substitute``.
+
     """
     vectors = {}
     sentences = []
@@ -73,6 +74,7 @@ def glove_vectors(lines: Lines, words: list[str], size: int = 100) -> tuple[np.n
     tuple
         The embedding, (3 + words, size) float32, and whether each word has a vector of GloVe's,
         (words,) bool. Words without a vector get N(0, 1), padding, start and unknown words zeros.
+
     """
     index = {word: k for k, word in enumerate(words, FIRST_WORD)}
     shape = FIRST_WORD + len(words), size

@@ -62,6 +62,7 @@ def split_at_random(size: int) -> dict[str, np.ndarray]:
     --------
     >>> [len(part) for part in split_at_random(7949).values()]
     [5565, 1192, 1192]
+
     """
     order = torch_permutation(size, SEED)
     few = round(0.15 * size)
@@ -82,6 +83,7 @@ def split_by(groups: np.ndarray) -> dict[str, np.ndarray]:
     -------
     dict
         A mask by part, with 70, 15 and 15 per cent of the groups.
+
     """
     names = np.unique(groups)
     parts = split_at_random(len(names))

@@ -32,6 +32,7 @@ def words(text: str) -> list[str]:
     --------
     >>> words("Don't panic -- it's 42!")
     ["don't", 'panic', "it's", '42']
+
     """
     return text.lower().translate(_SEPARATORS).split()
 
@@ -48,6 +49,7 @@ def by_frequency(tokens: Iterable[str]) -> list[str]:
     -------
     list of str
         Each token once, ties in alphabetical order.
+
     """
     counts = Counter(tokens)
     return sorted(counts, key=lambda token: (-counts[token], token))
@@ -67,6 +69,7 @@ def vocabulary(texts: Sequence[str], size: int = VOCABULARY_SIZE) -> list[str]:
     -------
     list of str
         The most frequent words.
+
     """
     return by_frequency(word for text in texts for word in words(text))[: size - FIRST_WORD]
 
@@ -94,6 +97,7 @@ def encode(train: Texts, test: Texts, size: int = VOCABULARY_SIZE, length: int =
     dict
         Keywords of `study.tasks.prepared.prepared_dataset`: ``train`` and ``test``, ids of shape
         (n, length) and classes (n,), ``valid_max`` and ``vocabulary_size``.
+
     """
     ids = {word: i for i, word in enumerate(vocabulary(train[0], size), FIRST_WORD)}
 

@@ -49,6 +49,7 @@ def parse(content: str) -> Iterator[tuple[str, str]]:
     ------
     tuple
         Its first topic, and its title and body.
+
     """
     for document in _inside("REUTERS", content):
         topics = _inside("D", _inside("TOPICS", document)[0])

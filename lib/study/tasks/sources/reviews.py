@@ -44,6 +44,7 @@ def read_reviews() -> tuple[Reviews, Reviews]:
     -------
     tuple
         Both parts, each by class, then by number, whatever the container.
+
     """
     parts: dict[str, Reviews] = {"train": [], "test": []}
     if mirror() is None:
@@ -81,6 +82,7 @@ def labels(reviews: Reviews) -> np.ndarray:
     --------
     >>> labels([("neg/0_2", "bad"), ("pos/17_10", "good")]).tolist()
     [0, 1]
+
     """
     return np.array([int(name.startswith("pos")) for name, _ in reviews])
 

@@ -84,6 +84,7 @@ def test_clips(classes: str) -> dict:
     dict
         Keywords of `study.tasks.prepared.prepared_dataset`. No speaker is in two parts, each with
         70, 15 and 15 per cent of them; clips of silence have none and are split at random.
+
     """
     file = read_arrays(fetch("speech_commands", TEST_SET))
     targets = file["label"].astype(np.int64)  # other words, silence, commands: LEM's order
@@ -119,6 +120,7 @@ def unpacked_clips(low: np.ndarray, high: np.ndarray) -> np.ndarray:
     -------
     numpy.ndarray
         Shape (n, samples), int16.
+
     """
     codes = low.astype(np.uint16) | (high.astype(np.uint16) << 8)
     signs = -(codes & 1).astype(np.int32)

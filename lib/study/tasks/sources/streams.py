@@ -29,6 +29,7 @@ def tokens_of(text: str, unit: str) -> list[str]:
     -------
     list of str
         The tokens, with ``<eos>`` after each sentence.
+
     """
     tokens = []
     for line in text.splitlines():
@@ -70,6 +71,7 @@ def stream(train: Sequence[str], validation: Sequence[str], test: Sequence[str])
     -------
     dict
         Keywords of `study.tasks.prepared.prepared_dataset`.
+
     """
     ids = {token: k for k, token in enumerate(by_frequency(train))}
     parts = {}
