@@ -1,14 +1,15 @@
-"""Check `params.yaml` and print what a profile runs: ``python -m study.training [PROFILE]``."""
+"""Check `params.yaml` and print what a profile trains: ``python -m study.training [PROFILE]``."""
 
 import argparse
 import sys
 
 from study.config.file import read_params
-from study.training.profile import load_profile
+from study.config.run import RunConfig
+from study.training.profile import Profile, load_profile
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Print a line for each dataset, with its number of jobs; return the exit status."""
+    """Check params.yaml and print a line for each dataset that a profile trains."""
     parser = argparse.ArgumentParser(prog="python -m study.training", description=main.__doc__)
     parser.add_argument("profile", nargs="?", help="its name; by default that of params.yaml")
     options = parser.parse_args(arguments)
@@ -17,10 +18,38 @@ def main(arguments: list[str] | None = None) -> int:
     except ValueError as error:
         print(error, file=sys.stderr)
         return 2
-    print(f"profile {profile.name}, data sets {', '.join(profile.datasets)}")
-    for group in profile.designs:
-        print(f"{group:16} {profile.count(group):6} jobs")
+    print("\n".join(_describe(profile)))
     return 0
+
+
+def _describe(profile: Profile) -> list[str]:
+    """Return the lines that describe a profile."""
+    jobs = sum(profile.count(group) for group in profile.designs)
+    return [
+        f"params.yaml is valid. Profile {profile.name}: {jobs:,} jobs, "
+        f"{len(profile.designs)} datasets.",
+        f"It reads the data sets {', '.join(profile.datasets)}.",
+        "",
+        f"{'dataset':16} {'jobs':>6}  networks and tasks",
+        *(_describe_group(profile, group) for group in profile.designs),
+    ]
+
+
+def _describe_group(profile: Profile, group: str) -> str:
+    """Return the line of one dataset."""
+    runs = [design for design in profile.designs[group] if isinstance(design, RunConfig)]
+    text = "an experiment with a section of its own"
+    if runs:
+        networks = {run.network_name for run in runs}
+        tasks = dict.fromkeys(run.task_label for run in runs)
+        text = f"{_count(len(networks), 'network')} on {_count(len(tasks), 'task')}: "
+        text += ", ".join(tasks)
+    return f"{group:16} {profile.count(group):6,}  {text}"
+
+
+def _count(number: int, noun: str) -> str:
+    """Return a number with its noun."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 if __name__ == "__main__":
