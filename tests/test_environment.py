@@ -90,7 +90,7 @@ def _imports(source):
             yield node.module.split(".")[0]
 
 
-def test_every_package_that_is_imported_is_required():
+def test_every_imported_package_is_required():
     own = {
         "longrnn",
         "study",
@@ -114,7 +114,7 @@ def _script(path, said):
     path.chmod(0o755)
 
 
-def test_make_refuses_an_old_python_in_one_sentence(tmp_path):
+def test_make_refuses_an_old_python(tmp_path):
     # The installed Python, telling an older version.
     _script(tmp_path / "python", '-c "import sys; sys.version_info = (3, 9, 1)\n$2"')
     told = _make(f"PYTHON={tmp_path / 'python'}", f"VENV={tmp_path / 'venv'}", "test", check=False)
@@ -123,7 +123,7 @@ def test_make_refuses_an_old_python_in_one_sentence(tmp_path):
 
 
 @pytest.mark.parametrize("broken", [False, True])
-def test_make_makes_a_broken_environment_anew_and_leaves_a_whole_one(tmp_path, broken):
+def test_make_replaces_only_a_broken_environment(tmp_path, broken):
     (tmp_path / "bin").mkdir()
     (tmp_path / "requirements").touch()
     if broken:
@@ -142,6 +142,6 @@ MODULES = {
 
 
 @pytest.mark.parametrize("name", sorted(MODULES))
-def test_examples_give_what_they_say(name):
+def test_docstring_examples_run(name):
     found = doctest.testmod(importlib.import_module(name), optionflags=doctest.ELLIPSIS)
     assert found.attempted and not found.failed

@@ -82,7 +82,7 @@ def house(tmp_path_factory):
 
 
 @pytest.mark.parametrize("name", ALL)
-def test_it_is_stripped_and_built_as_the_others_are(name):
+def test_notebooks_are_stripped_and_have_one_structure(name):
     path = NOTEBOOKS / f"{name}.ipynb"
     notebook = nbformat.read(path, as_version=4)
     title, parameters, *_ = cells = notebook.cells

@@ -1,5 +1,8 @@
-"""What stages depend on: `dvc.yaml` names every notebook and its paths; and the code's fingerprint, in which prose costs nothing, a formula costs
-what reaches it, and what cannot be followed is refused."""
+"""What stages depend on: the paths in `dvc.yaml`, and the fingerprint of the code.
+
+In a fingerprint prose costs nothing, a changed formula costs what uses it, and code that cannot be
+followed is refused.
+"""
 
 import re
 import shutil
@@ -56,7 +59,7 @@ def test_every_change_of_meaning_counts(tree, source):
     assert _one(tree, "f'{x:.2f}'") != _one(tree, source)
 
 
-def test_a_member_counts_where_it_is_named_and_where_all_count(tree):
+def test_members_count_if_named_or_whole(tree):
     sources = {
         "lib/study/a": "import longrnn.cells.gru",
         "lib/longrnn/cells/__init__": "from longrnn.registry import import_files\nimport_files(__path__)",
@@ -189,7 +192,7 @@ def _outs(stage):
     return {out.def_path for out in stage.outs}
 
 
-def test_every_notebook_has_a_line_and_every_stage_says_what_it_does(stages, runs):
+def test_every_notebook_is_a_stage_with_a_description(stages, runs):
     run = {notebook for notebook, _ in runs.values()}
     known = {f"notebooks/{path.name}" for path in notebooks()}
     assert not known - run, "add a line for it to the list of its kind in dvc.yaml"
@@ -201,7 +204,7 @@ def test_every_notebook_has_a_line_and_every_stage_says_what_it_does(stages, run
         assert all(out.use_cache for out in stage.outs) == (name != "code"), "what is set back"
 
 
-def test_every_parameter_that_a_stage_passes_exists_and_all_of_its_paths_are_named(runs):
+def test_stages_pass_known_parameters_and_list_paths(runs):
     for name, (notebook, stage) in runs.items():
         given, sets = _given(stage)
         given |= {"results": "", "result_set": ""} if sets else {}
@@ -248,7 +251,7 @@ def test_every_stored_reference_is_analysed(runs):
     assert {run.parameters["results"] for run in looked_at()} == stored - elsewhere
 
 
-def test_files_are_written_only_when_what_they_tell_of_changes(stages, tmp_path, monkeypatch):
+def test_code_files_change_only_with_their_content(stages, tmp_path, monkeypatch):
     copy_to_edit(tmp_path, monkeypatch, "lib", "notebooks")
     for name in ("params.yaml", "dvc.yaml"):
         shutil.copy(ROOT / name, tmp_path)
@@ -281,20 +284,20 @@ def test_files_are_written_only_when_what_they_tell_of_changes(stages, tmp_path,
     assert not (code / "22_numerical_errors").exists()
 
 
-def test_a_plot_does_not_train_again_and_a_cell_does():
+def test_training_depends_on_cells_and_not_plots():
     read = {path.stem: set(notebook_code(path).digests) for path in notebooks()}
     assert {"lib/longrnn/cells/gru.py", "lib/longrnn/probes/adjoint.py"} <= read["10_train"]
     assert "lib/study/figures/__init__.py" not in read["10_train"]
     assert "lib/study/figures/__init__.py" in read["22_numerical_errors"]
 
 
-def test_the_settings_are_checked_before_anything_trains(stages):
+def test_settings_are_checked_before_training(stages):
     names = list(stages)
     assert names.index("check") < names.index("train")
     assert _deps(stages["check"]) == {"data/code/training", "data/code/settings"}
 
 
-def test_outputs_of_what_is_gone_are_removed_and_nothing_else(tmp_path):
+def test_only_outputs_of_removed_notebooks_are_removed(tmp_path):
     gone = {"data/made/29_gone/rebuilt/a.csv", "data/executed/29_gone.failed.ipynb"}
     kept = {"notebooks/22_errors.ipynb", "data/made/22_errors/rebuilt/a.csv"}
     kept |= {"notebooks/30_tenet.ipynb", "data/executed/30_tenet.ipynb", "data/made/.gitignore"}

@@ -1,5 +1,8 @@
-"""The rooms of `lib/`: imports go one way, statistics and pages never reach torch, and what stands there is reached by a training, an engine,
-a command or two notebooks, or is an estimator that an oracle checks."""
+"""The rooms of `lib/`: imports go one way, and statistics and pages never reach torch.
+
+Every definition is used by training, an engine, a command or two notebooks, or is an estimator that
+an oracle checks.
+"""
 
 import ast
 import re
@@ -66,14 +69,14 @@ def _imports(file):
     return [path for path in fingerprint._read(file, ROOT).uses if _room(path) != "__init__"]
 
 
-def test_every_room_is_listed_after_those_it_may_import_from():
+def test_rooms_are_listed_in_order_of_imports():
     assert {_room(file) for file in FILES} - {"__init__"} == set(ROOMS)
     listed = [*ROOMS]
     for place, room in enumerate(listed):
         assert set(ROOMS[room]) <= set(listed[:place]), room
 
 
-def test_the_library_imports_nothing_of_the_study_and_few_packages():
+def test_longrnn_imports_only_its_required_packages():
     for file in FILES:
         if file.is_relative_to(ROOT / "lib" / "longrnn"):
             tree = ast.parse(file.read_text("utf-8"))
@@ -100,7 +103,7 @@ def test_no_import_climbs(room):
     assert not climbing, "\n".join(climbing)
 
 
-def test_modules_of_a_room_import_each_other_one_way():
+def test_modules_do_not_import_in_circles():
     """No two modules need each other, wherever in a file the import stands."""
     graph = {file: {path for path in _imports(file) if path != file} for file in FILES}
     for package in (file for file in FILES if file.name == "__init__.py"):
@@ -110,7 +113,7 @@ def test_modules_of_a_room_import_each_other_one_way():
 
 
 @pytest.mark.parametrize("room", WITHOUT_TORCH)
-def test_statistics_and_pages_never_import_torch(room):
+def test_rooms_without_torch_never_import_it(room):
     names = [_module(file) for file in FILES if _room(file) == room]
     importing = re.compile(r"^\s*(import|from) torch\b", re.MULTILINE)
     found = [file for file in reached(names) if importing.search((ROOT / file).read_text("utf-8"))]
@@ -197,7 +200,7 @@ def _definitions(name):
     return {tuple(name.rsplit(".", 1))}
 
 
-def test_what_no_training_no_second_notebook_and_no_oracle_needs_is_not_in_lib():
+def test_every_definition_in_lib_is_needed():
     roots = [(name, None) for name in MODULES if name.startswith(TRAINED)]
     commands = [name for name in MODULES if name.endswith("__main__") or name in COMMANDS]
     roots += [(name, own) for name in commands for own in (None, *MODULES[name].own)]
