@@ -5,6 +5,7 @@ from urllib.parse import urlsplit
 
 import pandas as pd
 import pytest
+from ruamel.yaml import YAML
 from study.claims.claim import claims
 from study.claims.correction import corrected_verdicts
 from study.claims.verdict import AGREES, DIFFERS, displayed_verdict
@@ -85,6 +86,15 @@ def test_make_targets_and_papermill_parameters_exist():
     makefile = (ROOT / "Makefile").read_text("utf-8")
     assert {"look", "repro", "test"} <= targets
     assert [name for name in targets if not re.search(rf"^{name}:", makefile, re.MULTILINE)] == []
+
+
+def test_citation_is_that_of_the_citation_file():
+    citation = YAML(typ="safe", pure=True).load((ROOT / "CITATION.cff").read_text("utf-8"))
+    entry = " ".join(TEXT.split("```bibtex")[1].split("```")[0].split())
+    assert citation["title"] in entry
+    assert citation["authors"][0]["name"] in entry
+    assert f"version = {{{citation['version']}}}" in entry
+    assert f"year = {{{str(citation['date-released'])[:4]}}}" in entry
 
 
 def test_lines_end_at_column_100():
