@@ -1,5 +1,6 @@
-"""File formats that data sets come in, read into plain arrays; every refusal is one sentence
-with its place.
+"""File formats of data sets, read into plain arrays.
+
+Every refusal is one sentence that names the file and the position in it.
 """
 
 

@@ -31,8 +31,17 @@ class DownloadError(OSError):
 
 
 def mirror() -> Path | None:
-    """Return the folder named by ``LTD_DATA_MIRROR``, None if the variable is not set; raises
-    `ValueError` if it is no folder.
+    """Return the folder named by ``LTD_DATA_MIRROR``.
+
+    Returns
+    -------
+    Path or None
+        None if the variable is not set.
+
+    Raises
+    ------
+    ValueError
+        It names no folder.
     """
     value = os.environ.get(MIRROR)
     if not value:
@@ -49,10 +58,28 @@ def in_mirror(origin: str, name: str) -> bool:
 
 
 def fetch(origin: str, name: str) -> Path:
-    """Return a file of an origin in `table.toml`, from the mirror if one is set, its SHA-256
-    checked where one is stated.
+    """Return a file of an origin, from the mirror if one is set, otherwise from its publisher.
 
-    Raises `FileNotFoundError` where a mirror is set and has no such file, else as `from_publisher`.
+    Parameters
+    ----------
+    origin
+        Name of the origin in `table.toml`.
+    name
+        Name of the file.
+
+    Returns
+    -------
+    Path
+        The file, its SHA-256 checked if one is stated.
+
+    Raises
+    ------
+    FileNotFoundError
+        A mirror is set and has no such file.
+    ChecksumError
+        The file is cut or altered.
+    DownloadError
+        The publisher cannot be reached, or the file cannot be kept.
     """
     row = ORIGINS[origin]
     stated = {**row.get("files", {}), **row.get("mirrored", {}), **row.get("published", {})}
@@ -124,8 +151,19 @@ def read_or_remove(archive: Path, read: Callable[[Path], T]) -> T:
 
 
 def arrays(origin: str, read: Callable[[Path], dict[str, np.ndarray]]) -> dict[str, np.ndarray]:
-    """Return the arrays of the mirror's file of an origin, or what `read` makes of its
-    publisher's archive; the first of either.
+    """Return the arrays of an origin, from the mirror's file or the publisher's archive.
+
+    Parameters
+    ----------
+    origin
+        Name of the origin in `table.toml`; the first file it lists is read.
+    read
+        Reads the publisher's archive.
+
+    Returns
+    -------
+    dict
+        Arrays by name.
     """
     if mirror() is not None:
         return read_arrays(fetch(origin, next(iter(ORIGINS[origin]["mirrored"]))))
@@ -139,8 +177,23 @@ def read_arrays(path: Path) -> dict[str, np.ndarray]:
 
 
 def check_contents(origin: str, contents: Mapping[str, bytes], where: str = "") -> None:
-    """Raise `ValueError` unless all that `table.toml` states of an origin's contents is there,
-    `ChecksumError` unless as stated.
+    """Compare what was read with the contents that `table.toml` states for an origin.
+
+    Parameters
+    ----------
+    origin
+        Name of the origin.
+    contents
+        What was read, by name.
+    where
+        Name of the file, for error messages.
+
+    Raises
+    ------
+    ValueError
+        Something is missing.
+    ChecksumError
+        Something has another SHA-256.
     """
     for name, sha256 in ORIGINS[origin]["contents"].items():
         if name not in contents:

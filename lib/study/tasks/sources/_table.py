@@ -34,8 +34,19 @@ def parted(inputs: np.ndarray, targets: np.ndarray, **parts: np.ndarray) -> dict
 
 
 def standardised(parts: dict[str, Arrays], axis: int | tuple[int, ...]) -> dict[str, Arrays]:
-    """Return all parts by the mean and the deviation of the training part over `axis`; what
-    never changes there is only centred.
+    """Return all parts with mean 0 and deviation 1 over the training part.
+
+    Parameters
+    ----------
+    parts
+        Inputs and targets of each part.
+    axis
+        Axes of the inputs over which mean and deviation are taken.
+
+    Returns
+    -------
+    dict
+        The parts. Inputs that never change in the training part are only centered.
     """
     train, _ = parts["train"]
     mean, deviation = train.mean(axis), train.std(axis)

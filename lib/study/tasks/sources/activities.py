@@ -26,10 +26,10 @@ SECOND = (1, 3, 5)
 
 @reader
 def har2() -> dict:
-    """Return windows of 128 x 9: acceleration of the body, angular velocity, whole acceleration;
-    the official test users.
+    """Return windows of 128 x 9, split by the official test users.
 
-    J. Reyes-Ortiz et al., *Transition-aware human activity recognition using smartphones*,
+    The nine signals are the body's acceleration, angular velocity and total acceleration. J.
+    Reyes-Ortiz et al., *Transition-aware human activity recognition using smartphones*,
     Neurocomputing 2015. The texts use the windows published as UCI HAR; here they are cut anew from
     the recordings behind them (HAPT): 128 samples with step 64 inside each labelled interval of an
     activity, filtered as that set's description says. Classes as in A. Kusupati et al., *FastGRNN*,
@@ -60,8 +60,7 @@ def windows(raw: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray, np.ndar
 
 
 def filtered(signals: np.ndarray) -> np.ndarray:
-    """Return nine signals of a recording of six, (n, 9): body, gyroscope and total, three axes
-    each.
+    """Return the nine signals of a recording: body, gyroscope and total, three axes each, (n, 9).
 
     A median of three samples and a low pass of third order at 20 Hz take noise away, one at 0.3 Hz
     leaves gravity. The set's description does not say whether the filters delay the signal; here

@@ -1,5 +1,4 @@
-"""Speech Commands: words of a second, from the publisher's archive or tone words in files of the
-same names.
+"""Speech Commands: words of a second, or tone words in files of the same names.
 
 P. Warden, *Speech Commands: A Dataset for Limited-Vocabulary Speech Recognition*, 2018, CC BY 4.0.
 The lists in the archive name the clips for validation and testing; all others train.
@@ -63,9 +62,7 @@ def keywords(archive: str, classes: str) -> dict:
 
 @reader
 def tone_words(classes: str, clips: int, speakers: int) -> dict:
-    """Return the stand-in, written to files as the real set has them and read by the same
-    reader.
-    """
+    """Return the stand-in, written to files like the real set's and read by the same reader."""
     words = WORDS if classes == "words" else (*COMMANDS, "bed", "bird")
     files = write_clips(words, clips, speakers, SEED)
     return _parts(files, classes) | {"source": "made up", "substitute": STAND_IN}
@@ -137,8 +134,26 @@ def _parts(files: Iterable[tuple[str, bytes]], classes: str) -> dict:
 def read_clips(
     files: Iterable[tuple[str, bytes]], classes: Mapping[str, int], features: Callable
 ) -> dict[str, Arrays]:
-    """Return each part's features, (T, p) of a clip's samples, and classes, of clips and lists
-    by name; a wrong clip is a `FormatError`.
+    """Return the features and classes of each part.
+
+    Parameters
+    ----------
+    files
+        Names and contents of clips and of the lists of validation and test clips.
+    classes
+        Class of each word; other words are left out.
+    features
+        Computes features, (T, p), from samples.
+
+    Returns
+    -------
+    dict
+        Features (n, T, p) and classes (n,) by part.
+
+    Raises
+    ------
+    FormatError
+        A clip is no wav file of the expected form.
     """
     read: dict[str, tuple[np.ndarray, int]] = {}
     lists: dict[str, set[str]] = {}

@@ -1,10 +1,9 @@
-"""BIDMC: windows of 32 s of a PPG and an ECG, and the heart or respiratory rate that goes with
-them.
+"""BIDMC: windows of 32 s of a PPG and an ECG, with the heart or respiratory rate.
 
 M. Pimentel et al., *Toward a robust estimation of respiratory rate from pulse oximeters*, IEEE
 Transactions on Biomedical Engineering 2017, from PhysioNet (A. Goldberger et al. 2000), under the
 Open Data Commons Attribution licence. The archive of time series regression (C. Tan et al. 2021),
-which the texts use, holds 7,949 windows for the heart rate and does not print how they were cut. A
+which the papers use, holds 7,949 windows for the heart rate and does not print how they were cut. A
 window every 3 s gives 150 in each of the 53 recordings, 7,950, and the rate printed for one second
 at its end is missing in exactly one: so they are cut here. (A mean over the window would be missing
 in 12 or none.) A respiratory rate printed as 0 stays one.
@@ -47,8 +46,19 @@ def beats_by_patient(patients: int, windows: int, every: int, seed: int) -> dict
 
 
 def windows(raw: dict[str, np.ndarray], sign: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return windows (n, 4000, 2), the sign's value at the end of each (n, 1), and patients
-    (n,); without a value, no window.
+    """Cut recordings into windows; one without a value at its end is left out.
+
+    Parameters
+    ----------
+    raw
+        Signals and values per second, by channel.
+    sign
+        ``hr`` or ``resp_rate``.
+
+    Returns
+    -------
+    tuple of numpy.ndarray
+        Windows (n, 4000, 2), the sign's value at the end of each (n, 1), and patients (n,).
     """
     starts = HOP * np.arange(WINDOWS)
     values = raw[sign][:, starts + SECONDS - 1]

@@ -1,10 +1,9 @@
-"""EigenWorms and its stand-in: one way from a ``.ts`` file to the parts that the texts' programs
-use.
+"""EigenWorms, its stand-in, and UCR Worms.
 
-A. Brown et al. 2013, in the UEA archive (A. Bagnall et al. 2018): the movement of 259 worms in six
-coordinates, 17,984 steps, five kinds of worm. The publisher states no checksum: the zip file's own
-tell damage, and these numbers whether it is the set. Where a mirror is set and does not hold it,
-switching series take its place, and say so.
+EigenWorms (A. Brown et al. 2013, in the UEA archive, A. Bagnall et al. 2018) has the movement of
+259 worms of five kinds in six coordinates, 17,984 steps. The publisher states no checksum: the zip
+file's own reveal damage, and these numbers whether it is the set. If a mirror is set and does not
+have it, switching series stand in, and are named so.
 """
 
 import io
@@ -89,9 +88,7 @@ def _checked(series: Series, shape: tuple[int, int], path: Path) -> Series:
 
 
 def _parts(series: Series) -> dict:
-    """Return the parts of 70, 15 and 15 per cent that the programs draw, not stratified, 181, 39
-    and 39 of 259.
-    """
+    """Return the parts that the papers' programs draw, not stratified: 181, 39 and 39 of 259."""
     order = np.arange(len(series.targets))
     train, rest = train_test_split(order, test_size=0.3, random_state=STATE)
     validation, test = train_test_split(rest, test_size=0.5, random_state=STATE)

@@ -1,3 +1,4 @@
-"""Made-up data for sets that cannot be had everywhere: in the format of the real ones, and named
-as stand-ins.
+"""Made-up data for sets that are not available everywhere.
+
+They have the format of the real sets, and are named as stand-ins.
 """

@@ -1,5 +1,4 @@
-"""Beats: a stand-in for BIDMC, windows of an ECG and a PPG whose heart and respiratory rates are
-known exactly.
+"""Beats, a stand-in for BIDMC: windows of an ECG and a PPG with known heart and breathing rates.
 
 Every patient has a heart rate, a respiratory rate and pulse shapes of their own; both rates wander
 slowly by some per cent, so that the windows of one patient do not all have one target.

@@ -1,5 +1,4 @@
-"""Texts from a Markov chain: a stand-in for reviews and for Penn Treebank where no real text may
-be had.
+"""Texts from a Markov chain: a stand-in for reviews and for Penn Treebank.
 
 Words are made of syllables and as frequent as Zipf's law says; each is followed, most of the time,
 by one of a few words of its own. In reviews some words are drawn from a set that tells the opinion,
@@ -19,11 +18,11 @@ _OPINION, _OPINIONATED = 20, 0.06
 
 @dataclass(frozen=True)
 class Language:
-    """A made-up language: words (V,) by frequency, their frequency (V,) among words that obey no
-    rule, and followers (V, 4).
+    """A made-up language.
 
-    Followers are the places of the words that follow a word by its rule, the first twice as likely
-    as the second, and so on.
+    It has words (V,) by frequency, their frequency (V,) among words that obey no rule, and
+    followers (V, 4): the indices of the words that follow a word by its rule, the first twice as
+    likely as the second, and so on.
     """
 
     words: np.ndarray

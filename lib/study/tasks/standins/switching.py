@@ -1,5 +1,4 @@
-r"""Switching series: a stand-in for EigenWorms, long series whose class is how often something
-happens.
+r"""Switching series, a stand-in for EigenWorms: the class is how often something happens.
 
 Three pairs of noisy oscillators, equal in all classes, hide turns that arrive as a Poisson process.
 A turn adds 3 to the second pair, :math:`3 / \sqrt 2` to each of its channels, for a geometric time

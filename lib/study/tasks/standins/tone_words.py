@@ -18,12 +18,26 @@ _NOISE = "_background_noise_"
 def write_clips(
     words: tuple[str, ...], clips: int, speakers: int, seed: int
 ) -> Iterator[tuple[str, bytes]]:
-    """Give ``<word>/<speaker>_nohash_<k>.wav`` and the lists of validation and test clips, each
-    with its content.
+    """Give the files of the stand-in: clips, and the lists of validation and test clips.
 
-    Sounds are drawn in the order of the words, `clips` of each; a tenth of the speakers is for
-    validation and a tenth for testing, at least one each. A further word or clip changes none of
-    those before it.
+    Sounds are drawn in the order of the words; a further word or clip changes none of those before
+    it.
+
+    Parameters
+    ----------
+    words
+        The words.
+    clips
+        Clips of each word.
+    speakers
+        Speakers, of whom a tenth is for validation and a tenth for testing, at least one each.
+    seed
+        Seed of the sounds.
+
+    Yields
+    ------
+    tuple
+        Name, ``<word>/<speaker>_nohash_<k>.wav`` for a clip, and content.
     """
     few = max(1, speakers // 10)
     parts = {speaker: speaker // few for speaker in range(2 * few)}
