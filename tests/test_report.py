@@ -496,6 +496,19 @@ def test_tables_set_ours_beside_theirs():
     assert key_columns(table) == ["method", "width"], "counts do not run across"
 
 
+@pytest.mark.parametrize(
+    ("steps", "paper_steps", "words"),
+    [
+        (474.0, 200000.0, "474 of the paper's 200,000 training steps"),
+        (474, "not printed", "474 training steps"),
+        (math.nan, math.nan, ""),
+    ],
+)
+def test_scale_names_the_training_steps(steps, paper_steps, words):
+    row = judge_claims([]).assign(steps=steps, paper_steps=paper_steps).iloc[0]
+    assert describe_claim(row).scale == words
+
+
 def test_tables_show_spread_runs_and_chance():
     more = {"spread": 1.5, "n": 5, "guess": 10.0}
     html = beside_html(counts().assign(**more))

@@ -384,6 +384,12 @@ def describe_claim(row: pd.Series) -> ClaimText:
 def scale_words(row: pd.Series) -> str:
     """Return how large the experiment behind a claim was, and on which data."""
     sizes = [write(row[name]) for name, write in _SCALE.items() if pd.notna(row.get(name))]
+    steps = pd.to_numeric(row.get("steps"), errors="coerce")
+    paper_steps = pd.to_numeric(row.get("paper_steps"), errors="coerce")
+    if pd.notna(steps) and pd.notna(paper_steps):
+        sizes.append(f"{int(steps):,} of the paper's {int(paper_steps):,} training steps")
+    elif pd.notna(steps):
+        sizes.append(f"{int(steps):,} training steps")
     data = row["data"] or getattr(row["judged_by"], "trained_on", "")
     return "; ".join(text for text in (", ".join(sizes), data) if text)
 
