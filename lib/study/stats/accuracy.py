@@ -28,11 +28,11 @@ from study.stats.design import NothingToFit
 CELL = (*TASK, "architecture")
 """The columns of a task and an architecture."""
 CONFIGURATION = ("width", "learning_rate", "training_length")
-"""The factors that make a hyperparameter configuration; the text has twenty of them."""
+"""The factors that make a hyperparameter configuration; the paper has twenty of them."""
 RULES = ("mean", "max")
 """What a configuration is judged by: its replicates' mean, or its best replicate."""
 LEVEL = 0.05
-"""The text's level of significance, shared by all tests of a family."""
+"""The paper's level of significance, shared by all tests of a family."""
 ENTERED = ""
 """Value of ``left_out`` for an attempt that entered an analysis."""
 OTHER = "had another configuration"
@@ -50,7 +50,7 @@ def grade(ds: xr.Dataset) -> pd.DataFrame:
     of test sequences is not known), and ``left_out``: empty where the attempt entered, else the
     reason.
 
-    The text does not say whether its maximum runs over the last epochs or over all epochs. It says
+    The paper does not say whether its maximum runs over the last epochs or over all epochs. It says
     that 1 is the largest task accuracy observed, which holds for the last epochs, where the
     behaviour is measured. Raises NothingToFit: a data set has fewer than two classes, so that
     guessing has no accuracy.
@@ -114,7 +114,7 @@ def best_configurations(frame: pd.DataFrame, rule: str = "mean") -> pd.DataFrame
     """Return the best configuration of each architecture at each task.
 
     By ``mean`` it has the highest mean accuracy of the attempts that completed, by ``max`` the best
-    single attempt. The text does not say which; its Table A2 has best configurations with a single
+    single attempt. The paper does not say which; its Table A2 has best configurations with a single
     completed attempt, which either rule allows.
 
     Columns: the task, ``architecture``, the configuration, ``attempts`` (completed ones at it),

@@ -67,7 +67,7 @@ def epochs(ds: xr.Dataset, split: str) -> pd.DataFrame:
 
 
 def terminal(ds: xr.Dataset) -> pd.DataFrame:
-    """Return the last epoch of every completed attempt on the test split, which the text calls
+    """Return the last epoch of every completed attempt on the test split, which the paper calls
     *evaluation*; columns as in `epochs`.
     """
     frame = epochs(ds, "test")

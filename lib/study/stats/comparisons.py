@@ -9,14 +9,14 @@ one coefficient:
     H_0 : \beta^{(t)} = \beta^{(t')} \quad \text{vs.} \quad H_A : \beta^{(t)} \ne \beta^{(t')},
     \qquad T = \frac{\hat\beta^{(t)} - \hat\beta^{(t')}}{\sqrt{s_t^2 + s_{t'}^2}} \quad (1.4)
 
-The fits of two tasks share no attempt, so their variances add. The text does not print its
+The fits of two tasks share no attempt, so their variances add. The paper does not print its
 statistic; here T is compared with Student's distribution, whose degrees of freedom are
 Satterthwaite's, :math:`(s_t^2 + s_{t'}^2)^2 / (s_t^4/\nu_t + s_{t'}^4/\nu_{t'})`, which allows
 tasks of different residual variance. Within a task a standard error of the model has one variance
 for all attempts; the robust one (HC3) does not.
 
 *Convergence time* :math:`Y_\text{epochs}` is "the number of training epochs completed prior to the
-RNN attaining its maximum task accuracy". The text's values run from 1 to 25, so the epoch that
+RNN attaining its maximum task accuracy". The paper's values run from 1 to 25, so the epoch that
 attains the maximum is counted too. It looks at the first 25 epochs of each attempt: the shorter of
 its training lengths, and here the shortest of the design. It gets Kruskal and Wallis's test, of
 ranks, because epochs are whole numbers with many ties at the end of the window.
@@ -27,7 +27,7 @@ text's table has the hypothesis of one and the numbers of the other:
 ``levene``
     Levene's test of **equal variances** with deviations from the group's median, :math:`z_{ij} =
     |y_{ij} - \tilde y_i|`: an analysis of variance of z, with :math:`k-1` and :math:`N-k` degrees
-    of freedom, whole numbers (Brown and Forsythe, JASA 1974, which the text cites).
+    of freedom, whole numbers (Brown and Forsythe, JASA 1974, which the paper cites).
 ``f_star``
     The :math:`F^*` test of **equal means** under unequal variances,
 
@@ -44,7 +44,7 @@ text's table has the hypothesis of one and the numbers of the other:
 
 *Training error rate* gets Pearson's of a table of tasks by outcome, whose p value is the share of
 9,999 tables drawn with the same sums that deviate as much, because most counts of diverged attempts
-are small. The text tests neither.
+are small. The paper tests neither.
 """
 
 from collections.abc import Callable, Sequence
@@ -261,7 +261,7 @@ def compare_variances(frame: pd.DataFrame) -> pd.DataFrame:
     (`study.stats.accuracy.at_best`). Columns: ``architecture``, ``test``, ``tasks`` (groups that
     entered), ``tasks_left_out`` (with too few attempts), ``attempts``, ``statistic``,
     ``df_between``, ``df_within``, ``p_value``, ``p_bonferroni`` (over the architectures tested),
-    ``rejected`` (``p_value`` below 0.05, uncorrected as in the text) and ``cause``: why a test was
+    ``rejected`` (``p_value`` below 0.05, uncorrected as in the paper) and ``cause``: why a test was
     not made.
     """
     plain = frame[frame["noise"] == NO_NOISE]

@@ -64,7 +64,7 @@ def with_covariates(
     """Return attempts or treatments with the columns that models need: each factor of
     `reference` as a category whose first level is the one named there, where `table` has it, and
     ``log_rate`` with its square, in which the logarithm of the learning rate `centre` counts as
-    zero; the text has 1.
+    zero; the paper has 1.
     """
     table = table.reset_index(drop=True)
     for name, level in reference.items():

@@ -68,7 +68,7 @@ def trajectories(ds: xr.Dataset, horizon: int) -> pd.DataFrame:
     r"""Return the example's trajectories at one length: ``sequence``, ``time`` and three norms.
 
     ``state`` is :math:`\|x_t\|_2`, ``adjoint`` :math:`\log_{10} \|\lambda_t\|_2` and ``normalised``
-    :math:`\|\lambda_t\|_2 / \|\Lambda\|_2` with the norm over all times of the sequence (the text's
+    :math:`\|\lambda_t\|_2 / \|\Lambda\|_2` with the norm over all times of the sequence (the paper's
     footnote 7).
     """
     part = ds[["state_norm", "adjoint"]].sel(horizon=horizon, time=slice(1, horizon))
@@ -132,7 +132,7 @@ either.
 SWEEP = "sweep"
 """The network of the sweep over kappa (Figure A2)."""
 AUTHOR_SCALE = "1/T"
-"""Input weights of the author's public research code, of which the text's tables are; the LSTM's
+"""Input weights of the author's public research code, of which the paper's tables are; the LSTM's
 begin in a way of their own.
 """
 

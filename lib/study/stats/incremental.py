@@ -67,7 +67,7 @@ def beside(ds: xr.Dataset, artefact: str, tasks: tuple[str, ...] = ()) -> pd.Dat
     """Return a published table with our networks (`beside_published`) and their ``reading``,
     each reading a row of its own.
 
-    Of ours all tasks are shown; where `tasks` names some, these and the text's alone.
+    Of ours all tasks are shown; where `tasks` names some, these and the paper's alone.
     """
     ours, published = outcomes(ds), load_published(artefact)
     ours = ours[ours["task"].isin([*published["task"], *tasks]) | (not tasks)]

@@ -9,8 +9,8 @@ r"""The adjoint metric and its regimes (dissertation, Section 3.4).
         \text{exploding} & (3.6) \ge b
     \end{cases} \quad (3.7)
 
-The text takes for the border :math:`b` the largest metric it observed in attempts without numerical
-error.
+The paper takes for the border :math:`b` the largest metric it observed in attempts without
+numerical error.
 """
 
 import numpy as np
@@ -19,7 +19,7 @@ from study.results.published import load_published
 
 BATCH = 32
 """Batch size of the author's public program, which differentiates the mean loss of a batch; here
-an adjoint belongs to its own example's loss, as in Algorithm 2 of the text. Its adjoints are so
+an adjoint belongs to its own example's loss, as in Algorithm 2 of the paper. Its adjoints are so
 many times smaller.
 """
 KAPPA = BATCH**2
@@ -78,5 +78,5 @@ def regimes(metric: np.ndarray, border: float) -> np.ndarray:
 
 
 def published_border() -> float:
-    """Return the border of the text, drawn in its Figure 3.3."""
+    """Return the border of the paper, drawn in its Figure 3.3."""
     return float(load_published("diss-fig-3.3")["border"].item())

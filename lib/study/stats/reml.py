@@ -13,8 +13,8 @@ Given the ratio :math:`\theta = \tau^2 / \sigma^2` everything is linear least sq
     A(\theta) = \sum_{ij} (z_{ij} - \bar z_i)(z_{ij} - \bar z_i)^\top
         + \sum_i \frac{n_i}{1 + n_i \theta} \bar z_i \bar z_i^\top
 
-because :math:`(I + \theta 1 1^\top)^{-1} = I - \frac{\theta}{1 + n\theta} 1 1^\top`. The first
-sum does not depend on :math:`\theta`, and in the second, groups of one size share a factor. A million
+because :math:`(I + \theta 1 1^\top)^{-1} = I - \frac{\theta}{1 + n\theta} 1 1^\top`. The first sum
+does not depend on :math:`\theta`, and in the second, groups of one size share a factor. A million
 rows become one small matrix per size, and the search over :math:`\theta` costs nothing beside
 making them.
 

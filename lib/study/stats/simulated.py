@@ -49,7 +49,7 @@ PROFILE = "simulated"
 SCHEMA = replace(FACTORIAL, name="simulated_factorial/1", check=check_measurements)
 """Of the simulated dataset: that of the experiment, but for accuracies, which may be any number."""
 _CLASSES = {"cifar10": 10, "fashion_mnist": 10, "imdb": 2, "mnist": 10, "reuters": 46}
-"""Labels of the text's data sets."""
+"""Labels of the paper's data sets."""
 _STEPS = {"cifar10": 1024, "fashion_mnist": 784, "imdb": 500, "mnist": 784, "reuters": 500}
 """Length T of their input sequences (Table 3.2)."""
 _NOISE_STEPS = 1000
@@ -78,7 +78,7 @@ def levels() -> dict[str, list]:
 
 
 def number(what: str) -> int:
-    """Return a number of observations that the text states."""
+    """Return a number of observations that the paper states."""
     return int(load_published("diss-sec-3.5").set_index("what")["number"][what])
 
 
@@ -167,7 +167,7 @@ def simulate(seed: int, *, replicates: int | None = None, **kept: list) -> xr.Da
     by default.
 
     Training measurements and terminal test measurements follow the law; the two are independent
-    given the factors, because the text does not say how they go together. Made up to fill the
+    given the factors, because the paper does not say how they go together. Made up to fill the
     schema: test measurements before the last epoch, which are those of training; ``loss``, the
     negative logarithm of the accuracy; the adjoint of the last step, one, so that the adjoint
     metric is the logarithm of the first; ``parameters``, of one input feature. Nothing stands for

@@ -23,10 +23,10 @@ Second order, over all of :math:`\mathcal H`:
       &+ \hat\gamma_\text{arch}^{(t)} \times
       (\text{architecture} \times \log(\text{learning rate})^2) + \epsilon^{(t)} \quad (1.11)
 
-The logarithm is natural and recurrent dimension and training length are numbers, as far as the text
-tells: with them as factors the balanced design's condition number would be far below those of its
-Table A3. Coefficients that the attempts at hand cannot tell stay empty, with the cause beside them
-(`study.stats.design`).
+The logarithm is natural and recurrent dimension and training length are numbers, as far as the
+paper tells: with them as factors the balanced design's condition number would be far below those of
+its Table A3. Coefficients that the attempts at hand cannot tell stay empty, with the cause beside
+them (`study.stats.design`).
 """
 
 from collections.abc import Sequence
@@ -41,7 +41,7 @@ from study.stats.design import COVARIATES, NothingToFit, absences, design, with_
 from study.stats.linear import Fit, fit, with_known_variance
 
 REFERENCE = "antisymmetric"
-"""The text's reference architecture (its footnote 3)."""
+"""The paper's reference architecture (its footnote 3)."""
 EFFECTS = ("architecture", "hyperparameters", "architecture x hyperparameters")
 """Groups of coefficients of (1.11), as Table 1.4 has them."""
 _SUMMARY = ["attempts", "terms", "inestimable", "condition_number", "r2", "adj_r2", "sigma"]
@@ -110,7 +110,7 @@ def fit_tasks(
     `frame` (`study.stats.accuracy.grade`) that are not left out.
 
     Coefficients of other architectures refer to `reference`. `centre` is the learning rate whose
-    logarithm counts as zero: 1 in the text's parametrisation, whose coefficients of architectures
+    logarithm counts as zero: 1 in the paper's parametrisation, whose coefficients of architectures
     are differences at a learning rate of 1, far outside the design. Raises ValueError: `reference`
     is no architecture of the design, no attempt entered, or no task at all can be fitted.
     """

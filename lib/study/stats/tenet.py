@@ -12,7 +12,7 @@ models     response     rows           1st of the three  2nd                 3rd
 10, 11, 12 metric       terminal       accuracy          accuracy, factors   factors
 ========== ============ ============== ================= =================== ===========
 
-The equations of the text leave out a covariate that its tables have: *epochs*, the epoch an
+The equations of the paper leave out a covariate that its tables have: *epochs*, the epoch an
 observation was made after, in all models with factors but 8 and 9. The tables are followed, because
 they print its estimates. The learning rate enters as its natural logarithm: the published condition
 numbers lie near those of the design with natural logarithms, and the quadratic of Model 3 has its
@@ -46,7 +46,7 @@ FACTORS = ("architecture", "log_rate", "log_rate_squared", "width", "dataset", "
 FACTORS += ("epoch", "architecture:log_rate", "architecture:log_rate_squared", "architecture:noise")
 """Covariates describing the experimental factors, in the order of the published tables."""
 OF_TASKS = ("dataset:order", "dataset:noise", "order:noise", "dataset:order:noise")
-"""Interactions that the text's models leave out; with them each task has a level of its own."""
+"""Interactions that the paper's models leave out; with them each task has a level of its own."""
 REFERENCE = {"architecture": "antisymmetric", "dataset": "cifar10"}
 REFERENCE |= {"noise": "none", "order": "sequential"}
 """The level of each factor that the published tables leave out, so that its effect is in the
@@ -71,7 +71,7 @@ class Model:
 
     @property
     def name(self) -> str:
-        """As the text writes it."""
+        """As the paper writes it."""
         return f"MODEL {self.number}"
 
     @property
@@ -139,7 +139,7 @@ VIEWS = {
 }
 """What is taken as the adjoint metric.
 
-The text's program computed in single precision (`study.stats.regimes.float32_metric`).
+The paper's program computed in single precision (`study.stats.regimes.float32_metric`).
 """
 
 
