@@ -68,8 +68,8 @@ def trajectories(ds: xr.Dataset, horizon: int) -> pd.DataFrame:
     r"""Return the example's trajectories at one length: ``sequence``, ``time`` and three norms.
 
     ``state`` is :math:`\|x_t\|_2`, ``adjoint`` :math:`\log_{10} \|\lambda_t\|_2` and ``normalised``
-    :math:`\|\lambda_t\|_2 / \|\Lambda\|_2` with the norm over all times of the sequence (the paper's
-    footnote 7).
+    :math:`\|\lambda_t\|_2 / \|\Lambda\|_2` with the norm over all times of the sequence (the
+    paper's footnote 7).
     """
     part = ds[["state_norm", "adjoint"]].sel(horizon=horizon, time=slice(1, horizon))
     adjoint = part["adjoint"].astype("float64")
