@@ -70,7 +70,7 @@ GROUPED = {"groups": [{"names": "cell.*", "factor": 0.5, "optimiser": "adam"}], 
     [{"gradient_clip": 1e-2}, {"cosine": True}, GROUPED, {"options": {"weight_decay": 0.1}}],
     ids=str,
 )
-def test_steps_are_those_of_torch_s_optimisers_and_schedules(how):
+def test_steps_equal_those_of_a_plain_pytorch_loop(how):
     recipe = {"learning_rate": 0.1, "epochs": 3, "optimiser": "sgd"} | how
     model, other = _model(), _model()
     _train(model, checked(Recipe, recipe, "recipe"))
@@ -93,7 +93,7 @@ def test_steps_are_those_of_torch_s_optimisers_and_schedules(how):
     torch.testing.assert_close(weights(model), weights(other))
 
 
-def test_the_best_of_what_was_recorded_is_kept_the_latest_of_equals():
+def test_best_record_is_kept_latest_of_equals():
     merits = iter([1.0, 3.0, 3.0, 2.0])
     model, seen = _model(), []
     record = Record(
@@ -108,7 +108,7 @@ def test_the_best_of_what_was_recorded_is_kept_the_latest_of_equals():
 
 
 @pytest.mark.parametrize("finite", ["loss", "gradients"])
-def test_a_loss_that_is_not_finite_ends_the_training_before_it_moves_a_weight(finite):
+def test_infinite_loss_ends_before_weights_move(finite):
     model, calls = _model(), iter(range(100))
 
     def failing(model, inputs, labels):
@@ -120,7 +120,7 @@ def test_a_loss_that_is_not_finite_ends_the_training_before_it_moves_a_weight(fi
     assert torch.isfinite(weights(model)).all()
 
 
-def test_a_measurement_that_is_no_number_is_a_divergence_and_minus_infinity_is_none():
+def test_nan_metric_marks_divergence_but_minus_inf_does_not():
     recipe = Recipe(learning_rate=0.1, steps=4)
     values = iter([-math.inf, math.nan])
     record = Record(lambda model: {"adjoint": next(values)}, (2, 4))
@@ -193,7 +193,7 @@ def test_guessing_costs_what_it_costs(target, part, asked, loss, metric):
     assert task.guess(asked or part) == pytest.approx((loss, metric))
 
 
-def test_dropout_is_for_training_alone_and_is_of_whole_words_or_of_whole_sequences():
+def test_dropout_masks_words_or_features_in_training_only():
     torch.manual_seed(0)
     task = toy_task("tokens", 6, 5, "steps")
     shares = {"embedding_dropout": 0.5, "output_dropout": 0.5}
@@ -208,7 +208,7 @@ def test_dropout_is_for_training_alone_and_is_of_whole_words_or_of_whole_sequenc
     assert torch.equal(model(inputs), model(inputs))
 
 
-def test_objectives_without_their_weight_are_the_plain_loss_and_with_it_more():
+def test_objectives_add_their_weighted_penalty():
     torch.manual_seed(0)
     task = toy_task("series", 6, 5)
     model = build(task, RNN)
@@ -225,7 +225,7 @@ def test_objectives_without_their_weight_are_the_plain_loss_and_with_it_more():
             torch.testing.assert_close(found, plain + weight * more, rtol=1e-4, atol=1e-6)
 
 
-def test_what_is_frozen_stays_and_a_reservoir_s_head_learns_from_its_last_states():
+def test_reservoir_head_learns_from_last_states():
     task = toy_task("series", 6, 5)
     model = build(task, row := RNN.model_copy(update={"frozen": ("cell.*",)}))
     left = [name for name, p in model.named_parameters() if p.requires_grad]
@@ -266,7 +266,7 @@ def _equal(one, other):
 
 
 @pytest.mark.parametrize("stop", [1, 4, 7])
-def test_a_training_cut_off_anywhere_ends_with_the_same_bits(tmp_path, going_on, stop, capsys):
+def test_resumed_run_ends_with_the_same_bits(tmp_path, going_on, stop, capsys):
     run, whole = going_on
     path = tmp_path / "one.state"
     with pytest.raises(KeyboardInterrupt):
@@ -296,7 +296,7 @@ def _states(levels, count):
     return [seed.generate_state(2).tolist() for seed in seeds(levels, count)]
 
 
-def test_equal_levels_in_any_order_give_equal_seeds_others_do_not_and_more_keep_the_first():
+def test_seeds_depend_on_levels_alone():
     assert _states({"width": 4, "cell": "rnn"}, 2) == _states({"cell": "rnn", "width": 4}, 2)
     assert _states({"width": 4}, 5)[:1] == _states({"width": 4}, 1) != _states({"width": 5}, 1)
     assert len({tuple(state) for state in _states({"width": 4}, 50)}) == 50

@@ -65,7 +65,7 @@ def test_a_finished_study_runs_nothing_again(where, prepared, tmp_path, monkeypa
     assert results.FACTORIAL.save(again, tmp_path / "b" / "same.nc").read_bytes() == first
 
 
-def test_a_shard_is_found_by_its_identity_in_any_order_and_is_no_other_s(tmp_path, capsys):
+def test_shard_is_found_by_its_key_only(tmp_path, capsys):
     written = write_shard(tmp_path, {"job": 1, "code": 2}, {"loss": np.zeros(3)})
     assert read_shard(tmp_path, {"code": 2, "job": 1})["loss"].tolist() == [0, 0, 0]
     disk = TimeoutError
@@ -115,7 +115,7 @@ EDITS = [
 """Of a file, what for what, and the architectures that must be trained again: not for prose, nor for the runner's own code."""
 
 
-def test_an_edit_renames_the_shards_of_exactly_what_used_it(tmp_path, monkeypatch):
+def test_edit_renames_shards_of_its_users_only(tmp_path, monkeypatch):
     copy_to_edit(tmp_path, monkeypatch, "lib")
     names = ("lstm", "linear_rnn")
     jobs = [first_attempt(**SMALL | {"architecture": (name,)}) for name in names]
@@ -143,7 +143,7 @@ def test_an_edit_renames_the_shards_of_exactly_what_used_it(tmp_path, monkeypatc
         before = after
 
 
-def test_the_time_left_is_learned_from_jobs_done_in_each_group(monkeypatch, capsys):
+def test_time_left_is_estimated_per_group(monkeypatch, capsys):
     clock = iter([2.5, 5.5, 10.4, 10.5, 20.5, 31.5])
     monkeypatch.setattr(progress, "time", SimpleNamespace(monotonic=lambda: next(clock)))
     groups = [("a", 1), ("a", 9), ("a", 5), ("b", 1000), ("b", 1)]
@@ -196,7 +196,7 @@ def _diverges(resume):
     return {"status": np.array([DIVERGED, COMPLETED, DIVERGED]), "small": small.item()}
 
 
-def test_a_job_flushes_denormals_and_its_diverged_attempts_are_counted(where, tmp_path, capsys):
+def test_jobs_flush_denormals_and_count_diverged_attempts(where, tmp_path, capsys):
     found = run_jobs({"test": [plain_job(_diverges)]}, tmp_path, where)["test"]
     assert found.results[0]["small"] == 0
     assert (found.jobs, found.trained, found.diverged, found.resumed) == (1, 1, 2, 0)
@@ -204,7 +204,7 @@ def test_a_job_flushes_denormals_and_its_diverged_attempts_are_counted(where, tm
     assert "1 of 1 jobs to run" in told and "job 1/1, 2 attempts diverged" in told
 
 
-def test_a_training_of_two_groups_runs_once_and_each_group_has_its_result_and_cost(where, tmp_path):
+def test_job_of_two_groups_runs_once(where, tmp_path):
     path = tmp_path / "runs"
     same = plain_job(_counts, (0, path), {"i": 0})
     other = replace(same, levels={"i": 1})
@@ -357,7 +357,7 @@ def test_local_processes_admit_no_stranger_and_are_counted():
     assert _get_global_client() is None
 
 
-def test_a_scheduler_with_certificates_of_dask_s_configuration_is_reached(tmp_path):
+def test_scheduler_with_certificates_is_reached(tmp_path):
     made = Security.temporary()
     secured = {"protocol": "tls://", "security": made, "dashboard_address": None}
     secured["threads_per_worker"] = 1

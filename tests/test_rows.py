@@ -81,7 +81,7 @@ def test_four_rows_train_four_networks_on_any_task(task, prepared, tmp_path):
     assert load(path)["metric"].values.tolist() == ds["metric"].values.tolist()
 
 
-def test_two_factors_of_three_levels_are_nine_networks_and_two_coordinates(prepared):
+def test_two_swept_factors_become_two_coordinates(prepared):
     rates = (0.01, 0.02, 0.03)
     networks = [
         (f"LEM, dt={dt}, rate={rate}", "lem", {"dt": dt, "learning_rate": rate})
@@ -95,7 +95,7 @@ def test_two_factors_of_three_levels_are_nine_networks_and_two_coordinates(prepa
     assert len(set(ds["test_loss"].isel(record=-1).values.ravel())) == 9, "levels reach the cell"
 
 
-def test_scores_are_those_of_each_test_sequence_at_the_best_validated_record(prepared):
+def test_sequence_scores_are_those_of_the_best_record(prepared):
     more = {"width": 8, "learning_rate": 0.02, "records": 3, "epochs": 3}
     network = ("GRU", "gru", {"task_settings": {"validation_size": 16}})
     ds = _train(prepared, "a class at the end", [network], **more).squeeze()
@@ -206,7 +206,7 @@ def test_ways_of_training_are_rows_of_one_dataset(padded):
     assert not np.array_equal(loss("sweep, initialisation=orthogonal, kappa=1"), loss("adjoint"))
 
 
-def test_the_kept_network_is_followed_and_the_penalty_makes_adjoints_uniform():
+def test_coadjoint_penalty_makes_adjoints_uniform():
     changes = {
         "width": 8, "task": {"task": "long_time_gap", "place": 3, "time_steps": 6}, "steps": 300,
         "records": 6, "batch_size": 50, "learning_rate": 0.01, "measure_size": 5, "test_draws": 200,
@@ -240,7 +240,7 @@ def test_records_begin_before_training_and_both_ends_are_measured():
     np.testing.assert_array_equal(found["test_metric"], found["test_loss"])
 
 
-def test_eigenvalues_are_taken_along_the_first_sequences_before_and_after_training():
+def test_eigenvalues_follow_the_first_sequences():
     settings = {"inner_steps": 2, "rank": 2, "length": 6, "train_eta": "time"}
     settings["measures"] = ["eigenvalues"]
     found = []
@@ -256,14 +256,14 @@ def test_eigenvalues_are_taken_along_the_first_sequences_before_and_after_traini
     assert not np.array_equal(*shares)
 
 
-def test_a_loss_that_is_not_finite_ends_the_training_and_keeps_what_was_recorded(monkeypatch):
+def test_infinite_loss_keeps_what_was_recorded(monkeypatch):
     fail_after(2, monkeypatch)
     found = one_job("adding", measures=()).train()
     assert found["status"] == DIVERGED and found["steps"] == found["step"][-1] == 2
     assert found["records"] == len(found["test_loss"]) == 2
 
 
-def test_a_stand_in_for_one_task_s_data_is_named_in_full_beside_tasks_with_their_own(tmp_path):
+def test_substitute_is_named_in_full(tmp_path):
     networks = [("LEM", "lem", {}), ("longer", "lem", {"task_settings": {"time_steps": 8}})]
     runs = _runs("a value at the end", networks)
     results = [single_job(run).train() for run in runs]
@@ -367,7 +367,7 @@ def test_every_training_is_kept_and_the_best_is_shown(tmp_path):
         LATCHING.validate(ds)
 
 
-def test_a_training_whose_loss_is_not_finite_stays_in_the_dataset_without_measurements(monkeypatch):
+def test_diverged_latching_run_has_no_measurements(monkeypatch):
     plain, calls = module.cross_entropy, iter(range(100))
     failing = lambda *given: plain(*given) * (np.nan if next(calls) == 3 else 1)  # noqa: E731
     monkeypatch.setattr(module, "cross_entropy", failing)
@@ -432,7 +432,7 @@ def test_emphasis_is_what_the_linear_cell_does_to_its_inputs(T):
             torch.testing.assert_close(outputs[-1] @ networks.V[one, 0], predictions[one])
 
 
-def test_replicates_learn_a_short_task_differ_and_do_not_depend_on_their_number():
+def test_replicates_do_not_depend_on_their_number():
     three, two = train_networks(SMALL), train_networks(SMALL.at(networks=2))
     assert (np.abs(three["emphasis"]).argmax(1) == SMALL.place - 1).all()
     assert (three["accuracy"] > 0.9).all() and (three["status"] == COMPLETED).all()
@@ -440,14 +440,14 @@ def test_replicates_learn_a_short_task_differ_and_do_not_depend_on_their_number(
     assert not np.allclose(three["emphasis"][0], three["emphasis"][1])
 
 
-def test_the_penalty_keeps_the_matrix_near_orthogonality_from_the_same_start():
+def test_orthogonal_penalty_keeps_matrix_near_orthogonality():
     free, bound = SMALL, SMALL.at(orthogonality=1.0)
     starts = (list(initial_networks(job).parameters()) for job in (free, bound))
     assert all(map(torch.equal, *starts))
     assert (train_networks(bound)["departure"] < train_networks(free)["departure"]).all()
 
 
-def test_a_diverged_network_is_recorded_and_leaves_the_others_alone(monkeypatch):
+def test_diverged_network_leaves_the_others_alone(monkeypatch):
     expected, networks = train_networks(SMALL), initial_networks(SMALL)
     with torch.no_grad():
         networks.W[1] *= 1e200

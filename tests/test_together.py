@@ -73,7 +73,7 @@ def _together(runs):
 
 
 @pytest.mark.parametrize("cell", CELLS)
-def test_side_by_side_is_alone_but_for_rounding(cell):
+def test_batched_training_equals_single_up_to_rounding(cell):
     alone, beside = ([_training(cell, i, dtype=torch.float64) for i in range(3)] for _ in range(2))
     start = [weights(training.model) for training in alone]
     expected, found = [_alone(run) for run in alone], _together(beside)
@@ -89,7 +89,7 @@ def test_side_by_side_is_alone_but_for_rounding(cell):
 
 
 @pytest.mark.parametrize(("cell", "width"), [*((cell, 16) for cell in CELLS), ("gru", 48)])
-def test_the_bits_of_a_network_do_not_depend_on_its_company(cell, width):
+def test_bits_do_not_depend_on_the_batch(cell, width):
     def one(i, **more):
         return _training(cell, i, width=width, **more)
 
@@ -188,7 +188,7 @@ def _fails(error):
     return fail
 
 
-def test_a_pass_that_cannot_be_recorded_runs_plainly_and_says_so(replays, monkeypatch, capsys):
+def test_unrecordable_pass_runs_plainly_with_a_message(replays, monkeypatch, capsys):
     refused = RuntimeError("operation not permitted when stream is capturing\nand more")
     monkeypatch.setattr(torch.cuda, "make_graphed_callables", _fails(refused))
     trained = []
@@ -205,7 +205,7 @@ def test_a_pass_that_cannot_be_recorded_runs_plainly_and_says_so(replays, monkey
         _together([_training("rnn", 0)])
 
 
-def test_a_measurement_that_is_no_number_ends_one_alone_and_an_error_ends_all():
+def test_nan_metric_ends_one_run_an_error_all():
     trainings, alone = [_training("rnn", i) for i in range(3)], _training("rnn", 0)
     values = iter([1.0, math.nan])
     measured = Record(lambda model: {"value": next(values)}, (2, 4))
@@ -235,7 +235,7 @@ def attempts(architecture, **changes):
 
 
 @pytest.mark.parametrize("architecture", SOME)
-def test_attempts_side_by_side_are_those_alone_but_for_rounding(architecture):
+def test_batched_attempts_equal_single_ones_up_to_rounding(architecture):
     jobs, data = attempts(architecture), toy_task(n=16)
     configs = [job.config for job in jobs]
     alone = [train_on(data, [config], [None])[0] for config in configs]

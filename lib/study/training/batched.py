@@ -53,7 +53,7 @@ class Run:
         )
 
     def step(self) -> None:
-        """Clip the gradients, take an optimizer step, record, and save a checkpoint if it is due."""
+        """Clip the gradients, take an optimizer step, record, and save a checkpoint if due."""
         if self.recipe.gradient_clip:
             nn.utils.clip_grad_norm_(self.parameters, self.recipe.gradient_clip)
         for part in self._stepped:

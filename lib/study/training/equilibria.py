@@ -1,14 +1,16 @@
-r"""The incremental RNN near its equilibrium: the matrix whose eigenvalues decide whether it is stable.
+r"""The incremental RNN near its equilibrium: the matrix whose eigenvalues decide its stability.
 
-A. Kag, Z. Zhang, V. Saligrama, *RNNs incrementally evolving on an equilibrium manifold*, ICLR 2020, in the manuscript's numbers:
-Figure 7. With :math:`s = g + \sigma h_{k-1}` the residual is :math:`F(g) = \phi(U s + W x + b) - \alpha s` (in form (8)
-:math:`\phi(U (U s + W x + b))`), and
+A. Kag, Z. Zhang, V. Saligrama, *RNNs incrementally evolving on an equilibrium manifold*, ICLR 2020,
+in the manuscript's numbers: Figure 7. With :math:`s = g + \sigma h_{k-1}` the residual is
+:math:`F(g) = \phi(U s + W x + b) - \alpha s` (in form (8) :math:`\phi(U (U s + W x + b))`), and
 
-.. math:: \nabla F = \operatorname{diag}(\phi') U - \alpha I \qquad (\text{in form (8) } \operatorname{diag}(\phi') U U - \alpha I)
+.. math:: \nabla F = \operatorname{diag}(\phi') U - \alpha I
+    \qquad (\text{in form (8) } \operatorname{diag}(\phi') U U - \alpha I)
 
-A low rank has a consequence that the text passes over. With ReLU and :math:`U = \alpha I + V H`, alpha = 1, the rows of active
-neurons in :math:`\nabla F` are those of a matrix of rank r: where more than r neurons are active, as many eigenvalues as
-exceed r are exactly zero, and none of the text's strict inequalities can hold.
+A low rank has a consequence that the paper does not mention. With ReLU and :math:`U = \alpha I + V H`,
+alpha = 1, the rows of active neurons in :math:`\nabla F` are those of a matrix of rank r. If more than
+r neurons are active, as many eigenvalues as exceed r are exactly zero, and none of the paper's
+strict inequalities can hold.
 """
 
 import numpy as np
@@ -20,11 +22,29 @@ from torch import Tensor
 from study.results.rows import REAL_PARTS
 
 ZERO = 1e-9
-"""Real parts below are zero: what is left of rounding where rows of the matrix depend on each other."""
+"""Real parts below this count as zero: rounding errors of linearly dependent rows."""
 
 
 def signs(eigenvalues: Tensor) -> tuple[np.ndarray, np.ndarray]:
-    """Return the share of eigenvalues whose real part is negative, zero and positive, and the shares by classes of `REAL_PARTS`."""
+    """Return the shares of eigenvalues by the sign and the size of their real parts.
+
+    Parameters
+    ----------
+    eigenvalues : Tensor
+        Complex, of any shape.
+
+    Returns
+    -------
+    by_sign : numpy.ndarray
+        Shares of negative, zero and positive real parts, shape (3,).
+    by_size : numpy.ndarray
+        Shares by the classes of `study.results.rows.REAL_PARTS`.
+
+    Raises
+    ------
+    Diverged
+        An eigenvalue is not finite.
+    """
     real = eigenvalues.real.numpy().ravel()
     if not np.isfinite(real).all():
         raise Diverged("an eigenvalue is not finite")
@@ -34,21 +54,38 @@ def signs(eigenvalues: Tensor) -> tuple[np.ndarray, np.ndarray]:
 
 
 def stability(cell: Cell, u: Tensor, *, every: int = 1) -> Tensor:
-    """Return the eigenvalues of the derivative of F along sequences, (rounds, batch, hidden), complex.
+    """Return the eigenvalues of the derivative of F along sequences.
 
-    A trained iRNN reads `u`, (time, batch, input), from a first state of zero; one round of `every` is looked at. Raises `ValueError`
-    where the cell is no iRNN.
+    Parameters
+    ----------
+    cell : Cell
+        An iRNN. It starts from a state of zero.
+    u : Tensor
+        Inputs, shape (time, batch, input).
+    every : int
+        One in so many time steps is computed.
+
+    Returns
+    -------
+    Tensor
+        Complex, shape (time steps computed, batch, hidden).
+
+    Raises
+    ------
+    ValueError
+        The cell is not an iRNN.
     """
     if cell.name != "irnn":
         raise ValueError(
-            f"{cell.name}: expected an iRNN, whose inner steps have an equilibrium; leave eigenvalues out of the row's measures"
+            f"{cell.name}: expected an iRNN, whose inner steps have an equilibrium; "
+            "remove eigenvalues from the measures"
         )
     weights = cell.weights()
     identity = torch.eye(cell.hidden_size, dtype=u.dtype)
     U = cell.multiply(weights, identity).T.detach()
     inner = U @ U if weights.form == 8 else U
-    state, found = cell.initial_state(u.shape[1]), []
-    state = tuple(part.to(u.dtype) for part in state)
+    state = tuple(part.to(u.dtype) for part in cell.initial_state(u.shape[1]))
+    eigenvalues = []
     for t, u_t in enumerate(u):
         with torch.no_grad():
             after = cell.step(weights, state, u_t)
@@ -58,6 +95,6 @@ def stability(cell: Cell, u: Tensor, *, every: int = 1) -> Tensor:
             a.requires_grad_()
             (slope,) = torch.autograd.grad(weights.phi(a).sum(), a)
             matrix = slope[:, :, None] * inner - weights.alpha * identity
-            found.append(torch.linalg.eigvals(matrix))
+            eigenvalues.append(torch.linalg.eigvals(matrix))
         state = after
-    return torch.stack(found)
+    return torch.stack(eigenvalues)

@@ -1,4 +1,4 @@
-"""Measures of a classifier: losses of single sequences, adjoint norms, and the coadjoint penalty."""
+"""Measures of a classifier: losses of sequences, adjoint norms, and the coadjoint penalty."""
 
 import copy
 from functools import partial

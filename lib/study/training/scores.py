@@ -1,4 +1,4 @@
-"""How well a model does on sequences: losses, metrics, and the score of each sequence."""
+"""How well a model does: losses, metrics, and the score of each sequence."""
 
 import math
 from collections.abc import Callable, Iterator
@@ -10,81 +10,142 @@ from torch.nn import functional as F
 
 from study.tasks import Part, Task
 
-MOST = 2**25
-"""Predictions that a batch of `evaluate` may have, where there is one for every step."""
+MOST_PREDICTIONS = 2**25
+"""Predictions per batch of `evaluate` if there is one per time step: 256 MiB in float64."""
 
 
 def task_loss(task: Task) -> Callable[[Tensor, Tensor], Tensor]:
-    """Return the mean loss of predictions and targets: cross entropy of classes, squared error of values."""
+    """Return the loss of predictions and targets: mean cross entropy, or mean squared error."""
     return cross_entropy if task.classifies else F.mse_loss
 
 
 def cross_entropy(logits: Tensor, classes: Tensor, reduction: str = "mean") -> Tensor:
-    """Return the cross entropy of logits (.., outputs) and classes (..); one output is the log odds of class 1 of two."""
+    """Return the cross entropy of logits.
+
+    Parameters
+    ----------
+    logits : Tensor
+        Shape (.., outputs). A single output is the log odds of class 1 of two.
+    classes : Tensor
+        Shape (..).
+    reduction : str
+        ``mean``, ``sum`` or ``none``.
+
+    Returns
+    -------
+    Tensor
+        A scalar in nat; with ``none`` one number per class that was given.
+    """
     if logits.shape[-1] == 1:
-        odds, classes = logits.squeeze(-1), classes.to(logits.dtype)
-        return F.binary_cross_entropy_with_logits(odds, classes, reduction=reduction)
+        log_odds = logits.squeeze(-1)
+        labels = classes.to(logits.dtype)
+        return F.binary_cross_entropy_with_logits(log_odds, labels, reduction=reduction)
     return F.cross_entropy(logits.flatten(0, -2), classes.flatten(), reduction=reduction)
 
 
 def likeliest(logits: Tensor) -> Tensor:
-    """Return the classes (..) that logits (.., outputs) make likeliest, as `cross_entropy` reads them."""
-    return (logits[..., 0] > 0).long() if logits.shape[-1] == 1 else logits.argmax(-1)
+    """Return the likeliest classes, (..), of logits, (.., outputs), read as by `cross_entropy`."""
+    if logits.shape[-1] == 1:
+        return (logits[..., 0] > 0).long()
+    return logits.argmax(-1)
 
 
 def evaluate(
     model: nn.Module, task: Task, part: Part, *, batch_size: int = 500
 ) -> tuple[float, float]:
-    """Return loss and metric of a model, or of a head alone, on a part: means over sequences, and steps, in float64.
+    """Return loss and metric of a model, or of a head alone, on a part.
 
-    The metric is the share of classes found, or the root of the mean squared error. Where every step has its predictions,
-    batches are so much smaller that these stay below 256 MiB.
+    Parameters
+    ----------
+    model : nn.Module
+    task : Task
+    part : Part
+    batch_size : int
+        Sequences at a time. Smaller batches are used if there are predictions at every time step,
+        so that these stay below 256 MiB.
+
+    Returns
+    -------
+    loss : float
+        Mean over sequences and time steps, computed in float64.
+    metric : float
+        Accuracy, or the root of the mean squared error.
     """
     if task.target == "steps":
-        batch_size = max(1, min(batch_size, MOST // (task.outputs * part.time_steps)))
-    loss, right = 0.0, 0
+        predictions_per_sequence = task.outputs * part.time_steps
+        batch_size = max(1, min(batch_size, MOST_PREDICTIONS // predictions_per_sequence))
+    loss_of = task_loss(task)
+    loss = 0.0
+    correct = 0
     for predicted, targets in predictions(model, part, batch_size):
-        mean = task_loss(task)(predicted.double(), wide(targets))
-        loss += mean.item() * len(targets)
+        loss += loss_of(predicted.double(), wide(targets)).item() * len(targets)
         if task.classifies:
-            right += (likeliest(predicted) == targets).sum().item()
+            correct += (likeliest(predicted) == targets).sum().item()
     loss /= len(part)
-    return loss, right / part.targets.size if task.classifies else math.sqrt(loss)
+    metric = correct / part.targets.size if task.classifies else math.sqrt(loss)
+    return loss, metric
 
 
 def sequence_scores(
     model: nn.Module, task: Task, part: Part, *, batch_size: int = 100
 ) -> np.ndarray:
-    """Return for each sequence the share of its targets found, or its mean squared error, float16."""
+    """Return a score for each sequence.
+
+    Parameters
+    ----------
+    model : nn.Module
+    task : Task
+    part : Part
+        n sequences.
+    batch_size : int
+        Sequences at a time.
+
+    Returns
+    -------
+    numpy.ndarray
+        Shape (n,), float16: accuracy over the targets of a sequence, or its mean squared error.
+    """
     scores = []
     for predicted, targets in predictions(model, part, batch_size):
         if task.classifies:
-            each = (likeliest(predicted) == targets).double()
+            score = (likeliest(predicted) == targets).double()
         else:
-            each = (predicted - targets).double().square()
-        scores.append(each.reshape(len(each), -1).mean(1))
-    found = torch.cat(scores).cpu().numpy()
-    return np.clip(found, 0, np.finfo(np.float16).max).astype(np.float16)
+            score = (predicted - targets).double().square()
+        scores.append(score.reshape(len(score), -1).mean(1))
+    all_scores = torch.cat(scores).cpu().numpy()
+    return np.clip(all_scores, 0, np.finfo(np.float16).max).astype(np.float16)
 
 
 @torch.no_grad()
 def predictions(model: nn.Module, part: Part, batch_size: int) -> Iterator[tuple[Tensor, Tensor]]:
-    """Yield what a model predicts of a part, without dropout, and the targets, batch by batch."""
+    """Yield predictions of a model without dropout, and the targets, batch by batch.
+
+    Parameters
+    ----------
+    model : nn.Module
+    part : Part
+    batch_size : int
+
+    Yields
+    ------
+    predicted, targets : Tensor
+    """
     device = next(model.parameters()).device
     was_training = model.training
     model.eval()
-    for start in range(0, len(part), batch_size):
-        inputs, targets = tensors(part.take(slice(start, start + batch_size)), device)
+    for first in range(0, len(part), batch_size):
+        inputs, targets = tensors(part.take(slice(first, first + batch_size)), device)
         yield model(inputs), targets
     model.train(was_training)
 
 
 def wide(targets: Tensor) -> Tensor:
-    """Return targets in float64, classes as they are."""
+    """Return values in float64, and classes as they are."""
     return targets.double() if targets.is_floating_point() else targets
 
 
 def tensors(part: Part, device: torch.device | str = "cpu") -> tuple[Tensor, Tensor]:
     """Return inputs and targets of a part as tensors on a device."""
-    inputs, targets = torch.from_numpy(part.inputs), torch.from_numpy(part.targets)
+    inputs = torch.from_numpy(part.inputs)
+    targets = torch.from_numpy(part.targets)
     return inputs.to(device), targets.to(device)

@@ -1,4 +1,4 @@
-"""Random numbers that depend on the levels of a job alone, not on where or in which order it runs."""
+"""Random numbers that depend on the levels of a job alone, not on where or when it runs."""
 
 import contextlib
 import hashlib

@@ -1,13 +1,15 @@
-"""Networks of one shape side by side: their losses in one pass, each as if it were alone.
+"""The vmapped pass of several networks of one shape: each network's loss as if it were alone.
 
-The weights are stacked along a leading axis, `run`, and the readable reference of the cell is mapped over it: its products become
-products of R matrices at once, its functions of numbers act on all R networks. Every network keeps its own parameters, and so its
-own gradients, their norm, and its own optimiser; the stack lives for one pass.
+The weights are stacked along a leading axis, `run`, and the readable reference of the cell is
+mapped over it. Products become products of R matrices at once, and elementwise functions act on all
+R networks. Every network keeps its own parameters, and so its own gradients, their norm, and its own
+optimizer. The stack lives for one pass.
 
-On a GPU a pass, forward and backward, is thousands of small operators for each of which the host takes longer than the device. So it is
-recorded once as a CUDA graph and then replayed: stacks are copied to where the graph reads, and losses and
-gradients lie where it writes. Outside stay the optimisers, and weights that are maps of free parameters (a matrix exponential), since
-PyTorch computes those with a look at the values.
+On a GPU a pass, forward and backward, is thousands of small operators, each of which takes the host
+longer than the device. So it is recorded once as a CUDA graph and then replayed: stacks are copied
+to where the graph reads, and losses and gradients lie where it writes. The optimizers stay outside,
+and so do weights that are maps of free parameters (a matrix exponential), since PyTorch computes
+those with a look at the values.
 """
 
 import copy
@@ -22,31 +24,50 @@ from torch.nn.utils import parametrize
 from study.training.objectives import Objective
 
 TAIL = 32
-"""Numbers at the end of an array that a CPU may compute one by one, and so round otherwise than those it takes many at a time."""
+"""Numbers at the end of an array that a CPU may compute one by one.
+
+It may round them differently from those that it computes many at a time.
+"""
 
 RECORDED = ("cuda",)
 """Devices on which a pass is recorded and replayed."""
 
 
 class Together:
-    """Networks that are trained side by side, built like `model` (`study.training.model.Model`).
+    """A pass over networks that are trained side by side, built like one `model`.
 
-    They have one cell with one set of hyper-parameters, none of them dropout, for which the numbers of a network would depend on which
-    others draw beside it, and weights of one shape. The `objective` may call the model and `torch`, but not look at values.
+    They have the same cell and hyper-parameters, and weights of one shape. None of them has
+    dropout, since the masks of a network would depend on the others that draw.
 
-    A pass has places for `pass_size` networks, those that stay empty are filled with copies of a network that is there: the size of a
-    product decides how a library rounds it, and at a fixed size of the pass a network's bits do not depend on how many others there
-    are. On a CPU, with one thread, further places take the end of every array (`TAIL`). With `record` a pass is recorded and
-    replayed on a GPU; where the GPU refuses to, each runs plainly, and a line says so.
+    A pass has room for a fixed number of networks, and empty places are filled with copies: the size
+    of a product decides how a library rounds it. At a fixed size the bits of a network don't depend
+    on how many others there are. On a CPU, with one thread, further places take the end of every
+    array (`TAIL`).
     """
 
     def __init__(
         self, model: nn.Module, objective: Objective, pass_size: int, *, record: bool = True
     ) -> None:
+        """Prepare the pass.
+
+        Parameters
+        ----------
+        model : nn.Module
+            One of the networks (`study.training.model.Model`).
+        objective : Objective
+            May call the model and `torch`, but not look at values.
+        pass_size : int
+            Number of networks that a pass has room for.
+        record : bool
+            Whether a pass is recorded and replayed on a GPU. If the GPU refuses to, passes run
+            plainly, and a line says so.
+        """
         self._objective = objective
-        width, device = model.cell.hidden_size, next(model.parameters()).device.type
+        width = model.cell.hidden_size
+        device = next(model.parameters()).device.type
         self._pass_size = pass_size + (-(-TAIL // width) if device == "cpu" else 0)
-        # Without weights of their own: they say what is computed. Data were looked at when they were prepared, nothing inside can.
+        # Structure-only copies. Input checks are off: vmap can't branch on values, and the data was
+        # validated when it was prepared.
         self._maps = _maps(model).to("meta")
         self._mapped = any(map(parametrize.is_parametrized, model.modules()))
         self._pattern = _unmapped(model).to("meta")
@@ -61,7 +82,20 @@ class Together:
     def losses(
         self, models: Sequence[nn.Module], batches: Sequence[tuple[Tensor, Tensor]]
     ) -> list[Tensor]:
-        """Return the loss of each of some of the models on its own batch, all of one shape, as functions of its own parameters."""
+        """Return the loss of each model on its own batch.
+
+        Parameters
+        ----------
+        models : sequence of nn.Module
+            At most as many as a pass has room for.
+        batches : sequence of (Tensor, Tensor)
+            Inputs and targets for each model, all of one shape.
+
+        Returns
+        -------
+        list of Tensor
+            Scalars, each a function of its model's own parameters.
+        """
         data = (torch.stack(self._filled(list(parts))) for parts in zip(*batches, strict=True))
         tensors = (*self._stacked(models), *data)
         if self._pass is None:
@@ -92,7 +126,7 @@ class Together:
             return self._plain
 
     def _stacked(self, models: Sequence[nn.Module]) -> list[Tensor]:
-        """Return what a pass calls its weights, each (run, ...), as functions of the models' own parameters."""
+        """Return stacked weights, each (run, ...), as functions of the models' own parameters."""
         tensors = [dict(model.named_parameters()) | dict(model.named_buffers()) for model in models]
         weights = {
             name: torch.stack(self._filled([part[name] for part in tensors])) for name in tensors[0]
@@ -106,7 +140,7 @@ class Together:
 
 
 def _maps(model: nn.Module) -> nn.Module:
-    """Return a copy that gives, when it is called, the weights that are maps of free parameters, by name."""
+    """Return a copy that, when called, returns the weights that are maps of free parameters."""
     model = copy.deepcopy(model)
     mapped = [
         (f"{where}.{name}", part, name)
@@ -123,7 +157,8 @@ def _unmapped(model: nn.Module) -> nn.Module:
     model = copy.deepcopy(model)
     for part in [part for part in model.modules() if parametrize.is_parametrized(part)]:
         weights = {name: getattr(part, name).detach() for name in part.parametrizations}
-        # Not by PyTorch's removal, which takes the weights' names from the class, and so from the copied model, too.
+        # PyTorch's own removal would take the weights' names from the class, and so from the copied
+        # model, too.
         part.__class__ = type(part).__bases__[0]
         del part.parametrizations
         for name, weight in weights.items():
