@@ -18,8 +18,8 @@ from study.config.tables import (
 )
 
 
-class _FactorialData(Section):
-    """The part of the factorial design that names data sets."""
+class _DesignData(Section):
+    """The part of a design that names data sets."""
 
     model_config = ConfigDict(extra="ignore")
     dataset: Factor[str]
@@ -41,7 +41,10 @@ def datasets(sections: Mapping[str, Any]) -> list[str]:
         If a group has an unknown word, network or task, or a data set is not a name.
     """
     known = checked(Sections, sections, "")
-    names = set(checked(_FactorialData, known.factorial, "factorial").dataset)
+    names: set[str | None] = set()
+    for section in ("factorial", "interventions"):
+        design = checked(_DesignData, getattr(known, section), section)
+        names.update(design.dataset)
     definitions, _ = read_definitions(known.networks, known.tasks)
     for group, content in known.groups.items():
         if content is None:

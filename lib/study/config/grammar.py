@@ -118,3 +118,4 @@ class Sections(Section):
     factorial: Any
     latching: Any
     linear_gaps: Any
+    interventions: Any

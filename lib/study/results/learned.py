@@ -102,7 +102,8 @@ def networks_learned(ds: xr.Dataset) -> bool | None:
         None if the schema does not tell. Rows: `rows_learned`. The factorial: `tasks_learned`, some
         architecture on most tasks and each architecture somewhere, because that experiment studies
         networks that fail where others learn. Linear gaps: better than a coin for every deciding
-        input. Latching: some run reaches the tolerance.
+        input. Latching: some run reaches the tolerance. Interventions: some untreated network at
+        every location.
     """
     settings = json.loads(ds.attrs.get("settings", "{}"))
     match ds.attrs.get("schema", "").partition("/")[0]:
@@ -116,6 +117,11 @@ def networks_learned(ds: xr.Dataset) -> bool | None:
             best = ds["accuracy"].max(["orthogonality", "replicate"])
             tried = ds["accuracy"].size // best.size
             better = above_chance(best, 0.5, settings["test_size"], tried)
+        case "interventions":
+            best = ds["test_accuracy"].sel(treatment="plain").max(["cell", "replicate"])
+            tried = ds.sizes["cell"] * ds.sizes["replicate"]
+            chance = float(ds["chance"].max())
+            better = above_chance(best, chance, int(ds["test_sequences"].min()), tried)
         case "latching":
             better = ds["error"].min() < settings["tolerance"]
         case _:

@@ -86,6 +86,8 @@ class Interventions(Design):
     ----------
     cell, location : Factor
         What is crossed, a job each.
+    dataset : str
+        Prepared data set of square images of one channel.
     networks : int
         Replicates of every treatment.
     learning_rate : dict of str to float
@@ -107,7 +109,7 @@ class Interventions(Design):
     location: Factor[Location]
     networks: Positive
     learning_rate: dict[str, LearningRate]
-    dataset: Literal["digits"] = "digits"
+    dataset: str
     width: Positive
     time_steps: Positive
     noise: Deviation

@@ -16,12 +16,18 @@ from study.config.section import ParameterError, checked, format_value, nearest
 from study.tasks import TASKS
 from study.tasks.sources import source_names
 from study.training.datasets import to_dataset
+from study.training.interventions import Interventions
 from study.training.job import Job
 from study.training.jobs import Trained, run_jobs
 from study.training.plans import AnyDesign, count_jobs, datasets_of, plan_jobs
 from study.training.run_checks import check_network, check_settings
 
-DESIGNS = {"factorial": Factorial, "latching": Latching, "linear_gaps": LinearGaps}
+DESIGNS = {
+    "factorial": Factorial,
+    "interventions": Interventions,
+    "latching": Latching,
+    "linear_gaps": LinearGaps,
+}
 """Designs of another kind than runs, by their section in `params.yaml`."""
 MOST_JOBS = 10**6
 """Upper bound on the jobs of a dataset; anything larger is assumed to be a typo."""
@@ -33,6 +39,7 @@ class _Sections(Sections):
     factorial: Factorial
     latching: Latching
     linear_gaps: LinearGaps
+    interventions: Interventions
 
 
 @dataclass(frozen=True)
