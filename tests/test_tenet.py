@@ -24,7 +24,7 @@ from study.claims.models import JUDGES, QUANTITIES, estimate_quantity
 from study.claims.verdict import AGREES, decide
 from study.paths import ROOT
 from study.results.datasets import load
-from study.results.factorial import ATTEMPT, FACTORIAL
+from study.results.factorial import ATTEMPT, FACTORIAL, SIMULATED
 from study.results.netcdf import ResultsError
 from study.results.published import load_published
 from study.results.schema import DIVERGED, MISSING
@@ -33,7 +33,7 @@ from study.stats.design import INTERCEPT, NothingToFit, with_covariates
 from study.stats.regimes import SMALLEST
 from study.stats.reml import fit_random_intercept, moments
 from study.stats.resample import interval, resample, stretch
-from study.stats.simulated import PROFILE, SCHEMA, caution, simulate
+from study.stats.simulated import PROFILE, caution, simulate
 from study.stats.tenet import MODELS, REFERENCE, SINGLE, TRUE, Fits, Rows, fit, rows
 from synthetic_results import LEVELS, empty, make_results
 
@@ -230,7 +230,7 @@ def test_the_simulated_dataset_follows_the_schema_the_text_and_its_seed_and_says
     kept = {"replicates": 1, "dataset": ["imdb"], "training_length": [25]}
     assert simulate(1, **kept).identical(part := simulate(1, **kept))
     assert part["epoch"].max() == 25 and not other["status"].equals(small["status"])
-    SCHEMA.validate(small)
+    SIMULATED.validate(small)
     assert small.attrs["profile"] == PROFILE and "No network was trained" in caution(PROFILE)
     assert caution("quick") == ""
     with pytest.raises(ResultsError, match="factorial/2"):

@@ -5,7 +5,7 @@ from pathlib import Path
 import xarray as xr
 
 from study.results import rows
-from study.results.factorial import FACTORIAL
+from study.results.factorial import FACTORIAL, SIMULATED
 from study.results.factors import describe_factors
 from study.results.interventions import INTERVENTIONS
 from study.results.latching import LATCHING
@@ -13,7 +13,8 @@ from study.results.linear_gaps import LINEAR_GAPS
 from study.results.netcdf import ResultsError, read_netcdf
 from study.results.schema import Schema
 
-_FIXED = {schema.name: schema for schema in (FACTORIAL, INTERVENTIONS, LATCHING, LINEAR_GAPS)}
+_KINDS = (FACTORIAL, SIMULATED, INTERVENTIONS, LATCHING, LINEAR_GAPS)
+_FIXED = {schema.name: schema for schema in _KINDS}
 
 
 def load(path: str | Path) -> xr.Dataset:

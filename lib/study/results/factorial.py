@@ -16,6 +16,8 @@ attempt did not reach are ``nan``: a diverged attempt (a non-finite loss) keeps 
 before. ``largest_class`` is the accuracy of a constant answer.
 """
 
+from dataclasses import replace
+
 import xarray as xr
 
 from study.results.netcdf import ResultsError
@@ -142,3 +144,5 @@ FACTORIAL = Schema(
     references="L. Johnston, Learning Sequential Patterns with Recurrent Neural Networks, 2024, "
     "chapters 1 and 3",
 )
+SIMULATED = replace(FACTORIAL, name="simulated_factorial/1", check=check_measurements)
+"""The schema of simulated results: accuracies may be any number, as the linear models give them."""

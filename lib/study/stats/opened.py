@@ -1,20 +1,21 @@
-"""Open results in a notebook of an analysis, show sentences as a list, and close.
+"""Open results in a notebook of an analysis, show its answers, and close.
 
 Every analysis notebook begins with `open_results` and ends with `close_results`.
 """
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from importlib.metadata import version
 from pathlib import Path
 
+import pandas as pd
 import xarray as xr
-from IPython.display import Markdown
+from IPython.display import Markdown, display
 
 from study.figures import use_style
 from study.paths import NOTEBOOKS, resolve
 from study.pipeline.notebooks import read_parameters
-from study.results.artefacts import Artefacts
+from study.results.artefacts import Artefacts, has_labels
 from study.results.datasets import load
 from study.results.netcdf import ResultsError
 from study.results.rows import NAME as ROWS
@@ -95,6 +96,31 @@ def bullets(lines: Iterable[str]) -> Markdown:
     return Markdown("\n".join(f"- {line}" for line in lines))
 
 
+def show_values(
+    values: Mapping[str, object] | pd.DataFrame, name: str, *, precision: int = 3
+) -> None:
+    """Display named values, or a small table, without saving them.
+
+    Parameters
+    ----------
+    values
+        A value by name, or a table; row labels are shown unless they are a mere numbering.
+    name
+        Identifier of the table in the page's HTML, unique in the notebook; with it, equal results
+        give equal notebooks.
+    precision
+        Decimals of the displayed numbers.
+    """
+    if isinstance(values, pd.DataFrame):
+        frame = values
+    else:
+        frame = pd.DataFrame({"value": pd.Series(values, dtype=object)})
+    style = frame.style.format(precision=precision, na_rep="–", thousands=",")
+    if not has_labels(frame):
+        style = style.hide(axis="index")
+    display(style.set_uuid(name))
+
+
 def close_results(ds: xr.Dataset) -> None:
     """Print how many runs completed or diverged, and the versions of the packages used.
 
@@ -135,7 +161,8 @@ def _check_group(ds: xr.Dataset, path: Path, notebook: str) -> None:
 
 
 def _kind(ds: xr.Dataset) -> str:
-    return ds.attrs["schema"].partition("/")[0]
+    """Return the experiment of results, which simulated ones share with those they imitate."""
+    return ds.attrs["schema"].partition("/")[0].removeprefix("simulated_")
 
 
 def _check_holds(

@@ -28,7 +28,6 @@ cutting them off would bias every coefficient.
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import cache
 from itertools import product
 
@@ -37,7 +36,7 @@ import pandas as pd
 import xarray as xr
 from scipy.special import logit
 
-from study.results.factorial import ATTEMPT, FACTORIAL, SPLITS, check_measurements
+from study.results.factorial import ATTEMPT, SIMULATED, SPLITS
 from study.results.published import load_published
 from study.results.schema import COMPLETED, DIVERGED, MISSING
 from study.stats.attempts import TREATMENT
@@ -46,8 +45,6 @@ from study.stats.tenet import ACCURACY, METRIC, MODELS, REFERENCE
 
 PROFILE = "simulated"
 """Profile of these results, in place of that of a training."""
-SCHEMA = replace(FACTORIAL, name="simulated_factorial/1", check=check_measurements)
-"""Of the simulated dataset: that of the experiment, but for accuracies, which may be any number."""
 _CLASSES = {"cifar10": 10, "fashion_mnist": 10, "imdb": 2, "mnist": 10, "reuters": 46}
 """Labels of the paper's data sets."""
 _STEPS = {"cifar10": 1024, "fashion_mnist": 784, "imdb": 500, "mnist": 784, "reuters": 500}
@@ -188,7 +185,7 @@ def simulate(seed: int, *, replicates: int | None = None, **kept: list) -> xr.Da
     last = lengths.max()
     design = {**published, **kept, "replicate": published["replicate"][:replicates]}
     source = "dissertation, Tables 1.7, 3.2, 3.5 to 3.8, A7 to A19"
-    ds = SCHEMA.empty(
+    ds = SIMULATED.empty(
         {**design, "split": list(SPLITS), "epoch": list(range(1, last + 1))},
         profile=PROFILE,
         settings={"seed": seed, "source": source},
