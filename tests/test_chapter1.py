@@ -247,9 +247,9 @@ def test_counting_on_few_sequences_explains_scatter_and_takes_rejections_away(ds
         if examples == 0:
             assert (pairs["weighted_rejected"] == pairs["rejected"]).all()
         elif examples == 10 and not crossed:
-            assert (fits.summary["luck"] == 0).all()
+            assert (fits.summary["excess_sd"] == 0).all()
         elif not crossed:
-            assert_allclose(fits.summary["luck"], fits.summary["sigma"], rtol=1e-3)
+            assert_allclose(fits.summary["excess_sd"], fits.summary["sigma"], rtol=1e-3)
             assert (fits.summary["ceiling"] > 0.999).all()
     assert rejected[10] < rejected[10**8] == rejected[0]
 

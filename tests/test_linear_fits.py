@@ -9,9 +9,16 @@ from refusals import refused
 from statsmodels.regression.linear_model import GLS, OLS
 from statsmodels.regression.mixed_linear_model import MixedLM
 from statsmodels.stats.meta_analysis import combine_effects
-from study.stats.design import NothingToFit, design, estimable, independent, with_covariates
-from study.stats.linear import fit, with_known_variance, with_own_variances
+from study.stats.design import (
+    NothingToFit,
+    build_design,
+    estimable,
+    independent,
+    with_covariates,
+)
+from study.stats.linear import fit
 from study.stats.reml import ConvergenceError, fit_random_intercept, moments
+from study.stats.variances import fit_group_variances, fit_known_variance
 
 TERMS = ("architecture", "log_rate", "log_rate_squared", "epoch")
 NAMES = np.array(["rnn", "gru", "lstm"])
@@ -29,14 +36,16 @@ def make(seed=0, attempts=60, offset=0.0, epochs=5, treatment=None):
     response = 0.1 * epoch + (spread * rng.normal(size=attempts))[attempt]
     response += rng.normal(size=len(attempt)) + offset
     of_rows = {"attempt": attempt, "measured": {"epoch": epoch}}
-    return design(TERMS, table, response, treatment=treatment, **of_rows)
+    return build_design(TERMS, table, response, treatment=treatment, **of_rows)
 
 
 def simple(response, architectures=None):
     """Return the design of a mean, or of the means of architectures."""
     names = architectures or ["rnn"] * len(response)
     table = pd.DataFrame({"architecture": pd.Categorical(names), "learning_rate": 0.1})
-    return design(("architecture",) if architectures else (), table, np.asarray(response, float))
+    return build_design(
+        ("architecture",) if architectures else (), table, np.asarray(response, float)
+    )
 
 
 # what can be told
@@ -93,7 +102,7 @@ def test_what_the_rows_cannot_tell_has_a_cause(entered, cause, dropped, changed)
     table = table.query(entered).reset_index(drop=True)
     terms = ["log_rate", "log_rate_squared", "noise"]
     terms = ["architecture", "width", *terms, *(f"architecture:{term}" for term in terms)]
-    made = design(terms, table, np.arange(float(len(table))))
+    made = build_design(terms, table, np.arange(float(len(table))))
     width = {"width": "the attempts have one width (8)"}
     assert made.dropped == dict.fromkeys(dropped, cause) | width
     assert made.changed == dict.fromkeys(changed, cause)
@@ -113,8 +122,8 @@ def _covariate_model(shift, *, varying):
     y = 2 + 3 * x + rng.normal(size=30)[group] + 0.5 * rng.normal(size=600)
     table = pd.DataFrame({"learning_rate": np.full(30, 0.1)})
     if varying:
-        return design(("x",), table, y, attempt=group, measured={"x": x + shift})
-    return design(("x",), table.assign(x=x[::20] + shift), y, attempt=group)
+        return build_design(("x",), table, y, attempt=group, measured={"x": x + shift})
+    return build_design(("x",), table.assign(x=x[::20] + shift), y, attempt=group)
 
 
 @pytest.mark.parametrize("random", [True, False], ids=["mixed", "least squares"])
@@ -155,12 +164,12 @@ def test_masked_rows_are_left_out(random):
     table = pd.DataFrame({"learning_rate": np.full(60, 0.1)})
     left_out = ~masked.mask
     attempt = pd.factorize(made.attempt[left_out])[0]
-    ours = fit(design((), table, masked, attempt=made.attempt), random=random)
+    ours = fit(build_design((), table, masked, attempt=made.attempt), random=random)
     kept = made.response[left_out]
-    theirs = fit(design((), table[: attempt.max() + 1], kept, attempt=attempt), random=random)
+    theirs = fit(build_design((), table[: attempt.max() + 1], kept, attempt=attempt), random=random)
     assert ours.coefficients.equals(theirs.coefficients) and ours.summary == theirs.summary
     with pytest.raises(NothingToFit, match="all values of the response are masked"):
-        design((), table, np.ma.masked_all(len(made.response)), attempt=made.attempt)
+        build_design((), table, np.ma.masked_all(len(made.response)), attempt=made.attempt)
 
 
 # least squares and robust errors
@@ -220,7 +229,7 @@ def test_a_mean_of_known_variances_is_that_of_a_meta_analysis(spread):
     rng = np.random.default_rng(2)
     variance = rng.uniform(0.001, 0.05, 12)
     values = 0.5 + rng.normal(0, np.sqrt(variance + spread**2))
-    estimate, error, shared = with_known_variance(simple(values), variance)
+    estimate, error, shared = fit_known_variance(simple(values), variance)
     theirs = combine_effects(values, variance, method_re="iterated")
     assert shared == pytest.approx(theirs.tau2, abs=1e-5)
     assert estimate.item() == pytest.approx(theirs.mean_effect_re, abs=1e-5)
@@ -230,9 +239,9 @@ def test_a_mean_of_known_variances_is_that_of_a_meta_analysis(spread):
 def test_without_known_variances_it_is_least_squares_and_alone_counting_is_the_error():
     made = simple([0.1, 0.3, 0.7, 0.4], ["a", "a", "b", "b"])
     theirs = OLS(made.response, made.matrix()).fit()
-    found = with_known_variance(made, np.full(4, np.nan))
+    found = fit_known_variance(made, np.full(4, np.nan))
     np.testing.assert_allclose(found[:2], [theirs.params, theirs.bse])
-    found = with_known_variance(simple([0.5, 0.7], ["a", "b"]), np.array([4e-4, 5e-4]))
+    found = fit_known_variance(simple([0.5, 0.7], ["a", "b"]), np.array([4e-4, 5e-4]))
     np.testing.assert_allclose(found[:2], [[0.5, 0.2], [0.02, 0.03]])
     assert found[2] == 0
 
@@ -244,7 +253,7 @@ def test_without_known_variances_it_is_least_squares_and_alone_counting_is_the_e
 def test_it_is_generalised_least_squares_and_variances_agree_with_the_residuals(random):
     made, groups = make(attempts=90, epochs=5 if random else 1), NAMES[np.arange(90) % 3]
     made = replace(made, response=3 * made.response)
-    found = with_own_variances(fit(made, random=random), groups)
+    found = fit_group_variances(fit(made, random=random), groups)
     sizes, of_row = found.variances.set_index("group").fillna(0.0), groups[made.attempt]
     between, within = (sizes[name][of_row].to_numpy() ** 2 for name in ("group_sd", "residual_sd"))
     sigma = (made.attempt[:, None] == made.attempt) * between + np.diag(within)
@@ -312,7 +321,7 @@ test_what_cannot_be_fitted_is_refused_with_its_cause = refused(
     ("column is zero", without_intercept(constant=CONSTANT * [1, 0])),
     (
         "rnn has no attempt to measure its variance",
-        lambda: with_own_variances(fit(simple([1.0, 2.0, 2.5, 3.1], ALONE)), np.array(ALONE)),
+        lambda: fit_group_variances(fit(simple([1.0, 2.0, 2.5, 3.1], ALONE)), np.array(ALONE)),
     ),
     ("1 of 3 values of the response are not fin", lambda: simple([1.0, np.nan, 2.0])),
 )

@@ -30,11 +30,12 @@ from study.results.published import load_published
 from study.results.schema import DIVERGED, MISSING
 from study.stats import tenet
 from study.stats.design import INTERCEPT, NothingToFit, with_covariates
+from study.stats.observations import Observations, select_observations
 from study.stats.regimes import SMALLEST
 from study.stats.reml import fit_random_intercept, moments
 from study.stats.resample import interval, resample, stretch
 from study.stats.simulated import PROFILE, caution, simulate
-from study.stats.tenet import MODELS, REFERENCE, SINGLE, TRUE, Fits, Rows, fit, rows
+from study.stats.tenet import MODELS, REFERENCE, SINGLE, TRUE, Fits, fit_model
 from synthetic_results import LEVELS, empty, make_results
 
 CLAIMS = claims()
@@ -73,7 +74,7 @@ def test_published_tables_agree_with_themselves_and_our_names(number, fitted):
 
 @pytest.mark.parametrize("kind", ["training", "terminal"])
 def test_no_attempt_is_lost_between_design_and_rows(kind, odd):
-    made = rows(odd, kind)
+    made = select_observations(odd, kind)
     account = made.account.set_index("what")
     assert account["attempts"]["planned"] == odd["status"].size
     assert account["attempts"]["planned"] == account["attempts"].iloc[1:].sum()
@@ -90,9 +91,9 @@ def test_no_attempt_is_lost_between_design_and_rows(kind, odd):
 
 def test_views_of_the_metric_keep_what_they_say(reference, odd):
     for ds in (reference, odd):
-        views = (rows(ds, "training", view=view) for view in VIEWS)
+        views = (select_observations(ds, "training", view=view) for view in VIEWS)
         true, single, ranks, clipped, mild, centred = views
-        within = rows(ds, "training", view=tenet.WITHIN).column("metric")
+        within = select_observations(ds, "training", view=tenet.WITHIN).column("metric")
         np.testing.assert_array_equal(within, single.column("metric"))
         zero = true.account.set_index("what")["rows"].filter(like="first step is").sum()
         assert single.account["rows"].sum() == true.account["rows"].sum()
@@ -113,7 +114,7 @@ def test_a_norm_of_zero_is_clamped_by_hand(odd):
     ds = odd.copy(deep=True)
     for name, norm in (("adjoint_first", -np.inf), ("adjoint_last", -2.0)):
         ds[name] = xr.where(ds[name].notnull(), norm, np.nan).transpose(*odd[name].dims)
-    made = rows(ds, "terminal", view=SINGLE)
+    made = select_observations(ds, "terminal", view=SINGLE)
     stored = -2 - np.log10(32 * np.maximum(ds["examples"].sel(split="test"), 1))
     assert set(np.round(made.column("metric"), 9)) <= set(np.round(SMALLEST - stored.values, 9))
 
@@ -130,10 +131,16 @@ test_a_refusal_names_its_cause = refused(
         lambda reference: everywhere(reference, adjoint_first=-np.inf).fit(8),
     ),
     ("accuracy are not finite", lambda reference: everywhere(reference, accuracy=np.inf).fit(7)),
-    ("no attempt was measured", lambda: rows(empty(LEVELS, profile="x"), "training")),
-    ("terminal rows, got tr", lambda reference: fit(MODELS[4], rows(reference, "training"))),
-    ("validation", lambda reference: rows(reference, "validation")),
-    ("half", lambda reference: rows(reference, "terminal", view="half")),
+    (
+        "no attempt was measured",
+        lambda: select_observations(empty(LEVELS, profile="x"), "training"),
+    ),
+    (
+        "terminal rows, got tr",
+        lambda reference: fit_model(MODELS[4], select_observations(reference, "training")),
+    ),
+    ("validation", lambda reference: select_observations(reference, "validation")),
+    ("half", lambda reference: select_observations(reference, "terminal", view="half")),
     ("replicates is 11", lambda: simulate(1, replicates=11)),
 )
 
@@ -148,7 +155,7 @@ def test_made_up_results_with_all_faults_are_fitted(odd, reference):
 
 
 def test_one_frame_has_the_coefficients_of_every_view(fitted):
-    own, ranks, spline = tenet.OWN, tenet.RANKS, tenet.SPLINE
+    own, ranks, spline = tenet.GROUP_VARIANCES, tenet.RANKS, tenet.SPLINE
     table = fitted.coefficients(tenet.FAMILIES[2], (TRUE, ranks, spline, own))
     table = table.set_index(["view", "model", "term"])
     assert table["estimate"][TRUE, 5, "metric"] == fitted.fit(5).estimate("metric")
@@ -256,11 +263,11 @@ TOLERANCE |= {"group_variance": 1e-3, "residual_variance": 1e-3}
 """Relative, by quantity; a ten-thousandth for all others."""
 
 
-def observed(kind: str) -> tuple[Rows, pd.DataFrame]:
-    """Return the stored observations of `kind`, as `Rows` and as the table they come from."""
+def observed(kind: str) -> tuple[Observations, pd.DataFrame]:
+    """Return the stored observations of `kind`, as `Observations` and as the table they come from."""
     factors = [name for name in ATTEMPT if name != "replicate"]
     table = pd.read_csv(FOLDER / f"{kind}.csv")
-    made = Rows(
+    made = Observations(
         kind=kind,
         attempts=with_covariates(table.drop_duplicates("attempt")[factors], REFERENCE),
         attempt=pd.factorize(table["attempt"])[0],
@@ -289,7 +296,7 @@ def assert_close(ours: dict, theirs: pd.Series) -> None:
 @pytest.mark.parametrize("number", MODELS)
 def test_coefficients_their_errors_and_summaries_are_those_of_r(number, values):
     model = MODELS[number]
-    found = fit(model, observed(model.rows)[0])
+    found = fit_model(model, observed(model.rows)[0])
     terms = found.coefficients["term"].replace(INTERCEPT, "(Intercept)")
     table = found.coefficients.set_index(terms.str.replace(r"[\[\]]", "", regex=True))
     ours = {

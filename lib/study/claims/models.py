@@ -43,7 +43,7 @@ def _explained(number: int, less: int | None = None) -> Quantity:
 
 
 def _training_range(evidence: Evidence) -> np.ndarray:
-    metric = evidence.rows(TRAINING, SINGLE).column("metric")
+    metric = evidence.observations(TRAINING, SINGLE).column("metric")
     return np.abs(evidence.slope(2)) * np.ptp(metric)
 
 

@@ -1,21 +1,20 @@
-r"""How much estimates and explained variances vary when other treatments had been tried: the
-Bayesian bootstrap over treatments.
+r"""The Bayesian bootstrap over treatments: uncertainty of coefficients and explained variances.
 
-Every treatment gets a weight drawn from an exponential distribution in place of how often it would
-be drawn again, so that no level of a factor is ever empty (Rubin, *The Bayesian bootstrap*, Annals
-of Statistics 9, 1981). All attempts of a treatment share its weight, and all rows of an attempt:
-replicates are nearly alike, and as many more of them would not be as much more evidence for a claim
-on networks and tasks. A random intercept keeps its ratio of variances, which saves the search for
-it and hardly matters to what is asked here.
+Every treatment gets a weight drawn from an exponential distribution, in place of the number of
+times that it would be drawn with replacement, so that no level of a factor is ever empty (Rubin,
+*The Bayesian bootstrap*, Annals of Statistics 9, 1981). All attempts of a treatment share its
+weight, and so do all rows of an attempt: replicates are nearly alike, so more of them would hardly
+be more evidence about networks and tasks. A model with a random intercept keeps its ratio of
+variances, which avoids a search per draw and hardly changes the results.
 
-Residuals of a fit are smaller than the errors, and a bootstrap of few treatments knows neither that
-nor how uncertain its own spread is: its intervals cover too little. So the distance of every draw
-from the estimate is stretched by
+Residuals of a fit are smaller than the errors, and a bootstrap of few treatments reflects neither
+that nor the uncertainty of its own spread, so its intervals are too narrow. The distance of every
+draw from the estimate is therefore multiplied by
 
 .. math:: \sqrt{\frac{G}{G - p}} \, \frac{t_{G-p}}{z}
 
 with G treatments, p coefficients that vary between attempts, and the quantiles of Student's and of
-the normal distribution; `notebooks/34_recovery.ipynb` shows how often they cover.
+the normal distribution. `notebooks/34_recovery.ipynb` measures how often the intervals cover.
 """
 
 from typing import NamedTuple
@@ -23,87 +22,188 @@ from typing import NamedTuple
 import numpy as np
 from scipy import stats
 
-from study.stats.design import INTERCEPT, NothingToFit
-from study.stats.linear import CONFIDENCE, Fit
+from study.stats.design import INTERCEPT, Design, NothingToFit
+from study.stats.linear import LinearFit
+from study.stats.power import CONFIDENCE
 from study.stats.reml import grouped
 
 
-class Drawn(NamedTuple):
-    """Numbers of a model; the first of each is the estimate, the others are draws."""
+class Draws(NamedTuple):
+    """Numbers of a model: the first is the estimate, the others are draws."""
 
     r2: np.ndarray
     """Explained variance: marginal with a random intercept, plain without; shape (1 + draws,)."""
     coefficients: np.ndarray
-    """By the order of the design, shape (1 + draws, p)."""
+    """Coefficients ordered as `study.stats.design.Design.names`, shape (1 + draws, p)."""
 
 
-def resample(fit: Fit, *, draws: int = 200) -> Drawn:
+class BootstrapInterval(NamedTuple):
+    """An estimate with the ends of its 95% interval."""
+
+    estimate: float
+    low: float
+    high: float
+
+
+def resample(fit: LinearFit, *, draws: int = 200) -> Draws:
     """Estimate a model again with random weights of its treatments.
 
     Models that were fitted to the same rows get the same weights, so that their numbers can be
     compared draw by draw.
+
+    Parameters
+    ----------
+    fit
+        The model.
+    draws
+        Number of draws.
+
+    Returns
+    -------
+    Draws
+        The estimate and the draws.
+
+    Raises
+    ------
+    NothingToFit
+        There is a single treatment.
     """
-    made = fit.design
-    ratio = 0.0
-    if fit.intercepts is not None:
-        ratio = (fit.summary["group_sd"] / fit.summary["residual_sd"]) ** 2
-    columns = np.column_stack([made.centred_varying, made.response - made.response.mean()])
-    n, own, about = grouped(columns, made.attempt, len(made.constant))
-    q, k = columns.shape[1], made.constant.shape[1] + columns.shape[1]
-    products = np.stack(
-        [np.bincount(made.attempt, weights=a * b) for a in about.T for b in about.T]
-    )
-    means = np.hstack([made.centred_constant, own])
-    intercept = made.order[made.names.index(INTERCEPT)]
-    rng = np.random.default_rng(0)
-    treatments = made.treatment.max() + 1
+    design = fit.design
+    treatments = design.treatment.max() + 1
     if treatments < 2:
-        raise NothingToFit("one treatment does not tell how much treatments vary")
-    drawn = rng.exponential(size=(draws, treatments))[:, made.treatment]
-    weights = np.vstack([np.ones(len(n)), drawn])
-    r2, coefficients = np.empty(draws + 1), np.empty((draws + 1, k - 1))
-    for place, weight in enumerate(weights):
-        within = np.zeros((k, k))
-        within[k - q :, k - q :] = (products @ weight).reshape(q, q)
-        total = means.T @ (means * (weight * n)[:, None]) + within
-        shrunk = means.T @ (means * (weight * n / (1 + n * ratio))[:, None]) + within
+        raise NothingToFit("one treatment gives no information on how much treatments vary")
+    rng = np.random.default_rng(0)
+    weights = rng.exponential(size=(draws, treatments))[:, design.treatment]
+    weights = np.vstack([np.ones(len(design.constant)), weights])
+    sums = _AttemptSums(fit)
+    r2 = []
+    coefficients = []
+    for weight in weights:
+        draw_r2, draw_coefficients = sums.estimate(weight)
+        r2.append(draw_r2)
+        coefficients.append(draw_coefficients)
+    factor = stretch(treatments, design.constant.shape[1])
+    return Draws(
+        r2=_stretch_draws(np.array(r2), factor),
+        coefficients=_stretch_draws(np.array(coefficients), factor),
+    )
+
+
+def _stretch_draws(numbers: np.ndarray, factor: float) -> np.ndarray:
+    """Multiply the distance of the draws from the estimate, which is the first of `numbers`."""
+    return numbers[0] + factor * (numbers - numbers[0])
+
+
+class _AttemptSums:
+    """Sums over attempts from which a model with weighted attempts is estimated.
+
+    The notation is that of `study.stats.reml`: the columns are ``[constant, varying, response]``,
+    centred, and the ratio is the variance of the random intercept over the residual variance.
+    """
+
+    def __init__(self, fit: LinearFit) -> None:
+        design = fit.design
+        self.design: Design = design
+        self.random = fit.intercepts is not None
+        self.ratio = 0.0
+        if self.random:
+            self.ratio = (fit.summary["group_sd"] / fit.summary["residual_sd"]) ** 2
+        varying = np.column_stack(
+            [design.centred_varying, design.response - design.response.mean()]
+        )
+        rows, means, deviations = grouped(varying, design.attempt, len(design.constant))
+        self.rows = rows
+        """Rows of each attempt, shape (G,)."""
+        self.means = np.hstack([design.centred_constant, means])
+        """Means of the columns in each attempt, shape (G, k)."""
+        products = []
+        for left in deviations.T:
+            for right in deviations.T:
+                products.append(np.bincount(design.attempt, weights=left * right))
+        self.products = np.stack(products)
+        """Products of the deviations from these means, summed over the rows of each attempt."""
+
+    def estimate(self, weight: np.ndarray) -> tuple[float, np.ndarray]:
+        """Return explained variance and coefficients, shape (p,), with weighted attempts."""
+        design = self.design
+        within = self._within(weight)
+        # A(0) and A(ratio), the matrices of reml
+        plain = self._between(weight * self.rows) + within
+        shrunk = self._between(weight * self.rows / (1 + self.rows * self.ratio)) + within
+        # Columns of unit length: scales that differ by orders of magnitude would lose digits.
         scale = np.sqrt(np.diag(shrunk))
         scaled = shrunk / np.outer(scale, scale)
-        solved = np.linalg.solve(scaled[:-1, :-1], scaled[:-1, -1])
-        beta, rows = solved * scale[-1] / scale[:-1], weight @ n
-        left = (1 - scaled[:-1, -1] @ solved) * scale[-1] ** 2
-        residual = left / (rows * (1 - (k - 1) / n.sum()))
-        mean = total[intercept, :-1] @ beta / rows
-        explained = beta @ total[:-1, :-1] @ beta / rows - mean**2
-        whole = explained + (1 + ratio) * residual
-        if fit.intercepts is None:
-            whole = total[-1, -1] / rows - (total[intercept, -1] / rows) ** 2
-        r2[place], coefficients[place] = explained / whole, beta[made.order]
-    coefficients[:, made.names.index(INTERCEPT)] += made.response.mean()
-    coefficients = coefficients @ made.back.T
-    wider = stretch(treatments, made.constant.shape[1])
-    return Drawn(*(one[0] + wider * (one - one[0]) for one in (r2, coefficients)))
+        solution = np.linalg.solve(scaled[:-1, :-1], scaled[:-1, -1])
+        beta = solution * scale[-1] / scale[:-1]
+        rows = weight @ self.rows
+        unexplained = (1 - scaled[:-1, -1] @ solution) * scale[-1] ** 2
+        residual_variance = unexplained / (rows * (1 - len(beta) / self.rows.sum()))
+        intercept = design.order[design.names.index(INTERCEPT)]
+        fixed_mean = plain[intercept, :-1] @ beta / rows
+        fixed_variance = beta @ plain[:-1, :-1] @ beta / rows - fixed_mean**2
+        if self.random:
+            total_variance = fixed_variance + (1 + self.ratio) * residual_variance
+        else:
+            total_variance = plain[-1, -1] / rows - (plain[intercept, -1] / rows) ** 2
+        coefficients = beta[design.order]
+        coefficients[design.names.index(INTERCEPT)] += design.response.mean()
+        return fixed_variance / total_variance, design.uncentre @ coefficients
+
+    def _between(self, weight: np.ndarray) -> np.ndarray:
+        """Return the weighted products of the attempts' means, shape (k, k)."""
+        return self.means.T @ (self.means * weight[:, None])
+
+    def _within(self, weight: np.ndarray) -> np.ndarray:
+        """Return the weighted products of deviations from the attempts' means, shape (k, k)."""
+        columns = self.means.shape[1]
+        varying = self.design.centred_varying.shape[1] + 1
+        within = np.zeros((columns, columns))
+        sums = (self.products @ weight).reshape(varying, varying)
+        within[columns - varying :, columns - varying :] = sums
+        return within
 
 
 def stretch(treatments: int, coefficients: int) -> float:
-    """Return by what draws of a model are stretched that has so many coefficients between
-    attempts.
+    """Return the factor that widens the draws of a model with few treatments.
+
+    Parameters
+    ----------
+    treatments
+        Number of treatments.
+    coefficients
+        Number of coefficients that vary between attempts.
+
+    Returns
+    -------
+    float
+        The factor of the module's equation, above 1.
     """
-    free = max(treatments - coefficients, 1)
+    df = max(treatments - coefficients, 1)
     tail = (1 - CONFIDENCE) / 2
-    return float(np.sqrt(treatments / free) * stats.t.isf(tail, free) / stats.norm.isf(tail))
+    return float(np.sqrt(treatments / df) * stats.t.isf(tail, df) / stats.norm.isf(tail))
 
 
-def interval(numbers: np.ndarray) -> tuple[float, float, float]:
-    """Return the estimate, the first of `numbers`, and the ends of its 95% interval.
+def interval(numbers: np.ndarray) -> BootstrapInterval:
+    """Return an estimate and its 95% interval.
 
-    The lower end lies on the other side of the estimate than the draws do (the basic bootstrap)
-    where that is lower, because an explained variance is biased upwards and its draws are twice;
-    the upper end where that is higher, because draws of what cannot be negative pile up at zero,
-    and their mirror image ends too soon.
+    Each end is the more conservative one of the percentile bootstrap and the basic bootstrap. The
+    basic one may be lower: an explained variance is biased upwards, and its draws are biased twice.
+    The percentile one may be higher: draws of a quantity that cannot be negative pile up at zero,
+    so their mirror image ends too soon.
+
+    Parameters
+    ----------
+    numbers
+        The estimate, then the draws, shape (1 + draws,).
+
+    Returns
+    -------
+    tuple
+        ``estimate``, ``low`` and ``high``.
     """
     estimate, *draws = numbers
     tail = (1 - CONFIDENCE) / 2
-    low, high = np.quantile(draws, [tail, 1 - tail])
-    low, high = min(low, 2 * estimate - high), max(high, 2 * estimate - low)
-    return float(estimate), float(low), float(high)
+    percentile_low, percentile_high = np.quantile(draws, [tail, 1 - tail])
+    low = min(percentile_low, 2 * estimate - percentile_high)
+    high = max(percentile_high, 2 * estimate - percentile_low)
+    return BootstrapInterval(float(estimate), float(low), float(high))
