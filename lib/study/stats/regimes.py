@@ -9,7 +9,7 @@ r"""The adjoint metric and its regimes (dissertation, Section 3.4).
         \text{exploding} & (3.6) \ge b
     \end{cases} \quad (3.7)
 
-The paper takes for the border :math:`b` the largest metric it observed in attempts without
+The paper's threshold :math:`b` is the largest metric that it observed in attempts without
 numerical error.
 """
 
@@ -18,23 +18,40 @@ import numpy as np
 from study.results.published import load_published
 
 BATCH = 32
-"""Batch size of the author's public program, which differentiates the mean loss of a batch; here
-an adjoint belongs to its own example's loss, as in Algorithm 2 of the paper. Its adjoints are so
-many times smaller.
+"""Batch size of the author's public program. It differentiates the mean loss of a batch, so its
+adjoints are smaller than ours by this factor: here an adjoint belongs to the loss of its own
+example, as in Algorithm 2 of the paper.
 """
 KAPPA = BATCH**2
-"""How many times smaller its coadjoint penalty (2.20) is, a sum of squares: a weight kappa here
-does what so many times kappa does there.
+"""Factor by which the program's coadjoint penalty (2.20), a sum of squares, is smaller. A weight
+kappa here has the effect of `KAPPA` times kappa there.
 """
-STABLE, VANISHED, EXPLODED, UNDEFINED = "stable", "vanished", "exploded", "undefined"
+STABLE = "stable"
+VANISHED = "vanished"
+EXPLODED = "exploded"
+UNDEFINED = "undefined"
 REGIMES = (STABLE, VANISHED, EXPLODED, UNDEFINED)
-SMALLEST, LARGEST = -149 * float(np.log10(2)), 128 * float(np.log10(2))
-"""log10 of the smallest and the largest positive number of single precision, 1.4e-45 and 3.4e38."""
+SMALLEST = -149 * float(np.log10(2))
+"""log10 of the smallest positive number of single precision, 1.4e-45."""
+LARGEST = 128 * float(np.log10(2))
+"""log10 of the largest number of single precision, 3.4e38."""
 
 
 def adjoint_metric(first: np.ndarray, last: np.ndarray) -> np.ndarray:
-    """Return the adjoint metric (3.6) from log10 norms: -inf where lambda_1 alone is zero, inf
-    where lambda_T alone is, nan where both are.
+    """Return the adjoint metric (3.6).
+
+    Parameters
+    ----------
+    first
+        log10 of the norm of lambda_1, any shape.
+    last
+        log10 of the norm of lambda_T, same shape.
+
+    Returns
+    -------
+    numpy.ndarray
+        Orders of magnitude: -inf if only lambda_1 is zero, inf if only lambda_T is, nan if both
+        are.
     """
     with np.errstate(invalid="ignore"):
         return np.subtract(first, last, dtype=float)
@@ -44,31 +61,59 @@ def float32_metric(first: np.ndarray, last: np.ndarray, examples: np.ndarray) ->
     """Return the adjoint metric (3.6) as a program in single precision would have stored it.
 
     The author's public program differentiates the mean loss of a batch in float32 and averages the
-    norms over examples. A norm that float32 cannot hold is then zero or infinite; a first norm of
-    zero counts as the smallest number there is, because the published counts show that such
+    norms over examples. A norm that float32 cannot hold is then zero or infinite. A first norm of
+    zero counts as the smallest number of float32, because the published counts show that such
     attempts were kept.
 
-    `first` and `last` are log10 of the norms of lambda_1 and lambda_T, each of its own example's
-    loss, summed over `examples` (a number, or one for each element). The result is at least
-    `SMALLEST` less the last norm; inf where lambda_1 overflows or lambda_T is zero, -inf where
-    lambda_T alone overflows, nan where both do.
+    Parameters
+    ----------
+    first
+        log10 of the norm of lambda_1, where each adjoint belongs to the loss of its own example,
+        summed over `examples`; any shape.
+    last
+        log10 of the norm of lambda_T, likewise.
+    examples
+        Number of examples, a number or an array of the same shape. Simulated results have 0, and
+        their norms are those of one example.
+
+    Returns
+    -------
+    numpy.ndarray
+        Orders of magnitude, at least `SMALLEST` less the last norm. The metric is inf if lambda_1
+        overflows or lambda_T is zero, -inf if only lambda_T overflows, and nan if both overflow.
     """
-    # Simulated results count no examples: their norms are those of one.
-    unit = np.log10(np.maximum(examples, 1) * BATCH)
-
-    def stored(norm: np.ndarray) -> np.ndarray:
-        norm = np.subtract(norm, unit, dtype=float)
-        return np.where(norm > LARGEST, np.inf, np.where(norm < SMALLEST, -np.inf, norm))
-
+    scale = np.log10(np.maximum(examples, 1) * BATCH)
     with np.errstate(invalid="ignore"):
-        return np.maximum(stored(first), SMALLEST) - stored(last)
+        stored_first = _as_float32(np.subtract(first, scale, dtype=float))
+        stored_last = _as_float32(np.subtract(last, scale, dtype=float))
+        return np.maximum(stored_first, SMALLEST) - stored_last
+
+
+def _as_float32(norm: np.ndarray) -> np.ndarray:
+    """Return log10 norms, infinite if float32 cannot hold the norm."""
+    norm = np.where(norm > LARGEST, np.inf, norm)
+    return np.where(norm < SMALLEST, -np.inf, norm)
 
 
 def regimes(metric: np.ndarray, border: float) -> np.ndarray:
-    """Return the regime (3.7) of each value of the adjoint metric; `border` is b, in orders of
-    magnitude.
+    """Return the regime (3.7) of each value of the adjoint metric.
 
-    Raises ValueError: `border` is not greater than zero.
+    Parameters
+    ----------
+    metric
+        The adjoint metric, any shape.
+    border
+        The threshold b, in orders of magnitude.
+
+    Returns
+    -------
+    numpy.ndarray
+        One of `REGIMES` for each value; `UNDEFINED` for nan.
+
+    Raises
+    ------
+    ValueError
+        `border` is not greater than zero.
     """
     if not border > 0:
         raise ValueError(f"border is {border}; expected a number of orders of magnitude above zero")
@@ -78,5 +123,11 @@ def regimes(metric: np.ndarray, border: float) -> np.ndarray:
 
 
 def published_border() -> float:
-    """Return the border of the paper, drawn in its Figure 3.3."""
+    """Return the paper's threshold, drawn in its Figure 3.3.
+
+    Returns
+    -------
+    float
+        Orders of magnitude.
+    """
     return float(load_published("diss-fig-3.3")["border"].item())
