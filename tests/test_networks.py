@@ -10,7 +10,7 @@ from drawn import RECORD, drawn, factorial, linear
 from study.claims.claim import NetworkName, Region
 from study.claims.comparisons import UNSETTLED
 from study.claims.estimates import smallest
-from study.claims.judging import VERBS, compare_with
+from study.claims.judging import VERBS, leads_over, standing_among
 from study.claims.networks import PATIENTS, Networks
 from study.claims.verdict import decide
 from study.results import networks
@@ -176,14 +176,19 @@ def ask(networks, verb, *names):
     return networks.refusal(names, learners) or VERBS[verb].estimate(networks, *names)
 
 
-def test_a_standing_tells_leads_from_what_is_undecided():
+def test_leads_are_ahead_behind_or_undecided():
     networks = Networks(_draw({**LEVELS, "alike": 70.0}))
-    said, leads = compare_with(networks, "fair", ["good", "alike", "poor"])
-    # One at the guess at the only learning rate tried is no one to be ahead of.
+    leads = leads_over(networks, "fair", ["good", "alike", "poor"])
+    assert standing_among(leads) == "behind good; undecided against alike, poor"
+    leads = leads.set_index("rival")
+    # Nobody is ahead of a network at chance whose learning rate was not tuned.
     why = "poor is at chance, and only one learning rate was tried"
-    assert said == f"behind good; undecided against alike, poor ({why})"
-    assert compare_with(networks, "good", ["fair"]).summary == "ahead of fair"
-    assert leads.startswith("good -") and "poor +" in leads
+    assert leads.loc["poor", "note"] == why
+    assert leads.loc["good", "high"] < 0 < leads.loc["poor", "low"]
+    assert standing_among(leads_over(networks, "good", ["fair"])) == "ahead of fair"
+    absent = leads_over(networks, "good", ["never trained"])
+    assert absent["note"].tolist() == ["not trained: never trained"]
+    assert absent["lead"].isna().all()
 
 
 @pytest.mark.parametrize("validated", [True, False])

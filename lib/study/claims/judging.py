@@ -449,22 +449,7 @@ def show_claims(artefacts: Artefacts, judged: pd.DataFrame) -> None:
 # beside tables of results
 
 
-class Standing(NamedTuple):
-    """Where one network stands among others, in words.
-
-    Attributes
-    ----------
-    summary
-        Which networks it is ahead of, behind, and undecided against.
-    leads
-        Its leads over them, with intervals.
-    """
-
-    summary: str
-    leads: str
-
-
-def compare_with(networks: Networks, name: Name, others: Iterable[str]) -> Standing:
+def leads_over(networks: Networks, name: Name, others: Iterable[Name]) -> pd.DataFrame:
     """Compare one network with others, by the rule of claims, for the claim that it leads.
 
     Parameters
@@ -474,31 +459,47 @@ def compare_with(networks: Networks, name: Name, others: Iterable[str]) -> Stand
     name
         The network in question.
     others
-        Labels of those it is compared with.
+        Those it is compared with.
 
     Returns
     -------
-    Standing
-        In words.
+    pandas.DataFrame
+        One row per other network: ``rival``; ``lead``, ``low`` and ``high``, by how much `name`
+        scores better, with a 95 % interval over runs and test sequences (``nan`` if it is
+        unknown); ``standing``: ahead, behind or undecided; ``note``: what speaks against a
+        verdict, or why there is no lead.
     """
-    sides: dict[str, list[str]] = {"ahead of": [], "behind": [], "undecided against": []}
-    leads = []
-    for other in others:
-        estimate = networks.refusal((name, other), (name,)) or lead(networks, name, other)
-        if estimate.known:
-            leads.append(f"{other} {estimate.value:+.1f} [{estimate.low:.1f}, {estimate.high:.1f}]")
+    rows = []
+    for rival in others:
+        estimate = networks.refusal((name, rival), (name,)) or lead(networks, name, rival)
         verdict = decide(estimate, Region(above=0.0)).verdict
-        clear = estimate.low > 0 or estimate.high < 0
-        if verdict == AGREES:
-            sides["ahead of"].append(other)
-        elif verdict == DIFFERS:
-            sides["behind"].append(other)
-        elif clear:
-            sides["undecided against"].append(f"{other} ({estimate.reservation})")
-        else:
-            sides["undecided against"].append(other)
-    parts = [f"{side} {', '.join(names)}" for side, names in sides.items() if names]
-    return Standing("; ".join(parts), ", ".join(leads) or "none that is known")
+        standing = {AGREES: "ahead", DIFFERS: "behind"}.get(verdict, "undecided")
+        note = estimate.note if not estimate.known else estimate.reservation
+        interval = (estimate.value, estimate.low, estimate.high)
+        rows.append((str(rival), *interval, standing, note))
+    return pd.DataFrame(rows, columns=["rival", "lead", "low", "high", "standing", "note"])
+
+
+def standing_among(leads: pd.DataFrame) -> str:
+    """Return a table of `leads_over` as a phrase, such as "ahead of LSTM; behind GRU".
+
+    Parameters
+    ----------
+    leads
+        `leads_over`.
+
+    Returns
+    -------
+    str
+        The rivals by standing; empty if there are none.
+    """
+    phrases = {"ahead": "ahead of", "behind": "behind", "undecided": "undecided against"}
+    parts = []
+    for standing, phrase in phrases.items():
+        rivals = leads.loc[leads["standing"] == standing, "rival"]
+        if len(rivals):
+            parts.append(f"{phrase} {', '.join(rivals)}")
+    return "; ".join(parts)
 
 
 def beside_learned(ds: xr.Dataset, published: pd.DataFrame) -> pd.DataFrame:

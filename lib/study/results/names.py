@@ -26,7 +26,7 @@ LOOKS = {
     "chrono_lstm": ("#99BB77", ">"),
     "linear_rnn": ("#992200", "o"),
     "dt_lstm": ("#8866EE", "^"),
-    "fastgrnn": ("#442266", ">"),
+    "fastgrnn": ("#773333", ">"),
     "fastrnn": ("#EE0055", "<"),
     "gated_antisymmetric": ("#550044", "^"),
     "lru": ("#0033CC", "d"),

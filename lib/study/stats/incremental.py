@@ -76,21 +76,33 @@ def beside(ds: xr.Dataset, artefact: str, tasks: tuple[str, ...] = ()) -> pd.Dat
     return table.assign(reading=table["network"].map(readings).replace("others", "").fillna(""))
 
 
-def standings(table: pd.DataFrame, *, higher: bool = True) -> list[str]:
-    """Return a sentence for every task of a table made by `beside`: the best network of each
-    reading, and who is at the guess.
+def best_by_reading(table: pd.DataFrame, *, higher: bool = True) -> pd.DataFrame:
+    """Return the best network of each reading on each task.
+
+    Parameters
+    ----------
+    table
+        `beside`; rows without a result of ours are left out.
+    higher
+        Whether a higher score is better.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Columns ``task``, ``reading`` (``others`` if the network is not an iRNN), ``network`` and
+        ``ours`` of the best, ``networks``, how many were compared, ``at_chance``, how many of
+        these do no better than guessing, and ``guess``.
     """
-    lines = []
-    for task, rows in table.dropna(subset=["ours"]).groupby("task", sort=False):
-        order = rows.sort_values("ours", ascending=not higher)
-        named = order.assign(reading=order["reading"].replace("", "others"))
-        best = named.drop_duplicates("reading").set_index("reading")
-        best = best.loc[[reading for reading in READINGS if reading in best.index]]
-        parts = [f"{row.network} {row.ours:.1f}" for row in best.itertuples()]
-        guess = rows["guess"].iloc[0]
-        poor = rows["ours"] <= guess if higher else rows["ours"] >= guess
-        best = order["network"].iloc[0]
-        line = f"{task}: {best} is best; best of each kind: {', '.join(parts)}; guess {guess:.1f}"
-        away = ", ".join(sorted(rows.loc[poor, "network"]))
-        lines.append(line + (f"; no better than it: {away}" if away else ""))
-    return lines
+    rows = table.dropna(subset=["ours"]).sort_values("ours", ascending=not higher, kind="stable")
+    poor = rows["ours"] <= rows["guess"] if higher else rows["ours"] >= rows["guess"]
+    rows = rows.assign(reading=rows["reading"].replace("", "others"), poor=poor)
+    best = rows.groupby(["task", "reading"]).agg(
+        network=("network", "first"),
+        ours=("ours", "first"),
+        networks=("network", "size"),
+        at_chance=("poor", "sum"),
+        guess=("guess", "first"),
+    )
+    tasks = list(dict.fromkeys(table["task"]))
+    order = [(task, reading) for task in tasks for reading in READINGS]
+    return best.reindex([pair for pair in order if pair in best.index]).reset_index()
