@@ -268,8 +268,8 @@ def test_a_run_that_is_cut_short_keeps_what_it_measured(tmp_path):
 
 def test_rows_are_added_to_a_table_or_begin_it_anew(tmp_path):
     path = tmp_path / "times.csv"
-    Ledger(path, anew=False, where="here").add("a", "speed", value=1 / 3, passed=False)
-    Ledger(path, anew=False).add("b", "speed")
+    Ledger(path, overwrite=False, where="here").add("a", "speed", value=1 / 3, passed=False)
+    Ledger(path, overwrite=False).add("b", "speed")
     first, second = read_rows(path)
     assert tuple(first) == COLUMNS
     assert (first["value"], first["passed"], first["machine"]) == ("0.333333", "False", "here")

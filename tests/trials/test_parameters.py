@@ -1,8 +1,8 @@
-"""Wrong values anywhere in `params.yaml`: a setting without its bounds, and text where one of a few is meant, would take them."""
+"""Wrong values, typos and junk anywhere in `params.yaml`."""
 
 import copy
 import math
-from functools import reduce
+from functools import partial, reduce
 from operator import getitem
 
 import pytest
@@ -14,27 +14,30 @@ from study.config.section import ParameterError
 from study.config.tables import read_definitions
 from study.tasks import TASKS, check_task
 from study.training.profile import DESIGNS
-from trials.faults import places
+from trials.faults import paths_and_values
 
 pytestmark = pytest.mark.trials
 
 LINES = 40
-"""Lines of an error: one for each thing that is wrong, and a union says what each of its members expects."""
+"""Lines of an error: one per fault; a union says what each of its members expects."""
 
 NAMES = {
-    "architecture", "cell", "dataset", "device", "head", "initialisation", "method", "noise", "order", "scheduler", "start", "task",
+    "architecture", "cell", "dataset", "device", "head", "initialisation", "method", "noise",
+    "order", "scheduler", "start", "task",
 }  # fmt: skip
-"""Where a text is one of a few: any other is refused."""
+"""Settings whose value is one of a few names; any other is refused."""
 FREE = {"hyper_parameters", "options", "task"}
-"""What is below is the cell's, the optimiser's or the task's own."""
+"""Settings of the cell, the optimizer or the task, which these check themselves."""
 MAY_BE_EMPTY = {"drops", "groups", "longer", "measures"}
-"""Lists of what is done besides: an empty one says that nothing is."""
+"""Lists that may be empty."""
 
 
 def _wrong(path, value, factors):
     """Yield values that are wrong in the place of this one."""
-    named = next((key for key in reversed(path) if isinstance(key, str)), "")
-    yield from ([],) if named not in MAY_BE_EMPTY else ()
+    keys = [key for key in path if isinstance(key, str)]
+    key = keys[-1] if keys else ""
+    if key not in MAY_BE_EMPTY:
+        yield []
     yield from ({"a": 1}, [[value]], [None], math.inf, -math.inf, math.nan)
     match value:
         case bool():
@@ -44,24 +47,27 @@ def _wrong(path, value, factors):
             yield from (-(10**13), 10**13, -math.pi * 1e13)
         case str():
             yield from (1, 1.5, True, None)
-            if named in NAMES:
+            if key in NAMES:
                 yield from (f"{value}x", value.upper() + "?", f"{value} ", f"{value};touch x")
                 yield from ("", " ", "../x")
-        case list() if named in factors and value:
+        case list() if key in factors and value:
             yield from (value + value[:1], "", None, {}, dict.fromkeys(map(str, value)))
         case dict():
             yield from (None, 0, "", True, [value], [1])
 
 
 def _faults(content):
-    """Yield (path, wrong value) of everything in the sections of a profile but the tables."""
-    sections = {key: experiment.factors() for key, experiment in DESIGNS.items()}
-    for key, factors in (sections | {"jobs": ()}).items():
-        for path, value in places(content[key]):
-            if path and not any(part in FREE for part in path[:-1]):
-                yield from ((key, *path, wrong) for wrong in _wrong(path, value, factors))
-    for key in ("networks", "tasks", "groups"):
-        yield from ((key, wrong) for wrong in (None, 0, "", True, [content[key]]))
+    """Yield (path, wrong value) for everything in the sections of a profile but the tables."""
+    factors_of = {key: experiment.factors() for key, experiment in DESIGNS.items()}
+    factors_of["jobs"] = ()
+    for section, factors in factors_of.items():
+        for path, value in paths_and_values(content[section]):
+            if path and not FREE.intersection(path[:-1]):
+                for wrong in _wrong(path, value, factors):
+                    yield (section, *path, wrong)
+    for section in ("networks", "tasks", "groups"):
+        for wrong in (None, 0, "", True, [content[section]]):
+            yield (section, wrong)
 
 
 def _with(content, path, wrong):
@@ -71,28 +77,36 @@ def _with(content, path, wrong):
     return base
 
 
-def test_wrong_values_are_refused_when_the_file_is_read(trials, draw):
+def _expand(content):
+    """Return the runs of all groups in some content."""
+    makers = {name: maker.settings for name, maker in TASKS.items()}
+    return expand_groups(content["groups"], content["networks"], content["tasks"], makers)
+
+
+def _load(base):
+    return profile_of({"profile": "smoke", "base": base, "profiles": {"smoke": None}}, "smoke")
+
+
+def test_wrong_values_are_refused(trials, draw):
     sections = merged("smoke")
     sections["groups"] = {"adding": sections["groups"]["adding"]}  # one group is enough
-
-    def load(base):
-        return profile_of({"profile": "smoke", "base": base, "profiles": {"smoke": None}}, "smoke")
-
-    assert load(sections).name == "smoke"
+    assert _load(sections).name == "smoke"
     faults = list(_faults(sections))
     for *path, wrong in draw.sample(faults, min(len(trials.some(1500)), len(faults))):
-        call = lambda: load(_with(sections, path, wrong))
-        trials.refuse((path, wrong), call, ParameterError, lines=LINES)
+        content = _with(sections, path, wrong)
+        trials.refuse((path, wrong), partial(_load, content), ParameterError, lines=LINES)
 
 
 def test_wrong_settings_of_tasks_are_refused(trials):
     for task in merged("smoke")["tasks"].values():
-        swept = {key: levels[0] for key, levels in task.get("sweep", {}).items()}
-        settings = {"task": task["maker"], **task.get("set", {}), **swept}
+        settings = {"task": task["maker"], **task.get("set", {})}
+        for key, levels in task.get("sweep", {}).items():
+            settings[key] = levels[0]
         for key, value in settings.items():
-            # The whole file says which data sets there are.
-            for wrong in () if key == "dataset" else _wrong([key], value, ()):
-                call = lambda: check_task(settings | {key: wrong})
+            if key == "dataset":  # the whole file says which data sets there are
+                continue
+            for wrong in _wrong([key], value, ()):
+                call = partial(check_task, settings | {key: wrong})
                 trials.refuse((settings, key, wrong), call, ValueError, lines=LINES)
 
 
@@ -105,20 +119,23 @@ def _typos(name):
 
 
 def _has_free_name(path):
-    """Return whether the last key of a path may be any text: an entry, a table, a level, an option."""
-    names = "networks" in path[-2:-1] or "tables" in path[-2:-1] or len(path) == 1
-    levels = "sweep" in path[-3:-2] or "sweep_by_task" in path[-4:-3]
-    return names or levels or "groups" in path[:-1] or "options" in path[:-1]
+    """Return whether the last key of a path may be any text, such as the name of an entry."""
+    if len(path) == 1 or path[-2] in ("networks", "tables"):
+        return True
+    if "sweep" in path[-3:-2] or "sweep_by_task" in path[-4:-3]:  # a label of a level
+        return True
+    return "groups" in path[:-1] or "options" in path[:-1]
 
 
 def _mistyped(content):
-    """Yield paths of keys in networks, tasks and groups with a mistyped key for each."""
+    """Yield (path, mistyped key) for every key in networks, tasks and groups."""
     tasks = read_definitions({}, content["tasks"])[0].tasks
     for section in ("networks", "tasks", "groups"):
-        for path, _ in places(content[section]):
+        for path, _ in paths_and_values(content[section]):
             if path and isinstance(path[-1], str) and not _has_free_name(path):
-                typos = {typo for typo in _typos(path[-1]) if typo != path[-1]}
-                yield from (((section, *path), typo) for typo in sorted(typos - tasks.keys()))
+                typos = set(_typos(path[-1])) - tasks.keys() - {path[-1]}
+                for typo in sorted(typos):
+                    yield (section, *path), typo
 
 
 def _with_key(content, path, key):
@@ -132,39 +149,33 @@ def _with_key(content, path, key):
 def test_typos_in_keys_are_refused(trials, draw):
     """Mistyped words, settings and tasks; the names of groups, tables and entries are free."""
     sections = merged("smoke")
-    makers = {name: maker.settings for name, maker in TASKS.items()}
-
-    def expand(base):
-        return expand_groups(base["groups"], base["networks"], base["tasks"], makers)
-
-    assert expand(sections)
+    assert _expand(sections)
     typos = list(_mistyped(sections))
     for path, key in draw.sample(typos, min(len(trials.some(300)), len(typos))):
-        call = lambda: expand(_with_key(sections, path, key))
-        trials.refuse((path, key), call, ParameterError, lines=LINES)
+        content = _with_key(sections, path, key)
+        trials.refuse((path, key), partial(_expand, content), ParameterError, lines=LINES)
 
 
 JUNK = (None, 0, -1, 1.5, 10**17, "", "x", True, [], {}, [1], [[1]], [None], {"a": 1}, {"set": {}})
 
 
-def test_junk_in_groups_is_accepted_or_refused(trials, draw):
-    """Whatever stands anywhere in networks, tasks and groups: a sentence, or other runs."""
+def _check_and_expand(content):
+    datasets(content)
+    return _expand(content)
+
+
+def test_junk_in_groups_is_refused_or_expands(trials, draw):
+    """Junk anywhere in networks, tasks and groups is refused, or plans other runs."""
     sections = merged("smoke")
     few = ("fast_slow", "adding", "padding", "worms", "keywords")
     sections["groups"] = {name: sections["groups"][name] for name in few}
-    makers = {name: maker.settings for name, maker in TASKS.items()}
-    paths = [
-        (section, *path)
-        for section in ("networks", "tasks", "groups")
-        for path, _ in places(sections[section])
-        if path
-    ]
-
-    def expand(base):
-        datasets(base)
-        return expand_groups(base["groups"], base["networks"], base["tasks"], makers)
-
+    paths = []
+    for section in ("networks", "tasks", "groups"):
+        for path, _ in paths_and_values(sections[section]):
+            if path:
+                paths.append((section, *path))
     for _ in trials.some(1000):
-        path, junk = draw.choice(paths), draw.choice(JUNK)
-        call = lambda: expand(_with(sections, path, junk))
+        path = draw.choice(paths)
+        junk = draw.choice(JUNK)
+        call = partial(_check_and_expand, _with(sections, path, junk))
         trials.refuse((path, junk), call, ParameterError, right=bool, lines=LINES)

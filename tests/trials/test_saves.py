@@ -5,6 +5,7 @@ import shutil
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import nbformat
 import pytest
@@ -36,10 +37,11 @@ def clone(tmp_path):
 
 def _dvc(clone, *arguments):
     environment = os.environ | {"PYTHONPATH": str(clone / "lib")}
-    environment["PATH"] = f"{os.path.dirname(sys.executable)}:{environment['PATH']}"  # noqa: PTH120
+    programs = Path(sys.executable).parent
+    environment["PATH"] = f"{programs}:{environment['PATH']}"
     command = [sys.executable, "-m", "dvc", *arguments]
-    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    return subprocess.Popen(command, cwd=clone, env=environment, **quiet)
+    silent = subprocess.DEVNULL
+    return subprocess.Popen(command, cwd=clone, env=environment, stdout=silent, stderr=silent)
 
 
 def _save(clone, version):
@@ -60,8 +62,8 @@ def test_a_notebook_saved_during_a_run_is_not_stale(trials, clone):
         _save(clone, f"'during {moment}'")
         run.wait()
 
-        def shown_next():
+        def run_again(version=f"version during {moment}"):
             status = _dvc(clone, "repro").wait()
-            return status, f"version during {moment}" in executed.read_text()
+            return status, version in executed.read_text()
 
-        trials.accept(f"saved at moment {moment}", shown_next, (0, True).__eq__)
+        trials.accept(f"saved at moment {moment}", run_again, (0, True).__eq__)

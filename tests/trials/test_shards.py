@@ -1,6 +1,7 @@
-"""Shards that were damaged, cut, altered or swapped, and what lies in their place or a state's: none of it is believed."""
+"""Damaged shards and checkpoints, and other things in their place: none of it is believed."""
 
 import os
+from functools import partial
 from types import SimpleNamespace
 
 import numpy as np
@@ -9,7 +10,7 @@ import torch
 from study.training.checkpoint import Checkpoint
 from study.training.shards import read_shard, shard_path, write_shard
 from study.training.state import RunState
-from trials.faults import damaged, in_the_way
+from trials.faults import damaged, put_in_the_way
 
 pytestmark = pytest.mark.trials
 
@@ -21,53 +22,56 @@ ARRAYS = {
     "label": np.array("a name"),
     "none": np.zeros((0, 3)),
 }
-TRAINING = torch.nn.Linear(1, 1), [], SimpleNamespace(), RunState()
+RUN = torch.nn.Linear(1, 1), [], SimpleNamespace(), RunState()
 
 
-def _same(found):
-    told = lambda arrays: {n: (v.dtype, v.shape, v.tobytes()) for n, v in arrays.items()}
-    return told(found) == told(ARRAYS)
+def _content(arrays):
+    """Return type, shape and bytes of every array."""
+    return {name: (part.dtype, part.shape, part.tobytes()) for name, part in arrays.items()}
 
 
-def _read(trials, what, cache, capsys, *, lost=False):
-    """Count what is read: nothing, with one sentence and the file put aside, or, unless it must be `lost`, what was written."""
+def _is_whole(arrays):
+    return arrays is not None and _content(arrays) == _content(ARRAYS)
+
+
+def _read(cache, capsys):
+    """Read a shard; return what happened: whole, put aside with one sentence, or wrong."""
     path = shard_path(cache, IDENTITY)
-
-    def read():
-        found, said = read_shard(cache, IDENTITY), capsys.readouterr().err
-        if found is not None:
-            return not lost and _same(found)
-        aside = not os.path.lexists(path) and os.path.lexists(path.with_suffix(".damaged"))
-        return aside and said.count("\n") == 1 and "is damaged (" in said
-
-    trials.accept(what, read, bool)
+    arrays = read_shard(cache, IDENTITY)
+    message = capsys.readouterr().err
+    if arrays is not None:
+        return "whole" if _is_whole(arrays) else "wrong"
+    put_aside = not os.path.lexists(path) and os.path.lexists(path.with_suffix(".damaged"))
+    one_sentence = message.count("\n") == 1 and "is damaged (" in message
+    return "put aside" if put_aside and one_sentence else "wrong"
 
 
 def test_damaged_bytes_are_never_believed(trials, draw, tmp_path, capsys):
     path = write_shard(tmp_path, IDENTITY, ARRAYS)
     whole = path.read_bytes()
-    _read(trials, "whole", tmp_path, capsys)
+    read = partial(_read, tmp_path, capsys)
+    trials.accept("whole", read, "whole".__eq__)
     assert path.exists()
     for i in trials.some(2000):
         path.write_bytes(damaged(draw, whole))
-        _read(trials, f"damaged {i}", tmp_path, capsys)
+        trials.accept(f"damaged {i}", read, "put aside".__eq__)
 
 
-def test_what_lies_in_the_way_is_put_aside_and_never_followed(trials, draw, tmp_path, capsys):
+def test_obstacles_are_put_aside_and_never_followed(trials, draw, tmp_path, capsys):
     precious = tmp_path / "precious"
     precious.write_text("kept")
     for i in trials.some(60):
         cache = tmp_path / f"{i}"
-        path, state = shard_path(cache, IDENTITY), cache / "a.state"
         cache.mkdir()
-        for place in (path, state):
-            in_the_way(draw, place, precious)
+        state = cache / "a.state"
+        for path in (shard_path(cache, IDENTITY), state):
+            put_in_the_way(draw, path, precious)
             if draw.random() < 0.5:
-                in_the_way(draw, place.with_suffix(".damaged"), precious)
-        _read(trials, f"{i}", cache, capsys, lost=True)
+                put_in_the_way(draw, path.with_suffix(".damaged"), precious)
+        trials.accept(f"{i}", partial(_read, cache, capsys), "put aside".__eq__)
         write_shard(cache, IDENTITY, ARRAYS)
-        trials.accept(f"{i} anew", lambda: read_shard(cache, IDENTITY), _same)
-        Checkpoint(state).restore(*TRAINING)
-        told = capsys.readouterr().err.count("begins anew\n")
-        trials.accept(f"{i} state", lambda: (told, os.path.lexists(state)), (1, False).__eq__)
+        trials.accept(f"{i} anew", partial(read_shard, cache, IDENTITY), _is_whole)
+        Checkpoint(state).restore(*RUN)
+        outcome = (capsys.readouterr().err.count("begins anew\n"), os.path.lexists(state))
+        trials.accept(f"{i} state", partial(tuple, outcome), (1, False).__eq__)
     trials.accept("the link's target", precious.read_text, "kept".__eq__)

@@ -1,6 +1,7 @@
-"""Benchmarks: ways of doing one thing, timed side by side in one run (`race`), every measurement written down as it comes.
+"""Benchmarks: several ways of doing one thing, timed in turn in one run (`race`).
 
-One file for each thing timed; the notebooks 80 to 84 and ``python -m study.bench.gpu`` run them.
+Every measurement is written to a file at once. There is one module for each thing that is timed;
+the notebooks 80 to 86 and ``python -m study.bench.gpu`` run them.
 """
 
 from study.bench.race import Ledger, Workload, race, wall

@@ -1,4 +1,4 @@
-"""What the coadjoint method costs beside backpropagation: time, and memory in arrays of the states' size."""
+"""The cost of the coadjoint method next to backpropagation: time and memory of a training step."""
 
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
@@ -7,22 +7,17 @@ from multiprocessing import get_context
 from pathlib import Path
 
 import torch
-from longrnn.cells import make_cell
+from longrnn.cells import Cell, make_cell
 from longrnn.probes.coadjoint import coadjoint_loss
-from torch import nn
+from torch import Tensor, nn
 from torch.nn import functional as F
 
 from study.bench.race import Workload
 
-METHODS = {
-    "backpropagation": lambda cell, layer, u, losses: losses(cell(u)[1][0]).mean(),
-    "backpropagation, nn.RNN": lambda cell, layer, u, losses: losses(layer(u)[1][0]).mean(),
-    "Algorithm 2": lambda cell, layer, u, losses: coadjoint_loss(cell, u, losses, kappa=1.0).total,
-    "double backward": lambda cell, layer, u, losses: (
-        coadjoint_loss(cell, u, losses, kappa=1.0, engine="reference").total
-    ),
-}
-"""Ways to the gradient of one mini-batch: the first two without, the others with the penalty (2.20)."""
+Losses = Callable[[Tensor], Tensor]
+"""The loss of each sequence, (batch,), as a function of the last state, (batch, hidden)."""
+Method = Callable[[Cell, nn.RNN, Tensor, Losses], Tensor]
+"""The loss of a mini-batch, from a cell, a layer of the same size, an input and the losses."""
 
 _CLASSES = 10
 _PROCESS = Path("/proc/self")
@@ -30,51 +25,115 @@ _WARM_UP = 3
 """Time steps of a run that compiles and allocates what every run needs."""
 
 
-def training_step(method: str, workload: Workload) -> Callable[[], dict[str, torch.Tensor]]:
-    """Return a function that computes the gradients of one mini-batch by name, all random and float32."""
+def _backpropagation(cell: Cell, layer: nn.RNN, u: Tensor, losses: Losses) -> Tensor:
+    _, (state, *_) = cell(u)
+    return losses(state).mean()
+
+
+def _pytorch_backpropagation(cell: Cell, layer: nn.RNN, u: Tensor, losses: Losses) -> Tensor:
+    _, states = layer(u)
+    return losses(states[0]).mean()
+
+
+def _algorithm_2(cell: Cell, layer: nn.RNN, u: Tensor, losses: Losses) -> Tensor:
+    return coadjoint_loss(cell, u, losses, kappa=1.0).total
+
+
+def _double_backward(cell: Cell, layer: nn.RNN, u: Tensor, losses: Losses) -> Tensor:
+    return coadjoint_loss(cell, u, losses, kappa=1.0, engine="reference").total
+
+
+METHODS: dict[str, Method] = {
+    "backpropagation": _backpropagation,
+    "backpropagation, nn.RNN": _pytorch_backpropagation,
+    "Algorithm 2": _algorithm_2,
+    "double backward": _double_backward,
+}
+"""Ways to the gradient of a mini-batch; the last two include the penalty (dissertation, 2.20)."""
+
+
+def training_step(method: str, workload: Workload) -> Callable[[], dict[str, Tensor]]:
+    """Return a function that computes the gradients of one mini-batch.
+
+    Parameters
+    ----------
+    method : str
+        One of `METHODS`.
+    workload : Workload
+        Its sizes. Input, labels and weights are random and the same for every method.
+
+    Returns
+    -------
+    callable
+        Returns the gradients by name of the parameter, float32. They add up over calls.
+    """
     torch.manual_seed(0)
     u = torch.randn(workload.time_steps, workload.batch, workload.inputs)
     labels = torch.randint(0, _CLASSES, (workload.batch,))
-    sizes = workload.inputs, workload.hidden
-    cell, layer = make_cell("rnn", *sizes), nn.RNN(*sizes)
-    output, loss = nn.Linear(workload.hidden, _CLASSES), METHODS[method]
+    cell = make_cell("rnn", workload.inputs, workload.hidden)
+    layer = nn.RNN(workload.inputs, workload.hidden)
+    output = nn.Linear(workload.hidden, _CLASSES)
+    modules = nn.ModuleList([cell, layer, output])
 
-    def losses(x: torch.Tensor) -> torch.Tensor:
-        return F.cross_entropy(output(x), labels, reduction="none")
+    def losses(state: Tensor) -> Tensor:
+        return F.cross_entropy(output(state), labels, reduction="none")
 
-    def step() -> dict[str, torch.Tensor]:
-        loss(cell, layer, u, losses).backward()
-        named = nn.ModuleList([cell, layer, output]).named_parameters()
-        return {name: part.grad for name, part in named if part.grad is not None}
+    def step() -> dict[str, Tensor]:
+        METHODS[method](cell, layer, u, losses).backward()
+        gradients = {}
+        for name, parameter in modules.named_parameters():
+            if parameter.grad is not None:
+                gradients[name] = parameter.grad
+        return gradients
 
     return step
 
 
 def peak_arrays(method: str, workload: Workload) -> float:
-    """Return the memory that one training step needs at once, in arrays of (time, batch, hidden).
+    """Return the peak memory of one training step, in arrays of shape (time, batch, hidden).
 
-    Inputs and weights, which exist before, do not count. Measured in a fresh process, whose largest size Linux knows; elsewhere that is
-    an OSError.
+    Inputs and weights, which exist before the step, do not count. The step runs in a fresh
+    process, whose peak memory Linux knows.
+
+    Parameters
+    ----------
+    method : str
+        One of `METHODS`.
+    workload : Workload
+        Its sizes.
+
+    Returns
+    -------
+    float
+        Bytes that the step adds, divided by those of one float32 array.
+
+    Raises
+    ------
+    OSError
+        This is not Linux.
     """
     if not _PROCESS.joinpath("clear_refs").exists():
         raise OSError("the memory of a training step can only be measured on Linux")
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as fresh:
-        grown = fresh.submit(_growth, method, workload).result()
-    return grown / (workload.time_steps * workload.batch * workload.hidden * torch.float32.itemsize)
+        added = fresh.submit(_added_bytes, method, workload).result()
+    array = workload.time_steps * workload.batch * workload.hidden * torch.float32.itemsize
+    return added / array
 
 
-def _growth(method: str, workload: Workload) -> int:
-    """Return the bytes that one training step adds to this process, beside what is needed before it."""
+def _added_bytes(method: str, workload: Workload) -> int:
+    """Return the bytes that one training step adds to this process."""
     torch.set_num_threads(1)
     training_step(method, replace(workload, time_steps=_WARM_UP))()
     step = training_step(method, workload)
-    before = _status("VmRSS")
-    _PROCESS.joinpath("clear_refs").write_text("5", "ascii")  # forget the largest size so far
+    before = _memory("VmRSS")
+    _PROCESS.joinpath("clear_refs").write_text("5", "ascii")  # resets the peak
     step()
-    return _status("VmHWM") - before
+    return _memory("VmHWM") - before
 
 
-def _status(key: str) -> int:
-    """Return a size of this process that Linux knows, in bytes."""
-    lines = _PROCESS.joinpath("status").read_text("ascii").splitlines()
-    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(f"{key}:"))
+def _memory(key: str) -> int:
+    """Return a memory size of this process in bytes, by its name in ``/proc/self/status``."""
+    for line in _PROCESS.joinpath("status").read_text("ascii").splitlines():
+        if line.startswith(f"{key}:"):
+            return int(line.split()[1]) * 1024
+    raise OSError(f"/proc/self/status does not state {key}")

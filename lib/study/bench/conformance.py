@@ -1,4 +1,4 @@
-"""What PyTorch users expect of a module, checked on every layer class.
+"""Checks that a layer class does what PyTorch users expect of a module.
 
 Each check builds a small layer, does one thing that users do, and compares the result with a plain
 run. It raises an error if PyTorch refuses or the numbers differ.
@@ -25,6 +25,11 @@ def failure(layer_class: type[Recurrent], label: str) -> str:
         One of `longrnn.cells.LAYER_CLASSES`.
     label
         One of `CHECKS`.
+
+    Returns
+    -------
+    str
+        Kind and first line of the error that the check raised.
     """
     torch.manual_seed(0)
     torch.compiler.reset()
@@ -80,8 +85,9 @@ def autocasts(layer: Recurrent, u: Tensor) -> None:
 def maps(layer: Recurrent, u: Tensor) -> None:
     """`torch.vmap` over data equals a loop."""
     several = torch.stack([u, 2 * u])
-    mapped = torch.vmap(lambda one: layer(one)[0])(several)
-    torch.testing.assert_close(mapped, torch.stack([layer(one)[0] for one in several]))
+    mapped = torch.vmap(lambda sequences: layer(sequences)[0])(several)
+    looped = torch.stack([layer(sequences)[0] for sequences in several])
+    torch.testing.assert_close(mapped, looped)
 
 
 def sample_gradients(layer: Recurrent, u: Tensor) -> None:
@@ -99,8 +105,8 @@ def sample_gradients(layer: Recurrent, u: Tensor) -> None:
     mapped = torch.vmap(torch.func.grad(loss), in_dims=(None, 1))(weights, u)
     for index in range(BATCH):
         single = torch.func.grad(loss)(weights, u[:, index])
-        found = {name: part[index] for name, part in mapped.items()}
-        torch.testing.assert_close(found, single)
+        of_index = {name: gradients[index] for name, gradients in mapped.items()}
+        torch.testing.assert_close(of_index, single)
 
 
 def deep_copies(layer: Recurrent, u: Tensor) -> None:
@@ -181,9 +187,11 @@ def _assert_same_outputs(module: nn.Module, layer: Recurrent, u: Tensor) -> None
 def _assert_same_pass(module: nn.Module, layer: Recurrent, u: Tensor) -> None:
     """Compare outputs, states and gradients with those of `layer`."""
     _assert_same_outputs(module, layer, u)
-    found = []
-    for part in (module, layer):
-        part.zero_grad()
-        part(u)[0].square().sum().backward()
-        found.append([p.grad for p in part.parameters() if p.grad is not None])
-    torch.testing.assert_close(*found)
+    torch.testing.assert_close(_gradients(module, u), _gradients(layer, u))
+
+
+def _gradients(module: nn.Module, u: Tensor) -> list[Tensor]:
+    """Return the gradients of a loss of the outputs."""
+    module.zero_grad()
+    module(u)[0].square().sum().backward()
+    return [p.grad for p in module.parameters() if p.grad is not None]

@@ -1,4 +1,7 @@
-"""What one time step of a cell takes: operators, products and bytes, counted without a GPU and without a clock."""
+"""The work of one time step of a cell: operators, products and bytes.
+
+It is counted without a GPU and without a clock.
+"""
 
 from dataclasses import dataclass
 
@@ -10,14 +13,27 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import flop_registry
 
-TRAINING, PROBES = "training", "probes"
+TRAINING = "training"
+PROBES = "probes"
 _STEPS = 16
-"""Time steps by which two counted sequences differ; the probes differentiate so many at once."""
+"""Difference in length of two counted sequences; the probes differentiate so many steps at once."""
 
 
 @dataclass(frozen=True)
 class Counts:
-    """Of one time step of one mini-batch: operators, matrix products among them, their operations, and bytes in and out."""
+    """The work of one time step of one mini-batch.
+
+    Attributes
+    ----------
+    operators : float
+        Operators that PyTorch runs.
+    products : float
+        Matrix products among them.
+    flop : float
+        Floating-point operations of these products.
+    bytes : float
+        Bytes that the operators read and write.
+    """
 
     operators: float
     products: float
@@ -35,39 +51,69 @@ class _Counting(TorchDispatchMode):
     def __torch_dispatch__(self, operator, types, args=(), kwargs=None):
         kwargs = kwargs or {}
         result = operator(*args, **kwargs)
-        if not operator.is_view and operator is not torch.ops.aten.detach.default:
-            parts = [x for x in tree_leaves((args, kwargs, result)) if isinstance(x, torch.Tensor)]
-            formula = flop_registry.get(operator.overloadpacket)
-            flop = formula(*args, **kwargs, out_val=result) if formula else 0
-            self.counted += (1, bool(formula), flop, sum(x.nbytes for x in parts))
+        if operator.is_view or operator is torch.ops.aten.detach.default:
+            return result
+        flop = 0
+        count_flop = flop_registry.get(operator.overloadpacket)
+        if count_flop is not None:
+            flop = count_flop(*args, **kwargs, out_val=result)
+        leaves = tree_leaves((args, kwargs, result))
+        size = sum(leaf.nbytes for leaf in leaves if isinstance(leaf, torch.Tensor))
+        self.counted += (1, count_flop is not None, flop, size)
         return result
 
 
 def count(cell: str, width: int, features: int, part: str, batch: int) -> Counts:
-    """Count one time step of a cell's reference, forward and backward, in a mini-batch of `batch` sequences.
+    """Count one time step of a cell's reference, forward and backward.
 
-    Two small batches are counted and continued in a straight line, which is exact: work grows with the batch by the same
-    amount for every sequence.
+    Two small batches are counted and extrapolated linearly. That is exact: every sequence of a
+    batch adds the same amount of work.
+
+    Parameters
+    ----------
+    cell : str
+        Name of the cell.
+    width, features : int
+        Recurrent and input dimensions.
+    part : str
+        `TRAINING`, or `PROBES` for the adjoint norms.
+    batch : int
+        Sequences of the mini-batch.
+
+    Returns
+    -------
+    Counts
     """
-    one, two = (_step(cell, width, features, part, size) for size in (1, 2))
-    return Counts(*(one + (two - one) * (batch - 1)).tolist())
+    single = _count_step(cell, width, features, part, batch=1)
+    double = _count_step(cell, width, features, part, batch=2)
+    counted = single + (double - single) * (batch - 1)
+    return Counts(*counted.tolist())
 
 
-def _step(name: str, width: int, features: int, part: str, batch: int) -> np.ndarray:
-    """Return what one time step adds: what a longer sequence counts more than a shorter one."""
-    run, totals = (_train if part == TRAINING else _probe), []
-    for steps in (_STEPS, 2 * _STEPS):
-        cell = make_cell(name, features, width)
-        with _Counting() as counting:
-            run(cell, torch.zeros(steps, batch, features))
-        totals.append(counting.counted)
-    return (totals[1] - totals[0]) / _STEPS
+def _count_step(name: str, width: int, features: int, part: str, batch: int) -> np.ndarray:
+    """Return the work of one time step: what a longer sequence takes more than a shorter one."""
+    shorter = _count_sequence(name, width, features, part, batch, _STEPS)
+    longer = _count_sequence(name, width, features, part, batch, 2 * _STEPS)
+    return (longer - shorter) / _STEPS
+
+
+def _count_sequence(
+    name: str, width: int, features: int, part: str, batch: int, time_steps: int
+) -> np.ndarray:
+    """Return the work of a sequence, in the order of the fields of `Counts`."""
+    run = _train if part == TRAINING else _probe
+    cell = make_cell(name, features, width)
+    with _Counting() as counting:
+        run(cell, torch.zeros(time_steps, batch, features))
+    return counting.counted
 
 
 def _train(cell: Cell, u: torch.Tensor) -> None:
+    """Run forward and backward from the last output."""
     outputs, _ = cell.run(u, cell.initial_state(u.shape[1]), engine="reference")
     torch.autograd.grad(outputs[-1].sum(), list(cell.parameters()), allow_unused=True)
 
 
 def _probe(cell: Cell, u: torch.Tensor) -> None:
+    """Measure the adjoint norms at the first and the last time step."""
     adjoint_norms(cell, u, torch.sum, times=(1, len(u)), engine="reference")

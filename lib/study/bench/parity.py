@@ -1,4 +1,7 @@
-"""How far an engine is from a cell's reference: output, final state and every gradient, each by name."""
+"""Deviations of an engine from a cell's reference.
+
+Outputs, final state and every gradient are compared, each by name.
+"""
 
 import copy
 
@@ -20,31 +23,77 @@ def random_case(
     inputs: int = 2,
     **hyper_parameters,
 ) -> Case:
-    """Return a cell with random weights, an input that is not contiguous, and an initial state."""
+    """Return a cell with random weights, an input that is not contiguous, and an initial state.
+
+    Parameters
+    ----------
+    name : str
+        Name of the cell.
+    time_steps, batch, hidden, inputs : int
+        Sizes.
+    dtype : torch.dtype
+        Type of all tensors.
+    **hyper_parameters
+        Of the cell.
+
+    Returns
+    -------
+    Case
+    """
     torch.manual_seed(hidden + 100 * time_steps)
     cell = make_cell(name, inputs, hidden, **hyper_parameters).to(dtype)
     u = torch.randn(batch, time_steps, inputs, dtype=dtype).transpose(0, 1).requires_grad_()
-    state = tuple(
-        (0.5 * torch.randn(batch, hidden, dtype=dtype)).requires_grad_() for _ in range(cell.states)
-    )
-    if name in ("lu_rnn", "inverse_rnn"):  # the time of a sequence is that of all its neurons
-        t = state[1].detach()[:, :1].expand(batch, hidden).clone()
-        state = state[0], t.requires_grad_()
+    state = [0.5 * torch.randn(batch, hidden, dtype=dtype) for _ in range(cell.states)]
+    if name in ("lu_rnn", "inverse_rnn"):  # all neurons of a sequence share its time
+        state[1] = state[1][:, :1].expand(batch, hidden).clone()
     with torch.no_grad():
         for label, parameter in cell.named_parameters():
-            if label.split(".")[0] in ("b", "c"):  # the cells' own zeros would hide an error
+            if label.split(".")[0] in ("b", "c"):  # zeros, which would hide an error
                 parameter += 0.1 * torch.randn_like(parameter)
-    return cell, u, state
+    return cell, u, tuple(part.requires_grad_() for part in state)
 
 
 def everything(
     cell: Cell, u: Tensor, state: State, engine: str, *, use: tuple[str, ...] = ("outputs", "state")
 ) -> dict[str, Tensor]:
-    """Run forward and backward; return outputs, final state and gradients by name, in float64.
+    """Run forward and backward.
 
-    The loss is random weights times what `use` names.
+    Parameters
+    ----------
+    cell, u, state
+        A case, see `random_case`.
+    engine : str
+        Name of the engine.
+    use : tuple of str
+        Whether the loss is a weighted sum of ``outputs``, of the final ``state``, or of both. The
+        weights are random.
+
+    Returns
+    -------
+    dict
+        Outputs, parts of the final state, and gradients by every parameter, the input and the
+        initial state, by name, in float64.
     """
     outputs, final = cell(u, state, engine=engine)
+    loss = _weighted_sum(outputs, final, use)
+    sources = dict(cell.named_parameters())
+    sources["u"] = u
+    for index, part in enumerate(state):
+        sources[f"initial state {index}"] = part
+    # A part that is read out and never read back (SRU's output) has the gradient zero.
+    gradients = torch.autograd.grad(
+        loss, list(sources.values()), allow_unused=True, materialize_grads=True
+    )
+    results = {"outputs": outputs}
+    for index, part in enumerate(final):
+        results[f"final state {index}"] = part
+    for label, gradient in zip(sources, gradients, strict=True):
+        results[f"gradient of {label}"] = gradient
+    return {label: tensor.detach().double() for label, tensor in results.items()}
+
+
+def _weighted_sum(outputs: Tensor, final: State, use: tuple[str, ...]) -> Tensor:
+    """Return the loss of `everything`; the weights do not depend on what it uses."""
     generator = torch.Generator().manual_seed(5)
     loss = outputs.new_zeros(())
     for label, tensors in {"outputs": (outputs,), "state": final}.items():
@@ -52,34 +101,40 @@ def everything(
             weight = torch.randn(tensor.shape, generator=generator, dtype=torch.float64)
             if label in use:
                 loss = loss + (weight.to(tensor) * tensor).sum()
-    named = dict(cell.named_parameters()) | {"u": u}
-    named |= {f"initial state {i}": part for i, part in enumerate(state)}
-    # A part of the state that is read out and never read back (SRU's output) has the gradient zero.
-    gradients = torch.autograd.grad(
-        loss, list(named.values()), allow_unused=True, materialize_grads=True
-    )
-    found = {"outputs": outputs} | {f"final state {i}": part for i, part in enumerate(final)}
-    found |= {f"gradient of {label}": g for label, g in zip(named, gradients, strict=True)}
-    return {label: tensor.detach().double() for label, tensor in found.items()}
+    return loss
 
 
-def deviations(found: dict[str, Tensor], expected: dict[str, Tensor]) -> dict[str, float]:
-    """Return the largest deviations by name, relative to the largest value expected."""
-    assert found.keys() == expected.keys()
-    scale = {label: max(truth.abs().max().item(), 1e-30) for label, truth in expected.items()}
-    return {
-        label: (found[label].cpu() - truth).abs().max().item() / scale[label]
-        for label, truth in expected.items()
-    }
+def deviations(results: dict[str, Tensor], expected: dict[str, Tensor]) -> dict[str, float]:
+    """Return the largest deviation of every tensor, relative to its largest expected value.
+
+    Parameters
+    ----------
+    results, expected : dict
+        What `everything` returns, on any device and on the CPU.
+
+    Returns
+    -------
+    dict
+        Deviations by name.
+    """
+    assert results.keys() == expected.keys()
+    relative = {}
+    for label, truth in expected.items():
+        scale = max(truth.abs().max().item(), 1e-30)
+        relative[label] = (results[label].cpu() - truth).abs().max().item() / scale
+    return relative
 
 
 def converted(to: str | torch.dtype, cell: Cell, u: Tensor, state: State) -> Case:
-    """Return the case on a device or in a type, its tensors leaves again."""
+    """Return a case on another device or in another type, its tensors leaves again."""
     u, *state = (part.detach().to(to).requires_grad_() for part in (u, *state))
     return copy.deepcopy(cell).to(to), u, tuple(state)
 
 
 def device_of(cell: str, engine: str) -> str | None:
-    """Return the device on which an engine can run here, None where there is none."""
-    here = ("cpu", "cuda") if torch.cuda.is_available() else ("cpu",)
-    return next((on for on in here if kernels.takes(cell, engine, on)), None)
+    """Return the type of device on which an engine can run here; None if there is none."""
+    devices = ("cpu", "cuda") if torch.cuda.is_available() else ("cpu",)
+    for device in devices:
+        if kernels.takes(cell, engine, device):
+            return device
+    return None

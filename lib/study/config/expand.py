@@ -98,7 +98,9 @@ def _levels(
         starts = layer.levels.get("start", starts)
     cell = definitions.networks[pair.network].cell
     maker = makers[definitions.tasks[pair.task].maker]
-    parts = known_settings(cell, [str(level.value) for level in starts], [maker])
+    start_names = [str(level.value) for level in starts]
+    parts = known_settings(cell, start_names, [maker])
+    _refuse_unknown_by_task(pair, start_names, definitions, makers)
     levels: dict[str, list[Level]] = {}
     for layer in several:
         for key, of_key in layer.levels.items():
@@ -108,6 +110,17 @@ def _levels(
             levels.pop(key, None)  # sweeps of a later layer come last in labels
             levels[key] = of_key
     return levels, parts
+
+
+def _refuse_unknown_by_task(
+    pair: Pair, starts: list[str], definitions: Definitions, makers: Makers
+) -> None:
+    """Refuse unknown settings of an entry's other tasks, which this profile may not train."""
+    cell = definitions.networks[pair.network].cell
+    for word in ("by_task", "sweep_by_task"):
+        for key, by_task in getattr(pair.entry, word).items():
+            of_tasks = [makers[definitions.tasks[task].maker] for task in by_task]
+            refuse_unknown(key, f"{pair.where}.{word}", known_settings(cell, starts, of_tasks))
 
 
 def _runs(

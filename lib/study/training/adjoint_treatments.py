@@ -1,22 +1,25 @@
 r"""Interventions on the backward pass that leave the forward pass unchanged.
 
-The dissertation's tenet is that networks fail to learn long-time dependencies because their adjoint states vanish. A
-correlation between adjoint norms and accuracy cannot show that: what makes adjoints vanish also makes the forward pass
-forget. Here the recurrence :math:`x_t = f(x_{t-1}, u_t)` is computed as always, and only the adjoint that flows from
-:math:`x_t` to :math:`x_{t-1}` is changed. With :math:`J_t = \partial x_t / \partial x_{t-1}` and the loss
-:math:`F(x_T)`, ordinary backpropagation is :math:`\lambda_T = \nabla F`,
+The dissertation's tenet is that networks fail to learn long-time dependencies because their adjoint
+states vanish. A correlation between adjoint norms and accuracy cannot show that: what makes
+adjoints vanish also makes the forward pass forget. Here the recurrence
+:math:`x_t = f(x_{t-1}, u_t)` is computed as always, and only the adjoint that flows from
+:math:`x_t` to :math:`x_{t-1}` is changed. With :math:`J_t = \partial x_t / \partial x_{t-1}` and
+the loss :math:`F(x_T)`, ordinary backpropagation is :math:`\lambda_T = \nabla F`,
 :math:`\lambda_{t-1} = J_t^\top \lambda_t`. The treatments replace it by
 
 .. math::
     \text{scaled} \quad & \lambda_{t-1} = \gamma J_t^\top \lambda_t \\
-    \text{renormalised} \quad & \lambda_{t-1} = \frac{\|\lambda_t\|}{\|J_t^\top \lambda_t\|} J_t^\top \lambda_t \\
+    \text{renormalised} \quad & \lambda_{t-1} =
+        \frac{\|\lambda_t\|}{\|J_t^\top \lambda_t\|} J_t^\top \lambda_t \\
     \text{random signs} \quad & \lambda_{t-1} = s_t \odot
         \frac{\|\lambda_t\|}{\|J_t^\top \lambda_t\|} J_t^\top \lambda_t, \quad s_t \in \{-1, 1\}^d
 
-where norms are those of one sequence, over all tensors of the state. Scaling by :math:`\gamma = 10^{q / T}` adds the dose
-q to the dissertation's adjoint metric :math:`\log_{10} \|\lambda_0\| / \|\lambda_T\|` (section 3.2). Random signs keep the
-norm of every adjoint and destroy its direction: a control that has the same metric and no information.
-Wherever the loss reads other states than the last one, their adjoints join in as always.
+Norms are per sequence, over all tensors of the state. Scaling by :math:`\gamma = 10^{q / T}` adds
+the dose q to the dissertation's adjoint metric :math:`\log_{10} \|\lambda_0\| / \|\lambda_T\|`
+(section 3.2). Random signs keep the norm of every adjoint and destroy its direction: a control that
+has the same metric and no information. If the loss reads other states than the last one, their
+adjoints join in as always.
 """
 
 from collections.abc import Callable, Sequence
@@ -76,7 +79,7 @@ class AdjointPath:
         self.random = torch.tensor([kind == "random_signs" for kind in kinds])
         self.generator = generator
         self.norm: Tensor | None = None
-        """Norm of the adjoint of the later state, (run, batch, 1); set on the way back."""
+        """Norm of the adjoint of the later state, (run, batch, 1); set in the backward pass."""
 
     def note(self, adjoints: Sequence[Tensor]) -> None:
         """Note the norm of the whole adjoint of a state, before it is pulled back."""

@@ -1,45 +1,52 @@
-r"""Does the decay of adjoint states cause the failure to learn? An intervention on the backward pass.
+r"""Does the decay of adjoint states cause the failure to learn? An experiment on backpropagation.
 
-The dissertation's tenet is that networks fail to learn long-time dependencies because their adjoint states vanish
-(L. Johnston, *Learning Sequential Patterns with Recurrent Neural Networks*, 2024, chapter 3). Its factorial experiment supports it
-as a correlation. Here the backward pass alone is changed (`study.training.adjoint_treatments`), in networks whose adjoints
-keep their norms and in networks whose adjoints vanish, on sequences whose information lies at the beginning, everywhere or
-at the end. All runs of one cell and replicate start from the same weights and see the same batches, so that treatments can be
-compared in pairs.
+The dissertation's tenet is that networks fail to learn long-time dependencies because their adjoint
+states vanish (L. Johnston, *Learning Sequential Patterns with Recurrent Neural Networks*, 2024,
+chapter 3). Its factorial experiment supports it as a correlation. Here the backward pass alone is
+changed (`study.training.adjoint_treatments`), in networks whose adjoints keep their norms and in
+networks whose adjoints vanish. The information in the sequences lies at the beginning, everywhere
+or at the end. All runs of one cell and replicate start from the same weights and see the same
+batches, so that treatments can be compared in pairs.
 
-If the tenet is causal, then where the information lies at the beginning accuracy falls with the dose in cells that keep
-gradients, and renormalised adjoints let the others learn; where it lies at the end neither matters. Two null controls tell
-norms from information: adjoints of the right norm with random signs, and ordinary gradients whose norm, parameter by
-parameter, is that of the treated ones (the same effective learning rate).
+If the tenet is causal, two effects appear when the information lies at the beginning: accuracy
+falls with the dose in cells that keep gradients, and renormalised adjoints let the other cells
+learn. When it lies at the end, neither treatment matters. Two null controls separate norms from
+information: adjoints of the right norm with random signs, and ordinary gradients whose norm,
+parameter by parameter, is that of the treated ones (the same effective learning rate).
 
-Written down before the runs, after a pilot with one replicate and fewer steps (LSTM, GRU, basic RNN, UnICORNN):
+Written down before the runs, after a pilot with one replicate and fewer steps (LSTM, GRU, basic
+RNN, UnICORNN):
 
-1. Beginning: test accuracy falls with the dose in Lipschitz RNN, antisymmetric RNN and UnICORNN, by at least .05 at -10.
-2. End: no dose changes test accuracy by more than .03 on average over these three cells; the effect of -10 at the beginning
-   is larger than at the end.
-3. Beginning: renormalised adjoints raise the accuracy of LSTM, GRU and basic RNN by at least .2 on average.
-4. Both null controls fail to do the same: random signs do not help the LSTM, GRU and basic RNN (below half of the gain of
-   3), and the norms of dose -10 alone cost less than half of what the dose costs.
+1. Beginning: test accuracy falls with the dose in Lipschitz RNN, antisymmetric RNN and UnICORNN, by
+   at least .05 at -10.
+2. End: no dose changes test accuracy by more than .03 on average over these three cells; the effect
+   of -10 at the beginning is larger than at the end.
+3. Beginning: renormalised adjoints raise the accuracy of LSTM, GRU and basic RNN by at least .2 on
+   average.
+4. Both null controls fail to do the same: random signs do not help the LSTM, GRU and basic RNN
+   (below half of the gain of 3), and the norms of dose -10 alone cost less than half of what the
+   dose costs.
 
-The runs of one cell and location are computed side by side, along a leading run axis, in one pass whose size belongs to
-the design: so a result depends on its settings alone.
+The runs of one cell and location are computed side by side, along a leading run axis, in one pass
+whose size belongs to the design. So a result depends on its settings alone.
 """
 
 from collections.abc import Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, Self
 
 import numpy as np
 import torch
 from longrnn.cells import make_cell
+from pydantic import model_validator
 from torch import Tensor, nn
 from torch.func import functional_call, stack_module_state
 from torch.nn import functional as F
 
 from study.config.design import Design
 from study.config.network import Architecture
-from study.config.section import Factor, LearningRate, Positive, Weight
+from study.config.section import Factor, LearningRate, Positive, Size, Weight
 from study.results.schema import COMPLETED, DIVERGED
 from study.tasks import Part, Task, make_task
 from study.tasks.located_rows import Deviation, Location
@@ -108,7 +115,7 @@ class Interventions(Design):
     cell: Factor[Architecture]
     location: Factor[Location]
     networks: Positive
-    learning_rate: dict[str, LearningRate]
+    learning_rate: dict[Architecture, LearningRate]
     dataset: str
     width: Positive
     time_steps: Positive
@@ -116,10 +123,17 @@ class Interventions(Design):
     batch_size: Positive
     steps: Positive
     gradient_clip: Weight
-    train_size: int = 0
+    train_size: Size = 0
     validation_size: Positive
-    test_size: int = 0
+    test_size: Size = 0
     metric_size: Positive = 64
+
+    @model_validator(mode="after")
+    def _cells_have_a_learning_rate(self) -> Self:
+        for cell in self.cell:
+            if cell not in self.learning_rate:
+                raise ValueError(f"there is no learning_rate for the cell {cell!r}; add one")
+        return self
 
 
 def train_interventions(
@@ -206,8 +220,8 @@ class _Network(nn.Module):
 class _Runs:
     """All networks of a job, their weights stacked along a leading run axis.
 
-    Runs stand in the order treatment, replicate. A treatment that takes its norms and its directions from two gradients has a
-    second network of the same weights for the latter, behind all others.
+    Runs are in the order treatment, replicate. A treatment that takes its norms and its directions
+    from two gradients has a second network with the same weights for the latter, after all others.
     """
 
     def __init__(self, job: Interventions, task: Task) -> None:
@@ -295,7 +309,7 @@ class _Runs:
         return losses
 
     def _with_norms(self, gradient: Tensor) -> Tensor:
-        """Give the runs whose treatment sets norms alone the directions of ordinary backpropagation."""
+        """Give runs whose treatment sets only norms the directions of backpropagation."""
         if not self.norms_alone:
             return gradient
         plain = gradient[self.count :]
@@ -311,7 +325,7 @@ class _Runs:
     def metrics(self, part: Part) -> _Metrics:
         """Return the adjoint metrics of ordinary backpropagation and under the treatments.
 
-        Medians over the first sequences of a part, in float64: a dose of -40 lies outside of float32.
+        Medians over the first sequences of a part, in float64: float32 underflows at dose -40.
         """
         inputs, targets = tensors(part.take(slice(self.job.metric_size)))
         runs = len(self.adjoints)

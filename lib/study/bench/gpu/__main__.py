@@ -87,7 +87,9 @@ def in_its_own_process(part: str, out: Path, where: str) -> None:
     except subprocess.TimeoutExpired:
         failure = f"it took more than {PATIENCE:.0f} s"
     if failure:
-        Ledger(out, anew=False, where=where).add(part, "process", passed=False, failure=failure)
+        Ledger(out, overwrite=False, where=where).add(
+            part, "process", passed=False, failure=failure
+        )
 
 
 def main() -> int:
@@ -109,9 +111,9 @@ def main() -> int:
         print(where)
         return 0
     if arguments.part:
-        parts()[arguments.part](Ledger(arguments.out, anew=False, where=where))
+        parts()[arguments.part](Ledger(arguments.out, overwrite=False, where=where))
         return 0
-    Ledger(arguments.out)  # anew
+    Ledger(arguments.out)  # overwrites
     for part in (*parts(), "machine"):
         in_its_own_process(part, arguments.out, where)
     found = read_rows(arguments.out)
