@@ -7,10 +7,10 @@ in the manuscript's numbers: Figure 7. With :math:`s = g + \sigma h_{k-1}` the r
 .. math:: \nabla F = \operatorname{diag}(\phi') U - \alpha I
     \qquad (\text{in form (8) } \operatorname{diag}(\phi') U U - \alpha I)
 
-A low rank has a consequence that the paper does not mention. With ReLU and :math:`U = \alpha I + V H`,
-alpha = 1, the rows of active neurons in :math:`\nabla F` are those of a matrix of rank r. If more than
-r neurons are active, as many eigenvalues as exceed r are exactly zero, and none of the paper's
-strict inequalities can hold.
+A low rank has a consequence that the paper does not mention. With ReLU and
+:math:`U = \alpha I + V H`, alpha = 1, the rows of active neurons in :math:`\nabla F` are those of a
+matrix of rank r. If more than r neurons are active, as many eigenvalues as exceed r are exactly
+zero, and none of the paper's strict inequalities can hold.
 """
 
 import numpy as np

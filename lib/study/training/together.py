@@ -2,8 +2,8 @@
 
 The weights are stacked along a leading axis, `run`, and the readable reference of the cell is
 mapped over it. Products become products of R matrices at once, and elementwise functions act on all
-R networks. Every network keeps its own parameters, and so its own gradients, their norm, and its own
-optimizer. The stack lives for one pass.
+R networks. Every network keeps its own parameters, and so its own gradients, their norm, and its
+own optimizer. The stack lives for one pass.
 
 On a GPU a pass, forward and backward, is thousands of small operators, each of which takes the host
 longer than the device. So it is recorded once as a CUDA graph and then replayed: stacks are copied
@@ -39,10 +39,10 @@ class Together:
     They have the same cell and hyper-parameters, and weights of one shape. None of them has
     dropout, since the masks of a network would depend on the others that draw.
 
-    A pass has room for a fixed number of networks, and empty places are filled with copies: the size
-    of a product decides how a library rounds it. At a fixed size the bits of a network don't depend
-    on how many others there are. On a CPU, with one thread, further places take the end of every
-    array (`TAIL`).
+    A pass has room for a fixed number of networks, and empty places are filled with copies: the
+    size of a product decides how a library rounds it. At a fixed size the bits of a network don't
+    depend on how many others there are. On a CPU, with one thread, further places take the end of
+    every array (`TAIL`).
     """
 
     def __init__(
