@@ -23,7 +23,7 @@ from study.claims.factorial import Evidence
 from study.results.factorial import FACTORIAL, MEASUREMENTS
 from study.results.published import load_published
 from study.results.schema import COMPLETED
-from study.stats import accuracy, comparisons, task_models
+from study.stats import accuracy, comparisons, group_tests, task_models
 from study.stats.accuracy import at_best, best_configurations, entered, grade
 from study.stats.attempts import TASK, attempts
 from synthetic_results import LEVELS, empty, make_results
@@ -157,7 +157,7 @@ def test_convergence_times(ds, frame, of_r):
     for architecture, theirs in of_r["times"].items():
         assert_allclose(tests.loc[architecture, "statistic"], theirs["statistic"], **CLOSE)
     dealt = [kruskal(x[:1], x[1:3], x[3:]).statistic for x in permutations([1, 2, 5, 4, 3, 3])]
-    *_, p = comparisons._kruskal([[1], [2, 5], [4, 3, 3]])
+    *_, p = group_tests.kruskal([[1], [2, 5], [4, 3, 3]])
     assert p == pytest.approx(np.mean(np.array(dealt) > dealt[0] - 1e-9))
 
 
