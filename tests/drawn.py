@@ -19,7 +19,7 @@ from study.claims.factorial import Evidence
 from study.results.factorial import ATTEMPT
 from study.results.networks import CLASS
 from study.results.schema import COMPLETED, DIVERGED, NOT_PLANNED
-from study.stats.gaps import SWEEP
+from study.stats.padded_images import SWEEP
 from synthetic_results import empty
 
 MEASURES = {

@@ -16,7 +16,7 @@ from study.results import quartiles
 from study.results.latching import LATCHING
 from study.results.published import load_published
 from study.results.schema import COMPLETED, DIVERGED, MISSING, NOT_PLANNED
-from study.stats import attempts, gaps, regimes, treatments
+from study.stats import attempts, gaps, padded_images, regimes, treatments
 from study.stats.scales import decays, histograms, reach
 from synthetic_results import LEVELS, empty, make_results
 
@@ -174,7 +174,7 @@ def padded():
 
 
 def test_every_planned_attempt_is_a_row_and_only_completed_ones_have_values(padded):
-    rows = gaps.attempts(padded)
+    rows = padded_images.padded_runs(padded)
     assert len(rows) == 14 and set(rows["padding"]) == {0, 3, 4}
     assert rows["status"].value_counts().to_dict() == {"completed": 12, "diverged": 1, "missing": 1}
     done = rows["status"] == "completed"
@@ -185,21 +185,21 @@ def test_every_planned_attempt_is_a_row_and_only_completed_ones_have_values(padd
 
 
 def test_the_table_has_the_author_s_input_weights_and_medians_of_what_completed(padded):
-    rows = gaps.of_table(gaps.attempts(padded))
-    table = gaps.summarise(rows, ["method", "padding"]).set_index("method")
+    rows = padded_images.table_2_2_runs(padded_images.padded_runs(padded))
+    table = padded_images.summarise_runs(rows, ["method", "padding"]).set_index("method")
     assert table.index.tolist() == ["adjoint", "coadjoint", "lstm"], "in order of appearance"
     counted = table[["planned", "completed", "diverged", "missing"]]
     assert counted.to_numpy().tolist() == [[3, 3, 0, 0], [3, 2, 1, 0], [2, 1, 0, 1]]
     assert table["median"].tolist() == pytest.approx([60, 55, 90])
     assert table["mad"].tolist() == pytest.approx([10, 5, 0])
     padded["status"][:] = DIVERGED
-    table = gaps.summarise(gaps.attempts(padded), ["method"])
+    table = padded_images.summarise_runs(padded_images.padded_runs(padded), ["method"])
     assert (table["diverged"] == table["planned"]).all()
     assert table[["median", "mad"]].isna().all(axis=None)
 
 
 def test_the_published_table_has_the_methods_of_ours():
-    ours = set(gaps.METHODS) - {"linear", "fixed_w"}
+    ours = set(padded_images.METHODS) - {"linear", "fixed_w"}
     assert set(load_published("diss-tab-2.2")["method"]) == ours
 
 

@@ -25,14 +25,8 @@ from study.claims.estimates import (
 from study.claims.judging import Judges
 from study.results.learned import above_chance, longest
 from study.results.schema import COMPLETED, NOT_PLANNED, settings_of
-from study.stats.gaps import (
-    LEARNED,
-    SWEEP,
-    attempts,
-    emphasis_table,
-    kept_accuracy,
-    normalised_adjoints,
-)
+from study.stats.gaps import LEARNED, emphasis_table, kept_accuracy, normalised_adjoints
+from study.stats.padded_images import SWEEP, padded_runs
 from study.stats.regimes import KAPPA
 
 PLACE = 50
@@ -235,7 +229,7 @@ def nearness(ds: xr.Dataset, padding: int) -> list[Estimate]:
     """
     in_sweep = (ds["network"] == SWEEP) & (ds["padding"] == padding)
     swept = ds.isel(run=np.flatnonzero(in_sweep))
-    rows = attempts(swept)
+    rows = padded_runs(swept)
     rows = rows[rows["kappa"] * KAPPA < SWEPT_KAPPA]
     other_data = set(rows["dataset"]) - set(PAPERS_DATA)
     if other_data:

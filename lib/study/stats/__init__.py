@@ -9,8 +9,8 @@
   of each task, and whether coefficients and behaviours are the same at all tasks.
 - ``observations``, ``tenet``, ``simulated``: the observations and twelve linear models of chapter
   3, and a dataset drawn from their published tables.
-- ``incremental``, ``scales``, ``gaps``: the experiments of chapter 2, of section 3.6 and of the
-  three papers on single networks.
+- ``gaps``, ``padded_images``, ``scales``, ``incremental``: chapter 2 and section 3.6, and the
+  three papers on single cells.
 - ``power``, ``treatments``: the smallest detectable effect; how Figures 3.4 and 3.5 choose
   attempts.
 - ``opened``: how an analysis notebook opens and closes its results.

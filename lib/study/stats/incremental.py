@@ -1,4 +1,4 @@
-"""The incremental RNN's tables: its readings side by side, and the sizes that its text prints."""
+"""Tables of the incremental RNN: its readings, and the model sizes that its paper prints."""
 
 import numpy as np
 import pandas as pd
@@ -8,54 +8,96 @@ from study.results.networks import READINGS, about, beside_published, curves, ou
 from study.results.published import load_published
 
 FLOAT = 4
-"""Bytes of a number."""
+"""Bytes of a float32 number."""
 
 
 def with_readings(ds: xr.Dataset) -> xr.Dataset:
-    """Return `ds` with the coordinate ``reading`` along run, one of `READINGS`."""
-    known = about(ds)
-    empty = pd.Series("", known.index)
-    start, sign = known.get("inner_start", empty), known.get("sign", empty)
-    kind = np.where(sign == -1, "minus", np.where(start == "previous", "adopted", "printed"))
-    irnn = known["architecture"] == "irnn"
-    return ds.assign_coords(reading=("run", np.where(irnn, kind, "others").astype(object)))
+    """Add the reading of the paper's equations that each network follows.
+
+    Parameters
+    ----------
+    ds
+        Results of a group of networks.
+
+    Returns
+    -------
+    xarray.Dataset
+        `ds` with the coordinate ``reading`` along run, one of `READINGS`.
+    """
+    table = about(ds)
+    empty = pd.Series("", table.index)
+    start = table.get("inner_start", empty)
+    sign = table.get("sign", empty)
+    conditions = [table["architecture"] != "irnn", sign == -1, start == "previous"]
+    reading = np.select(conditions, ["others", "minus", "adopted"], "printed")
+    return ds.assign_coords(reading=("run", reading.astype(object)))
 
 
 def gains(ds: xr.Dataset) -> pd.DataFrame:
-    """Return the recorded norms in long form, log10: `curves` with ``ratio``, ``first``,
-    ``last`` and ``loss`` for ``value``.
+    """Return the recorded norms of Jacobians and gradients in long form, log10.
 
-    ``first`` is that of dh_T/dh_1, ``last`` of dh_T/dh_(T-1), ``ratio`` the first less the last,
-    ``loss`` that of dL/dh_1; beside them ``reading`` and ``inner_steps``. Networks of which nothing
-    was recorded are left out.
+    Parameters
+    ----------
+    ds
+        Results with the coordinate ``reading`` (`with_readings`).
+
+    Returns
+    -------
+    pandas.DataFrame
+        The columns of `study.results.networks.curves` without ``value``, and ``reading``,
+        ``inner_steps``, ``first`` (norm of dh_T/dh_1), ``last`` (of dh_T/dh_(T-1)), ``loss`` (of
+        dL/dh_1) and ``ratio`` (first less last). Networks without a record are left out.
     """
     frame = curves(ds, "gain_first", "reading", "inner_steps").rename(columns={"value": "first"})
-    for name, variable in (("last", "gain_last"), ("loss", "adjoint_first")):
-        frame[name] = curves(ds, variable)["value"]
+    frame["last"] = curves(ds, "gain_last")["value"]
+    frame["loss"] = curves(ds, "adjoint_first")["value"]
     frame = frame[frame["first"].notna()]
     with np.errstate(invalid="ignore"):
         return frame.assign(ratio=frame["first"] - frame["last"])
 
 
 def sizes(artefact: str) -> pd.DataFrame:
-    """Return the printed numbers of parameters beside what the printed model sizes amount to.
+    """Compare the printed numbers of parameters with the printed model sizes.
 
-    ``task``, ``network``, ``parameters`` and ``kilobytes`` as printed, ``numbers``, the float32
-    numbers that so many KB hold, and ``ratio``, these over the parameters.
+    Parameters
+    ----------
+    artefact
+        Id of the published table.
+
+    Returns
+    -------
+    pandas.DataFrame
+        ``task``, ``network``, ``parameters`` and ``kilobytes`` as printed, ``numbers`` (float32
+        numbers that fill so many KB) and ``ratio`` (numbers over parameters).
     """
     table = load_published(artefact).dropna(subset=["kilobytes"])
-    numbers = table["kilobytes"] * 1024 / FLOAT
+    numbers = _float32_numbers(table["kilobytes"])
     table = table.assign(numbers=numbers.round(), ratio=numbers / table["parameters"])
     return table[["task", "network", "parameters", "kilobytes", "numbers", "ratio"]]
 
 
-def numbers_an_inner_step(artefact: str) -> pd.Series:
-    """Return by how many float32 numbers iRNN's printed size grows with each inner step, by task.
+def _float32_numbers(kilobytes: pd.Series) -> pd.Series:
+    return kilobytes * 1024 / FLOAT
 
-    One step size for each inner step and round would make it T, one for each inner step 1.
+
+def numbers_an_inner_step(artefact: str) -> pd.Series:
+    """Return by how many float32 numbers iRNN's printed size grows with each inner step.
+
+    One step size for each inner step and each time step would make it T, one step size for each
+    inner step would make it 1.
+
+    Parameters
+    ----------
+    artefact
+        Id of the published table.
+
+    Returns
+    -------
+    pandas.Series
+        Task: slope of a least-squares line.
     """
     table = load_published(artefact).dropna(subset=["inner_steps", "kilobytes"])
-    table = table.assign(numbers=(table["kilobytes"] * 1024 / FLOAT).round())
+    table = table.assign(numbers=_float32_numbers(table["kilobytes"]).round())
 
     def slope(rows: pd.DataFrame) -> float:
         return float(np.polyfit(rows["inner_steps"], rows["numbers"], 1)[0])
@@ -64,16 +106,31 @@ def numbers_an_inner_step(artefact: str) -> pd.Series:
 
 
 def beside(ds: xr.Dataset, artefact: str, tasks: tuple[str, ...] = ()) -> pd.DataFrame:
-    """Return a published table with our networks (`beside_published`) and their ``reading``,
-    each reading a row of its own.
+    """Return a published table next to our networks, each reading in a row of its own.
 
-    Of ours all tasks are shown; where `tasks` names some, these and the paper's alone.
+    Parameters
+    ----------
+    ds
+        Results with the coordinate ``reading`` (`with_readings`).
+    artefact
+        Id of the published table.
+    tasks
+        Our tasks to show besides those of the paper; all of ours by default.
+
+    Returns
+    -------
+    pandas.DataFrame
+        The table of `study.results.networks.beside_published`, and ``reading`` (empty for networks
+        that are not iRNNs).
     """
-    ours, published = outcomes(ds), load_published(artefact)
-    ours = ours[ours["task"].isin([*published["task"], *tasks]) | (not tasks)]
+    ours = outcomes(ds)
+    published = load_published(artefact)
+    if tasks:
+        ours = ours[ours["task"].isin([*published["task"], *tasks])]
     readings = ours.drop_duplicates("label").set_index("label")["reading"]
     table = beside_published(ours, published)
-    return table.assign(reading=table["network"].map(readings).replace("others", "").fillna(""))
+    reading = table["network"].map(readings)
+    return table.assign(reading=reading.replace("others", "").fillna(""))
 
 
 def best_by_reading(table: pd.DataFrame, *, higher: bool = True) -> pd.DataFrame:
@@ -82,16 +139,16 @@ def best_by_reading(table: pd.DataFrame, *, higher: bool = True) -> pd.DataFrame
     Parameters
     ----------
     table
-        `beside`; rows without a result of ours are left out.
+        Our networks and the paper's (`beside`); rows without our result are left out.
     higher
         Whether a higher score is better.
 
     Returns
     -------
     pandas.DataFrame
-        Columns ``task``, ``reading`` (``others`` if the network is not an iRNN), ``network`` and
-        ``ours`` of the best, ``networks``, how many were compared, ``at_chance``, how many of
-        these do no better than guessing, and ``guess``.
+        ``task``, ``reading`` (``others`` for a network other than iRNN), ``network`` and ``ours`` of
+        the best, ``networks`` (number compared), ``at_chance`` (number that are no better than
+        chance) and ``guess`` (chance level).
     """
     rows = table.dropna(subset=["ours"]).sort_values("ours", ascending=not higher, kind="stable")
     poor = rows["ours"] <= rows["guess"] if higher else rows["ours"] >= rows["guess"]

@@ -1,11 +1,11 @@
-"""The time steps that networks move by, as counted before and after training: their range, and
-how their number decays.
+"""The time steps of networks before and after training: their range, and how their number decays.
 
-Steps are counted in classes of a tenth of a decade (`longrnn.probes.time_steps`), so every quantity
-here is exact to a factor of 1.26.
+Time steps are counted in classes of a tenth of a decade (`longrnn.probes.time_steps`), so every
+quantity here is exact to a factor of 1.26.
 """
 
 import json
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -14,67 +14,127 @@ from scipy import stats
 
 from study.results.networks import CLASS
 
-_KEYS = ["label", "task", "replicate", "stage"]
+_RUN = ["label", "task", "replicate", "stage"]
+"""The columns that identify a run before or after training."""
+_SMALLEST_FIT = 5
+"""Smallest number of classes that a decay is fitted to."""
 
 
 def histograms(ds: xr.Dataset) -> pd.DataFrame:
-    """Return every class that holds time steps, of some networks (or of one run).
+    """Return the occupied classes of time steps.
 
-    Columns ``label``, ``task``, ``replicate``, ``stage``, ``scale`` (layer, or kind of step, from
-    0), ``dt`` (the class's middle) and ``share`` of the kind's steps.
+    Parameters
+    ----------
+    ds
+        Results of several networks, or of one run.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row per occupied class: ``label``, ``task``, ``replicate``, ``stage``, ``scale`` (layer,
+        or kind of step, from 0), ``dt`` (middle of the class) and ``share`` of the kind's steps.
     """
-    ds = ds if "run" in ds.dims else ds.expand_dims("run")
-    frame = ds[["time_step_share", "label", "task"]].reset_coords(drop=True).to_dataframe()
-    frame = frame.reset_index().rename(columns={"time_step_share": "share"})
-    frame = frame[frame["share"] > 0].assign(dt=lambda rows: 10 ** (rows["decade"] + CLASS / 2))
-    return frame[[*_KEYS, "scale", "dt", "share"]].reset_index(drop=True)
+    if "run" not in ds.dims:
+        ds = ds.expand_dims("run")
+    variables = ds[["time_step_share", "label", "task"]].reset_coords(drop=True)
+    frame = variables.to_dataframe().reset_index().rename(columns={"time_step_share": "share"})
+    frame = frame[frame["share"] > 0]
+    frame = frame.assign(dt=10 ** (frame["decade"] + CLASS / 2))
+    return frame[[*_RUN, "scale", "dt", "share"]].reset_index(drop=True)
 
 
 def reach(rows: pd.DataFrame, outside: float = 0.0) -> pd.DataFrame:
-    """Return the smallest and the largest time step of each network, replicate and stage, over
-    all its kinds.
+    """Return the smallest and the largest time step of each run, over all kinds of step.
 
-    `outside` is the share of the steps left out at either end. ``low`` and ``high`` are the middles
-    of classes.
+    Parameters
+    ----------
+    rows
+        Classes of time steps (`histograms`).
+    outside
+        Share of the steps left out at either end, from 0 to 0.5.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row per network, replicate and stage: ``label``, ``task``, ``replicate``, ``stage``,
+        ``low`` and ``high`` (middles of classes).
     """
 
     def ends(group: pd.DataFrame) -> pd.Series:
         by_class = group.groupby("dt")["share"].sum().sort_index()
-        below = by_class.cumsum() / by_class.sum()
-        above = below - by_class / by_class.sum()
-        inside = by_class.index[(below > outside) & (above < 1 - outside)]
+        share_up_to = by_class.cumsum() / by_class.sum()
+        share_below = share_up_to - by_class / by_class.sum()
+        inside = by_class.index[(share_up_to > outside) & (share_below < 1 - outside)]
         return pd.Series({"low": inside.min(), "high": inside.max()})
 
-    return rows.groupby(_KEYS, sort=False)[["dt", "share"]].apply(ends).reset_index()
+    return rows.groupby(_RUN, sort=False)[["dt", "share"]].apply(ends).reset_index()
+
+
+class _Decay(NamedTuple):
+    """Two fits of how the density of time steps falls off."""
+
+    exponent: float
+    power: float
+    exponential: float
+    classes: int
 
 
 def decays(rows: pd.DataFrame) -> pd.DataFrame:
-    """Fit how the number of steps falls off on the longer side of the commonest size, as a power
-    of the size and as its exponential.
+    """Fit how the number of time steps falls off, as a power of the size and as its exponential.
 
-    Both are straight lines of the log of the density, against log size and against size, through
-    the same classes: all occupied ones on that side. A row for each network, replicate, stage and
-    kind: ``exponent`` of the power law, ``power`` and ``exponential`` (R² of the fits), ``classes``
-    fitted; ``nan`` where there are fewer than five.
+    Both fits are straight lines (`scipy.stats.linregress`) of the log of the density, against log
+    size and against size. Both use the same classes: all occupied ones on the longer side of the
+    most frequent size.
+
+    Parameters
+    ----------
+    rows
+        Classes of time steps (`histograms`).
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row per network, replicate, stage and kind of step: ``exponent`` of the power law,
+        ``power`` and ``exponential`` (R² of the two fits) and ``classes`` (number fitted). The
+        fits are nan if there are fewer than five classes.
     """
 
     def fit(group: pd.DataFrame) -> pd.Series:
-        group = group.sort_values("dt")
-        size, log = group["dt"].to_numpy(), np.log10(group["share"] / group["dt"]).to_numpy()
-        mode = int(group["share"].to_numpy().argmax())
-        side = slice(mode, None) if mode < len(group) / 2 else slice(None, mode + 1)
-        size, log = size[side], log[side]
-        found = [np.nan] * 3
-        if len(size) >= 5:
-            power, exponential = (stats.linregress(x, log) for x in (np.log10(size), size))
-            found = [power.slope, power.rvalue**2, exponential.rvalue**2]
-        return pd.Series([*found, len(size)], ["exponent", "power", "exponential", "classes"])
+        return pd.Series(_fit_decay(group)._asdict())
 
-    return rows.groupby([*_KEYS, "scale"], sort=False)[["dt", "share"]].apply(fit).reset_index()
+    groups = rows.groupby([*_RUN, "scale"], sort=False)[["dt", "share"]]
+    return groups.apply(fit).reset_index()
+
+
+def _fit_decay(histogram: pd.DataFrame) -> _Decay:
+    histogram = histogram.sort_values("dt")
+    size = histogram["dt"].to_numpy()
+    log_density = np.log10(histogram["share"] / histogram["dt"]).to_numpy()
+    mode = int(histogram["share"].to_numpy().argmax())
+    longer_side = slice(None, mode + 1)
+    if mode < len(histogram) / 2:
+        longer_side = slice(mode, None)
+    size = size[longer_side]
+    log_density = log_density[longer_side]
+    if len(size) < _SMALLEST_FIT:
+        return _Decay(np.nan, np.nan, np.nan, len(size))
+    power = stats.linregress(np.log10(size), log_density)
+    exponential = stats.linregress(size, log_density)
+    return _Decay(power.slope, power.rvalue**2, exponential.rvalue**2, len(size))
 
 
 def largest_step(run: xr.Dataset) -> float:
-    """Return the largest time step that UnICORNN may take: dt, of which the logistic function
-    leaves a share.
+    """Return the largest time step that UnICORNN may take.
+
+    Parameters
+    ----------
+    run
+        Results of one run.
+
+    Returns
+    -------
+    float
+        The hyper-parameter dt; the logistic function of each neuron takes a share of it.
     """
-    return float(np.max(json.loads(str(run["dt"].item()))))
+    step_sizes = json.loads(str(run["dt"].item()))
+    return float(np.max(step_sizes))
