@@ -1,8 +1,7 @@
-"""The papers' numbers as data, and ours beside them.
+"""The papers' numbers as data, and ours next to them.
 
-`data/published/` holds one tidy CSV per transcribed table, named by the artefact it belongs to, and
-`sources.csv` says from which text, table and page each was taken. Nothing in the project types a
-published number anywhere else.
+`data/published/` has one tidy CSV for each transcribed table, named by its artefact. `sources.csv`
+gives the paper, table and page of each. No published number is typed anywhere else in the project.
 """
 
 from collections.abc import Sequence
@@ -13,34 +12,55 @@ from study.paths import PUBLISHED
 
 
 class PublishedError(LookupError):
-    """A published table was asked for that the project does not have."""
+    """The project does not have the numbers of a published table."""
 
 
 def artefacts() -> pd.DataFrame:
-    """Return every figure and table of results in the five texts: ``id, text, label, what,
-    data`` (what it needs), ``same_data``.
+    """Return every figure and table of results in the five papers.
+
+    Returns
+    -------
+    pandas.DataFrame
+        ``id``, ``text`` (the paper), ``label``, ``what``, ``data`` (that it needs) and
+        ``same_data``.
     """
     return pd.read_csv(PUBLISHED / "artefacts.csv", dtype=str)
 
 
 def sources() -> pd.DataFrame:
-    """Return where each transcribed file comes from: ``file``, ``text``, ``table``, ``page``,
-    ``note``.
+    """Return where each transcribed file comes from.
+
+    Returns
+    -------
+    pandas.DataFrame
+        ``file``, ``text`` (the paper), ``table``, ``page`` and ``note``.
     """
     return pd.read_csv(PUBLISHED / "sources.csv", dtype=str, keep_default_na=False)
 
 
 def load_published(artefact: str) -> pd.DataFrame:
-    """Return the published numbers of one artefact, by its id in `artefacts`, as a tidy table.
+    """Return the published numbers of one artefact.
 
-    A PublishedError says that its numbers are not transcribed.
+    Parameters
+    ----------
+    artefact
+        Its id in `artefacts`.
+
+    Returns
+    -------
+    pandas.DataFrame
+        A tidy table; its columns depend on the artefact.
+
+    Raises
+    ------
+    PublishedError
+        The numbers are not transcribed.
     """
     path = PUBLISHED / f"{artefact}.csv"
     if not path.exists():
         raise PublishedError(
             f"no numbers of {artefact!r} are transcribed; data/published/sources.csv lists what "
-            "is, "
-            f"add {path.name} beside it and its line there"
+            f"is, add {path.name} beside it and its line there"
         )
     # Levels such as the noise "none" are text, not missing numbers.
     return pd.read_csv(path, keep_default_na=False, na_values=[""])
@@ -49,13 +69,29 @@ def load_published(artefact: str) -> pd.DataFrame:
 def beside(
     ours: pd.DataFrame, theirs: pd.DataFrame | None, *, on: Sequence[str], value: str
 ) -> pd.DataFrame:
-    """Return the table `ours` with its column `value` renamed ``ours``, then ``published`` and
-    ``difference`` (ours less published).
+    """Return our table with the published numbers next to ours.
 
-    Every row of `ours` is kept, in its order; the columns `on` say what a row is about. Where the
-    texts publish nothing, because the data set or the architecture is not theirs, both stay empty;
-    `theirs` is None where they publish nothing at all. A ValueError says that rows of `theirs` are
-    not unique in `on`.
+    Parameters
+    ----------
+    ours
+        Our table; every row is kept, in its order.
+    theirs
+        The published table; None if nothing is published.
+    on
+        Columns that identify a row in both tables.
+    value
+        Column to compare.
+
+    Returns
+    -------
+    pandas.DataFrame
+        `ours` with `value` renamed ``ours``, then ``published`` and ``difference`` (ours less
+        published). The last two are nan if the papers have no such row.
+
+    Raises
+    ------
+    ValueError
+        Several rows of `theirs` have the same values in `on`.
     """
     on = list(on)
     if theirs is None:
@@ -70,18 +106,29 @@ def beside(
 
 
 def layout(table: pd.DataFrame, *, rows: Sequence[str], columns: Sequence[str]) -> pd.DataFrame:
-    """Arrange a table made by `beside` for the eye: each cell reads ``ours | published``, with a
-    dash where nothing is published.
+    """Arrange a comparison for display: each cell reads ``ours | published``.
 
-    `rows` run down and `columns` across, in the order of appearance; there is one line of `table`
-    for each combination.
+    Parameters
+    ----------
+    table
+        Our numbers and the published ones (`beside`), one row for each combination of `rows` and
+        `columns`.
+    rows
+        Columns of `table` that become rows, in order of appearance.
+    columns
+        Columns of `table` that become columns, in order of appearance.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Texts, with a dash for a number that is not published.
     """
-    text = table["ours"].map(_number) + " | " + table["published"].map(_number)
+    text = table["ours"].map(_format_number) + " | " + table["published"].map(_format_number)
     cells = table.assign(text=text).set_index([*rows, *columns])["text"]
     return cells.unstack(list(columns), sort=False)
 
 
-def _number(value: float) -> str:
+def _format_number(value: float) -> str:
     if pd.isna(value):
         return "–"
     return f"{value:,.3f}".rstrip("0").rstrip(".")

@@ -146,7 +146,7 @@ def best_by_reading(table: pd.DataFrame, *, higher: bool = True) -> pd.DataFrame
     Returns
     -------
     pandas.DataFrame
-        ``task``, ``reading`` (``others`` for a network other than iRNN), ``network`` and ``ours`` of
+        ``task``, ``reading`` (``others`` for other networks than iRNN), ``network`` and ``ours`` of
         the best, ``networks`` (number compared), ``at_chance`` (number that are no better than
         chance) and ``guess`` (chance level).
     """

@@ -1,4 +1,4 @@
-"""Made-up data for sets that are not available everywhere.
+"""Synthetic stand-ins for data sets that are not available everywhere.
 
-They have the format of the real sets, and are named as stand-ins.
+They have the format of the real sets, and are named as stand-ins wherever they are used.
 """

@@ -1,80 +1,151 @@
 """Texts from a Markov chain: a stand-in for reviews and for Penn Treebank.
 
-Words are made of syllables and as frequent as Zipf's law says; each is followed, most of the time,
-by one of a few words of its own. In reviews some words are drawn from a set that tells the opinion,
-so that they can be told apart.
+Words are made of syllables, and their frequencies follow Zipf's law. Most of the time a word is
+followed by one of a few words of its own. In reviews some words come from a set that belongs to the
+class, so that a classifier can learn it.
 """
 
 from dataclasses import dataclass
 
 import numpy as np
 
-_SYLLABLES = [c + v for c in "bdfgklmnprstvz" for v in "aeiou"]
-_FOLLOWERS, _FAITHFUL = 4, 0.7
-"""Words that may follow a word by its own rule, and how often the rule holds."""
-_OPINION, _OPINIONATED = 20, 0.06
-"""Words of each opinion, and their share of a review."""
+_SYLLABLES = [consonant + vowel for consonant in "bdfgklmnprstvz" for vowel in "aeiou"]
+_FOLLOWERS = 4
+"""Number of words that may follow a word by its rule."""
+_FOLLOWS_RULE = 0.7
+"""Probability that a word follows by the rule of the last."""
+_CLASS_WORDS = 20
+"""Number of words of each class of reviews."""
+_CLASS_WORD_RATE = 0.06
+"""Share of these words in a review."""
 
 
 @dataclass(frozen=True)
 class Language:
-    """A made-up language.
+    """A synthetic language of V words."""
 
-    It has words (V,) by frequency, their frequency (V,) among words that obey no rule, and
-    followers (V, 4): the indices of the words that follow a word by its rule, the first twice as
+    words: np.ndarray
+    """Words by falling frequency, shape (V,)."""
+    frequency: np.ndarray
+    """Their frequency among words that follow no rule, shape (V,)."""
+    followers: np.ndarray
+    """Indices of the words that follow each word by its rule, shape (V, 4). The first is twice as
     likely as the second, and so on.
     """
 
-    words: np.ndarray
-    frequency: np.ndarray
-    followers: np.ndarray
-
 
 def language(vocabulary: int, rng: np.random.Generator) -> Language:
-    """Draw a language of so many words."""
+    """Draw a language.
+
+    Parameters
+    ----------
+    vocabulary
+        Number of words.
+    rng
+        Random numbers.
+
+    Returns
+    -------
+    Language
+        The language.
+    """
     words: dict[str, None] = {}
     while len(words) < vocabulary:
-        words["".join(rng.choice(_SYLLABLES, rng.integers(1, 4)))] = None
+        syllables = rng.choice(_SYLLABLES, rng.integers(1, 4))
+        words["".join(syllables)] = None
     frequency = 1 / np.arange(1, vocabulary + 1)
     frequency /= frequency.sum()
     followers = rng.choice(vocabulary, (vocabulary, _FOLLOWERS), p=frequency)
     return Language(np.array(list(words)), frequency, followers)
 
 
-def text(of: Language, length: int, rng: np.random.Generator) -> list[str]:
-    """Return a text of so many words."""
+def text(language: Language, length: int, rng: np.random.Generator) -> list[str]:
+    """Draw a text.
+
+    Parameters
+    ----------
+    language
+        Its language.
+    length
+        Number of words.
+    rng
+        Random numbers.
+
+    Returns
+    -------
+    list of str
+        The words.
+    """
     weights = 0.5 ** np.arange(_FOLLOWERS)
-    free = rng.choice(len(of.words), length, p=of.frequency)
+    unruled = rng.choice(len(language.words), length, p=language.frequency)
     choice = rng.choice(_FOLLOWERS, length, p=weights / weights.sum())
-    faithful = rng.random(length) < _FAITHFUL
-    places = np.empty(length, int)
-    last = free[0]
-    for t in range(length):
-        last = of.followers[last, choice[t]] if faithful[t] and t else free[t]
-        places[t] = last
-    return of.words[places].tolist()
+    follows_rule = rng.random(length) < _FOLLOWS_RULE
+    indices = np.empty(length, int)
+    indices[0] = unruled[0]
+    for t in range(1, length):
+        if follows_rule[t]:
+            indices[t] = language.followers[indices[t - 1], choice[t]]
+        else:
+            indices[t] = unruled[t]
+    return language.words[indices].tolist()
 
 
-def sentences(of: Language, count: int, rng: np.random.Generator) -> list[str]:
-    """Return sentences of 5 to 35 words, one a line as in Penn Treebank's files."""
-    return [" ".join(text(of, int(length), rng)) for length in rng.integers(5, 36, count)]
+def sentences(language: Language, count: int, rng: np.random.Generator) -> list[str]:
+    """Draw sentences, one per line as in Penn Treebank's files.
+
+    Parameters
+    ----------
+    language
+        Their language.
+    count
+        Number of sentences.
+    rng
+        Random numbers.
+
+    Returns
+    -------
+    list of str
+        Sentences of 5 to 35 words.
+    """
+    lengths = rng.integers(5, 36, count)
+    return [" ".join(text(language, int(length), rng)) for length in lengths]
 
 
 def reviews(
-    of: Language, count: int, classes: int, rng: np.random.Generator
+    language: Language, count: int, classes: int, rng: np.random.Generator
 ) -> tuple[list[str], np.ndarray]:
-    """Return reviews of 20 to 80 words and their classes, (n,): each class has words of its own.
+    """Draw reviews with their classes.
 
-    The words that tell a class are rare ones of the language; any may appear in any review by
-    chance.
+    The words of a class are rare words of the language. Any of them may also appear in any review
+    by chance.
+
+    Parameters
+    ----------
+    language
+        Their language.
+    count
+        Number of reviews.
+    classes
+        Number of classes.
+    rng
+        Random numbers.
+
+    Returns
+    -------
+    texts
+        Reviews of 20 to 80 words.
+    targets
+        Their classes, shape (n,).
     """
-    telling = rng.permutation(np.arange(len(of.words) // 4, len(of.words)))[: classes * _OPINION]
-    telling = of.words[telling].reshape(classes, _OPINION)
+    rare = np.arange(len(language.words) // 4, len(language.words))
+    chosen = rng.permutation(rare)[: classes * _CLASS_WORDS]
+    class_words = language.words[chosen].reshape(classes, _CLASS_WORDS)
     targets = rng.permutation(np.arange(count) % classes)
     texts = []
     for target in targets:
-        words = text(of, int(rng.integers(20, 81)), rng)
-        for place in np.flatnonzero(rng.random(len(words)) < _OPINIONATED):
-            words[place] = str(rng.choice(telling[target]))
+        words = text(language, int(rng.integers(20, 81)), rng)
+        replaced = rng.random(len(words)) < _CLASS_WORD_RATE
+        for index in np.flatnonzero(replaced):
+            words[index] = str(rng.choice(class_words[target]))
         texts.append(" ".join(words))
     return texts, targets

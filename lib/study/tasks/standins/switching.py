@@ -1,9 +1,9 @@
-r"""Switching series, a stand-in for EigenWorms: the class is how often something happens.
+r"""Switching series, a stand-in for EigenWorms: the class is the rate of an event.
 
-Three pairs of noisy oscillators, equal in all classes, hide turns that arrive as a Poisson process.
-A turn adds 3 to the second pair, :math:`3 / \sqrt 2` to each of its channels, for a geometric time
-of mean 60 steps. The class is the rate of turns, so its evidence is spread evenly over the series,
-and its optimal classifier is known: notebook 61.
+Three pairs of noisy oscillators have the same distribution in all classes. They hide turns, which
+arrive as a Poisson process. A turn adds 3 to the second pair, :math:`3 / \sqrt 2` to each of its
+channels, for a geometric time of mean 60 steps. The class is the rate of turns, so its evidence is
+spread evenly over the series, and its optimal classifier is known (notebook 61).
 """
 
 import numpy as np
@@ -12,28 +12,49 @@ from scipy.signal import lfilter
 from study.tasks.formats.series import Series
 
 PERIODS = (37, 83, 190)
+"""Periods of the oscillators, in steps."""
 DAMPING = 0.995
-HEIGHT, MEAN_LENGTH = 3.0, 60
+"""Factor of an oscillator's amplitude per step, without noise."""
+HEIGHT = 3.0
+"""Norm of what a turn adds to the second pair."""
+MEAN_LENGTH = 60
+"""Mean number of steps of a turn."""
 RATES = (0.5, 1.0, 2.0, 4.0, 8.0)
 """Turns in 1,000 steps, by class."""
 PRIORS = (0.42, 0.145, 0.145, 0.145, 0.145)
 """Shares of the classes; the largest is that of EigenWorms' test part, 16 of 39."""
 LABELS = ("1", "2", "3", "4", "5")
+"""Names of the classes."""
 
 
 def switching_series(
     size: int, time_steps: int, rng: np.random.Generator, faster: float = 1.0
 ) -> Series:
-    """Draw switching series: inputs (n, T, 6), float32, and classes 0..4.
+    """Draw switching series.
 
-    EigenWorms has 259 of 17,984 steps; `faster` is a factor of all rates, for short series.
+    Parameters
+    ----------
+    size
+        Number of series n; EigenWorms has 259.
+    time_steps
+        Length T of a series; EigenWorms has 17,984.
+    rng
+        Random numbers.
+    faster
+        Factor of all rates, for short series.
+
+    Returns
+    -------
+    study.tasks.formats.series.Series
+        Inputs, shape (n, T, 6), float32, and classes 0 to 4.
     """
     targets = rng.choice(len(RATES), size, p=PRIORS)
     inputs = np.empty((size, time_steps, 2 * len(PERIODS)), np.float32)
     for series, target in zip(inputs, targets, strict=True):
         for k, period in enumerate(PERIODS):
             pair = _oscillator(period, time_steps, rng)
-            series[:, 2 * k], series[:, 2 * k + 1] = pair.real, pair.imag
+            series[:, 2 * k] = pair.real
+            series[:, 2 * k + 1] = pair.imag
         turns = _turns(RATES[target] * faster / 1000, time_steps, rng)
         series[:, 2:4] += (HEIGHT / np.sqrt(2) * turns)[:, None]
     return Series(inputs, targets, LABELS)
@@ -43,14 +64,16 @@ def _oscillator(period: float, time_steps: int, rng: np.random.Generator) -> np.
     """Return a stationary rotation with noise, both channels of unit variance, (T,) complex."""
     pole = DAMPING * np.exp(2j * np.pi / period)
     noise = rng.standard_normal((2, time_steps + 1))
-    start, *rest = noise[0] + 1j * noise[1]
-    drive = np.array(rest) * np.sqrt(1 - DAMPING**2)
+    noise = noise[0] + 1j * noise[1]
+    start = noise[0]
+    drive = noise[1:] * np.sqrt(1 - DAMPING**2)
     return lfilter([1], [1, -pole], drive, zi=[pole * start])[0]
 
 
 def _turns(rate: float, time_steps: int, rng: np.random.Generator) -> np.ndarray:
-    """Return how many turns last at each step, (T,)."""
+    """Return the number of turns that are under way at each step, shape (T,)."""
     starts = rng.integers(0, time_steps, rng.poisson(rate * time_steps))
     ends = np.minimum(starts + rng.geometric(1 / MEAN_LENGTH, len(starts)), time_steps)
-    begun, ended = (np.bincount(steps, minlength=time_steps + 1) for steps in (starts, ends))
-    return (begun - ended)[:-1].cumsum()
+    started = np.bincount(starts, minlength=time_steps + 1)
+    ended = np.bincount(ends, minlength=time_steps + 1)
+    return (started - ended)[:-1].cumsum()
