@@ -10,7 +10,8 @@ from drawn import RECORD, drawn, factorial, linear
 from study.claims.claim import NetworkName, Region
 from study.claims.comparisons import UNSETTLED
 from study.claims.estimates import smallest
-from study.claims.judging import VERBS, leads_over, standing_among
+from study.claims.estimating import VERBS
+from study.claims.judging import leads_over, standing_among
 from study.claims.networks import PATIENTS, Networks
 from study.claims.verdict import decide
 from study.results import networks

@@ -5,6 +5,8 @@ from urllib.parse import urlsplit
 
 import pandas as pd
 import pytest
+from longrnn.cells import cell_names
+from longrnn.kernels import engine_names
 from ruamel.yaml import YAML
 from study.claims.claim import claims
 from study.claims.correction import corrected_verdicts
@@ -73,6 +75,15 @@ def test_code_runs_as_printed(code, monkeypatch):
         assert names["output"].shape == (100, 8, 64)
     else:
         assert len(names["df"]) > 2000 and {"accuracy", "decay"} <= set(names["df"])
+
+
+def test_numbers_of_layers_are_right():
+    engines = [engine_names(name) for name in cell_names()]
+    compiled = sum("numba-cpu" in names for names in engines)
+    on_gpu = sum("numba-cuda" in names for names in engines)
+    words = " ".join(TEXT.split())
+    assert f"There are {len(engines)} such layers" in words
+    assert f"{compiled} also have a compiled CPU version and {on_gpu} an NVIDIA kernel" in words
 
 
 def test_links_and_pictures_exist():

@@ -23,6 +23,7 @@ from study.claims.claim import Region, claim_table
 from study.claims.estimates import Cause, Estimate, Scale, share, unable
 from study.claims.judging import judged_row, show_claims
 from study.claims.networks import Networks
+from study.claims.verdict import AGREES, NO_EFFECT, UNDECIDED, UNTESTABLE
 from study.paths import ROOT
 from study.report.__main__ import main
 from study.report.build import build
@@ -32,11 +33,14 @@ from study.report.inputs import ReportError, load_artefacts, load_notebooks
 from study.report.numbers import formatter
 from study.report.tables import PAGES, beside_html, key_columns, panels, to_html
 from study.report.verdicts import (
+    NOT_JUDGED,
+    count_causes,
     count_verdicts,
     describe_claim,
     in_words,
     judge_claims,
     place_interval,
+    tally,
 )
 from study.results.artefacts import Artefacts
 from study.results.datasets import load
@@ -102,8 +106,9 @@ DIFFERENT = artefacts()["same_data"].isna().sum()
     ("page", "text"),
     [
         ("index", f"2 of {DIFFERENT} published figures and tables drawn"),
-        # agree, differ, undecided, too small to test, no effect, all
-        ("index", f"Dissertation 1 1 0 {OF_DISSERTATION - 2} 0 {OF_DISSERTATION}"),
+        # agree, differ, undecided, too small to test, otherwise not testable, no effect, all
+        ("index", f"Dissertation 1 1 0 0 {OF_DISSERTATION - 2} 0 {OF_DISSERTATION}"),
+        ("index", "Of the 4 decided claims, 1 has a reservation (†)"),
         (
             "publications/dissertation",
             "Does it fail? Hardly ever: two of twelve do, with \\(a < b\\).",
@@ -112,7 +117,16 @@ DIFFERENT = artefacts()["same_data"].isna().sum()
         ("notebooks/reference/22_errors", "The same with other results: this run (quick)."),
         ("claims", "differs each of the models of longer horizons"),
         ("claims", "0.066, which does not bear the claim out"),
-        ("claims/diss-3.6-longer", "differs by itself; after Holm's correction"),
+        ("claims/diss-3.6-longer", "verdict differs differs differs"),
+        ("claims/lem-5-ptbchar-gated", "Our runs take 474 of the paper's 200,000 steps: the lead"),
+        ("claims/lem-5-ptbchar-gated", "at the end of those tried: GRU on PTB (0.03)."),
+        ("claims/lem-5-ptbchar-lead", "no seeds (fewer than two runs, so there is no interval)"),
+        (
+            "claims/lem-fhn-single",
+            "At half of it the verdict is agrees, at twice it agrees",
+        ),
+        ("about", "LEM 0 0 1 0 0 1"),
+        ("about", "one network leads another stays, with a reservation become not testable"),
         ("claims/diss-3.6-longer", "0 (0 to 0.0303) share"),
         ("claims/diss-3.6-longer", "the quantity is above 0.5"),
         ("reference/factorial-real", "torch 1.2.3"),
@@ -472,6 +486,39 @@ def test_verdicts_are_counted_in_words():
     table = judge_claims([])
     assert describe_claim(table.iloc[0]).null == ""
     assert describe_claim(table.assign(null=0.0, null_is="outside").iloc[0]).null == "0 outside"
+
+
+@pytest.mark.parametrize(
+    ("verdict", "cause", "kind", "status"),
+    [
+        (UNTESTABLE, "too small", "too small to test", "Too small to tell"),
+        (UNTESTABLE, "no data", "otherwise not testable", "No data"),
+        (NOT_JUDGED, "", "otherwise not testable", "Not judged yet"),
+        (AGREES, "", "agree", "Agrees with the paper"),
+        (UNDECIDED, "", "undecided", "Undecided"),
+        (NO_EFFECT, "", "“no effect”, not contradicted", "No effect found"),
+    ],
+)
+def test_kinds_of_verdicts(verdict, cause, kind, status):
+    table = judge_claims([]).assign(counted=verdict, corrected=verdict, cause=cause)
+    claim = describe_claim(table.iloc[0])
+    assert (claim.kind, claim.status) == (kind, status)
+    assert bool(claim.why_untested) == bool(cause)
+    assert tally(table).loc["all", kind] == len(table)
+    causes = count_causes(table).loc["all"]
+    assert causes["total"] == (len(table) if cause else 0)
+
+
+def test_a_short_lead_is_quoted_with_its_reservation():
+    finding = read_findings().questions[1].findings[2]
+    assert finding.claim == "lem-5-ptbchar-gated"
+    measured = {"estimate": 0.07, "low": 0.06, "high": 0.09, "paper_steps": 200_000.0}
+    measured |= {"verdict": AGREES, "counted": AGREES, "corrected": AGREES}
+    table = judge_claims([]).assign(**measured).set_index("id", drop=False)
+    ends = {474.0: " paper's 200,000 steps: the lead may only reflect faster learning."}
+    for steps in (474.0, 200_000.0):
+        text = write_sentence(finding, table.assign(steps=steps).loc[finding.claim]).text
+        assert text.endswith(ends.get(steps, "paper: 0.11)."))
 
 
 def test_scale_names_the_data_of_its_task():

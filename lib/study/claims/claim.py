@@ -170,7 +170,7 @@ class Comparison(_Frozen):
     group
         Group of rows in ``params.yaml``, whose results have this name.
     verb
-        The quantity: one of `study.claims.judging.VERBS`.
+        The quantity: one of `study.claims.estimating.VERBS`.
     tasks, tasks_where
         The tasks, by name or by a condition; exactly one of both.
     networks, others

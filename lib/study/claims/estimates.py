@@ -49,6 +49,8 @@ class Scale:
     """Optimizer steps of the run that was trained for the shortest time."""
     at_edge: str | None = None
     """Networks whose best learning rate is at an end of those tried."""
+    at_chance: str | None = None
+    """Networks that do no better than chance."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +79,7 @@ class Estimate:
         Why no verdict may rest on the estimate, whatever its interval; empty if one may.
     too_short_to_agree, too_short_to_differ
         That the runs were shorter than the paper's, if this could be why the estimate agrees
-        with the claim, or differs; empty otherwise.
+        with the claim, or does not agree; empty otherwise (`study.claims.short_runs`).
     parts
         The estimates of which this is the smallest or the largest.
     df
@@ -354,14 +356,12 @@ def _extreme(estimates: list[Estimate], sign: int) -> Estimate:
     deciding = max(estimates, key=lambda estimate: sign * estimate.value)
     data = dict.fromkeys(one.scale.data for one in estimates if one.scale.data)
     steps = [one.scale.steps for one in estimates if one.scale.steps is not None]
-    edges: dict[str, None] = {}
-    for estimate in estimates:
-        edges.update(dict.fromkeys((estimate.scale.at_edge or "").split("; ")))
     scale = replace(
         deciding.scale,
         data=", ".join(data) or None,
         steps=min(steps, default=None),
-        at_edge="; ".join(edge for edge in edges if edge) or None,
+        at_edge=_joined(one.scale.at_edge for one in estimates) or None,
+        at_chance=_joined(one.scale.at_chance for one in estimates) or None,
     )
     parts: list[Estimate] = []
     for estimate in estimates:
@@ -373,7 +373,7 @@ def _extreme(estimates: list[Estimate], sign: int) -> Estimate:
         max(ends),
         scale,
         n=None if None in trials else min(trials),
-        note=_joined_notes(estimates),
+        note=_joined(one.note for one in estimates),
         ratio=all(estimate.ratio for estimate in estimates),
         parts=tuple(parts),
         df=deciding.df,
@@ -382,12 +382,12 @@ def _extreme(estimates: list[Estimate], sign: int) -> Estimate:
     )
 
 
-def _joined_notes(estimates: list[Estimate]) -> str:
-    """Return the notes of several estimates, each once."""
-    notes: dict[str, None] = {}
-    for estimate in estimates:
-        notes.update(dict.fromkeys(estimate.note.split("; ")))
-    return "; ".join(note for note in notes if note)
+def _joined(texts: Iterable[str | None]) -> str:
+    """Join texts of entries separated by semicolons into one, with each entry once."""
+    entries: dict[str, None] = {}
+    for text in texts:
+        entries.update(dict.fromkeys((text or "").split("; ")))
+    return "; ".join(entry for entry in entries if entry)
 
 
 def _extreme_number(values: list[float], sign: int) -> float:

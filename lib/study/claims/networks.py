@@ -15,6 +15,7 @@ import xarray as xr
 
 from study.claims.claim import NetworkName
 from study.claims.estimates import Cause, Estimate, Scale, unable
+from study.claims.short_runs import in_words
 from study.results import networks
 from study.results.learned import LEAST, above_chance, data_of, stand_in
 
@@ -167,7 +168,12 @@ class Networks:
             data=data_of(rows["task_settings"]),
             steps=min(self.steps_trained(name) for name in names if not self.runs(name).empty),
             at_edge=join_reasons(*(self.rate_at_edge(name) for name in names)) or None,
+            at_chance=join_reasons(*(str(name) for name in names if self._guesses(name))) or None,
         )
+
+    def _guesses(self, name: NetworkName | str) -> bool:
+        """Return whether a network was trained and does no better than chance."""
+        return not self.runs(name).empty and not self.learned(name)
 
     def rate_at_edge(self, name: NetworkName | str) -> str:
         """Return that a network's best learning rate is at an end of those tried; empty if not."""
@@ -253,7 +259,7 @@ class Networks:
         """Return that a network was trained for fewer steps than in the paper; empty if not."""
         steps = min(self.steps_trained(name) for name in names)
         if steps < self.paper_steps:
-            return f"trained for {steps:,} of the paper's {self.paper_steps:,.0f} steps"
+            return in_words(steps, self.paper_steps)
         return ""
 
     def catching_up(self, behind: NetworkName | str, ahead: NetworkName | str) -> str:

@@ -2,8 +2,8 @@
 
 The interval decides: inside the region the claim agrees, outside it differs. In between it is
 undecided, and so it is if a reservation stands against the verdict. An experiment that could
-hardly have agreed even if the paper were right does not test the claim, and neither does a run
-that was shorter than the paper's if that could explain what was found.
+hardly have agreed even if the paper were right does not test the claim. Neither does a run that
+was shorter than the paper's, if that could explain the result (`study.claims.short_runs`).
 """
 
 import math
@@ -80,7 +80,20 @@ def decide(estimate: Estimate, region: Region, published: float = math.nan) -> V
     larger = _larger_experiment(estimate, region)
     if chance < ENOUGH_POWER:
         return Verdict(UNTESTABLE, chance, f"{_in_words(chance)}; {larger}", Cause.TOO_SMALL)
+    short = _too_short_for_what_is_open(estimate, region)
+    if short:
+        reason = f"would be “{UNDECIDED}”, but {short}"
+        return Verdict(UNTESTABLE, chance, reason, Cause.TOO_SMALL)
     return Verdict(UNDECIDED, chance, larger)
+
+
+def _too_short_for_what_is_open(estimate: Estimate, region: Region) -> str:
+    """Return that the runs were shorter than the paper's, if longer ones might have agreed."""
+    reasons = []
+    for part in estimate.parts or (estimate,):
+        if not region.contains(part.low, part.high):
+            reasons.append(part.too_short_to_differ)
+    return "; ".join(dict.fromkeys(reason for reason in reasons if reason))
 
 
 def _decided(verdict: str, estimate: Estimate, region: Region, chance: float) -> Verdict:

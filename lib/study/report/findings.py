@@ -12,6 +12,9 @@ import pandas as pd
 from pydantic import BaseModel, ConfigDict
 from ruamel.yaml import YAML
 
+from study.claims.claim import claims
+from study.claims.short_runs import in_words, lead_reservation
+from study.claims.verdict import AGREES
 from study.report.verdicts import ClaimText, describe_claim
 
 _FILE = Path(__file__).with_name("findings.yaml")
@@ -117,6 +120,26 @@ def write_sentence(finding: Finding, row: pd.Series) -> Sentence:
         published = write(row["published"])
         interval += f"; paper: {published}"
     text = finding.sentence.format(
-        value=write(row["estimate"]), interval=interval, published=published
+        value=write(row["estimate"]),
+        interval=interval,
+        published=published,
+        shorter=_shorter(row),
     )
-    return Sentence(text, claim)
+    return Sentence(text + _reservation(row), claim)
+
+
+def _reservation(row: pd.Series) -> str:
+    """Return the reservation about a lead in runs shorter than the paper's, as a sentence."""
+    if row["verdict"] != AGREES or pd.isna(row.get("steps")):
+        return ""
+    reservation = lead_reservation(claims()[row["id"]], int(row["steps"]))
+    if not reservation:
+        return ""
+    return f" {reservation[:1].upper()}{reservation[1:]}."
+
+
+def _shorter(row: pd.Series) -> str:
+    """Return how much shorter our runs are than the paper's; empty if that is unknown."""
+    if pd.isna(row.get("steps")) or pd.isna(row.get("paper_steps")):
+        return ""
+    return in_words(int(row["steps"]), row["paper_steps"])

@@ -13,6 +13,7 @@ from markupsafe import Markup
 from sphinx.util.images import get_image_size
 from toolz import groupby
 
+from study.claims.short_runs import rule_in_words
 from study.report.coverage import STATES, main_files, state, weight
 from study.report.findings import Sentence, read_findings, write_sentence
 from study.report.inputs import (
@@ -28,9 +29,10 @@ from study.report.numbers import counted
 from study.report.restricted import NOTEBOOK_FOLDER, caption_html
 from study.report.tables import PAGES, panels, show, to_html
 from study.report.verdicts import (
+    CAUSES,
     COLUMNS,
     TALLY,
-    ClaimText,
+    count_causes,
     count_verdicts,
     describe_claim,
     in_words,
@@ -181,7 +183,8 @@ def write_pages(
         "by_publication": {
             name: by_publication[name] for name in [*PUBLICATIONS, SHARED] if name in by_publication
         },
-        "tallies": (tally(judged), tally(judged, "corrected")),
+        "tallies": (tally(judged), tally(judged, "corrected"), tally(judged, "discovered")),
+        "causes": count_causes(judged),
     }
 
     def write(template: str, page: str = "", **content: object) -> None:
@@ -386,11 +389,6 @@ def slug(verdict: str) -> str:
     return "-".join(re.findall(r"\w+", verdict))
 
 
-def kind_of(claim: ClaimText) -> str:
-    """Return the column of the tally that counts a claim."""
-    return next(name for name, verdicts in TALLY.items() if claim.verdict in verdicts)
-
-
 _FUNCTIONS = (
     answer,
     caption_html,
@@ -401,8 +399,8 @@ _FUNCTIONS = (
     escape_markdown,
     get_image_size,
     in_words,
-    kind_of,
     panels,
+    rule_in_words,
     short_name,
     show,
     slug,
@@ -416,5 +414,6 @@ PAGES.globals.update(
     states=STATES,
     verdicts=COLUMNS,
     kinds=list(TALLY),
+    cause_words={cause.value: words for cause, words in CAUSES.items()},
     publications=PUBLICATIONS,
 )

@@ -17,14 +17,22 @@ import matplotlib.pyplot as plt
 import pandas as pd
 from matplotlib.figure import Figure
 
-from study.claims.verdict import UNDECIDED
+from study.claims.estimates import Cause
 from study.figures import use_style
 from study.paths import DATA, REFERENCE, ROOT, resolve
 from study.pipeline.files import write_whole
 from study.report.coverage import count_coverage, summarise
-from study.report.findings import Sentence, read_findings, write_sentence
+from study.report.findings import read_findings, write_sentence
 from study.report.inputs import Artefact, ReportError, load_artefacts, read_table
-from study.report.verdicts import DECIDED, TALLY, judge_claims, tally
+from study.report.verdicts import (
+    CAUSES,
+    DECIDED,
+    OTHER,
+    TALLY,
+    count_causes,
+    judge_claims,
+    tally,
+)
 from study.results.names import PUBLICATIONS, label
 from study.results.published import artefacts
 
@@ -36,8 +44,10 @@ SLOPES = "own-slope-model-5"
 SLOPE_CLAIM = "diss-3.5-terminal-sign"
 """The claim whose estimate the figure shows as well."""
 _COLUMNS = [
-    *("id", "verdict", "counted", "corrected", "estimate", "low", "high", "p", "null_is"),
-    *("sequences", "time_steps", "epochs", "width", "replicates", "test_size", "data", "note"),
+    *("id", "verdict", "cause", "counted", "corrected", "discovered"),
+    *("estimate", "low", "high", "p", "null_is"),
+    *("sequences", "time_steps", "epochs", "width", "replicates", "test_size", "data"),
+    *("steps", "paper_steps", "reservation", "note"),
 ]
 _ROWS = {
     "the text": "dissertation",
@@ -135,7 +145,7 @@ def draw_slopes(slopes: pd.DataFrame) -> Figure:
 def read_stored(stored: Path) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return the claims with their stored verdicts, and the stored count of what was rebuilt."""
     verdicts = read_table(stored / "verdicts.csv")
-    empty = {"null_is": "", "data": "", "note": ""}
+    empty = dict.fromkeys(("cause", "null_is", "data", "reservation", "note"), "")
     verdicts = verdicts.astype(dict.fromkeys(empty, object)).fillna(empty)
     listed = judge_claims([])
     kept = listed[[name for name in listed if name == "id" or name not in _COLUMNS]]
@@ -176,7 +186,7 @@ def _figure_caption() -> str:
 
 
 def _tally_table(judged: pd.DataFrame) -> str:
-    raw, holm = tally(judged), tally(judged, "corrected")
+    raw = tally(judged)
     lines = [
         f"| claims of | {' | '.join(TALLY)} | all |",
         f"|---|{'--:|' * (len(TALLY) + 1)}",
@@ -186,8 +196,11 @@ def _tally_table(judged: pd.DataFrame) -> str:
     for name, title in titles.items():
         cells = [str(raw.loc[name, kind]) for kind in TALLY]
         lines.append(f"| {title} | {' | '.join(cells)} | {raw.loc[name, 'total']} |")
-    cells = [str(holm.loc["all", kind]) for kind in TALLY]
-    lines.append(f"| all, after Holm | {' | '.join(cells)} | {holm.loc['all', 'total']} |")
+    corrections = {"Holm": "corrected", "Benjamini–Hochberg": "discovered"}
+    for title, column in corrections.items():
+        counts = tally(judged, column).loc["all"]
+        cells = [str(counts[kind]) for kind in TALLY]
+        lines.append(f"| all, after {title} | {' | '.join(cells)} | {counts['total']} |")
     return "\n".join(lines)
 
 
@@ -196,11 +209,18 @@ def _doubt(judged: pd.DataFrame, coverage: pd.DataFrame) -> str:
     few = int((decided["replicates"] <= _FEW_SEEDS).sum())
     counts = coverage.sum()
     withdrawn = int((judged["counted"] != judged["corrected"]).sum())
+    shorter = int(decided["reservation"].str.contains("faster learning").sum())
+    edges = int(decided["reservation"].str.contains("best learning rate").sum())
     points = (
         "*Differs* means not confirmed at our size and settings. It does not mean wrong.",
+        "Most of our runs are shorter than the paper's. A lead that did not appear in them is *too "
+        f"small to test*. One that did appear agrees with a reservation ({shorter} claims): it may "
+        "only reflect faster learning.",
+        f"*{OTHER.capitalize()}*: {_causes(judged)}.",
         f"Of {counts['total']} distinct figures and tables, {counts['comparable']} are comparable "
         f"with the original, and {counts['at published scale']} have its size.",
-        f"{few} of the {len(decided)} decided claims rest on {_FEW_SEEDS} seeds or fewer.",
+        f"{few} of the {len(decided)} decided claims rest on {_FEW_SEEDS} seeds or fewer, and "
+        f"{edges} on a learning rate at the end of those tried.",
         f"Holm's correction for many tests withdraws {withdrawn} verdicts; the report marks them "
         "with a star.",
         "A claim of “no effect” that is not contradicted counts apart: it is no evidence in favor "
@@ -208,6 +228,17 @@ def _doubt(judged: pd.DataFrame, coverage: pd.DataFrame) -> str:
         "Some open verdicts were judged again after adding runs. The intervals ignore that.",
     )
     return "\n".join(_wrap(f"- {point}", hanging="  ") for point in points)
+
+
+def _causes(judged: pd.DataFrame) -> str:
+    """Return why claims are not testable for another reason than their size, with counts."""
+    counts = count_causes(judged).loc["all"]
+    words = [
+        f"{words} ({counts[cause]})"
+        for cause, words in CAUSES.items()
+        if cause != Cause.TOO_SMALL and counts[cause]
+    ]
+    return "; ".join(words)
 
 
 def _findings(judged: pd.DataFrame) -> str:
@@ -218,20 +249,12 @@ def _findings(judged: pd.DataFrame) -> str:
         sentences = [
             write_sentence(each, rows.loc[each.claim]) for each in findings.of_topic(topic)
         ]
-        text = " ".join(mark(sentence) for sentence in sentences)
+        text = " ".join(f"*{sentence.claim.status}.* {sentence.text}" for sentence in sentences)
         text += f" *{sentences[0].claim.scale}.*"
         number = topic.notebook.partition("_")[0]
         address = f"notebooks/{topic.notebook}.ipynb"
         lines.append(_wrap(f"- **{topic.title}.** {text} → [{number}]({address})", hanging="  "))
     return "\n".join(lines)
-
-
-def mark(sentence: Sentence) -> str:
-    """Return a finding, marked if correcting for many tests leaves it undecided."""
-    claim = sentence.claim
-    if claim.withdrawn or claim.corrected == UNDECIDED:
-        return f"{sentence.text.rstrip('.')}\\*."
-    return sentence.text
 
 
 def _speed(timings: Path) -> str:

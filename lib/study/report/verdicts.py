@@ -13,12 +13,12 @@ from study.claims.correction import (
     corrected_verdicts,
     holm_adjusted,
 )
+from study.claims.estimates import Cause
 from study.claims.verdict import (
     AGREES,
     DIFFERS,
     NO_EFFECT,
     UNDECIDED,
-    UNTESTABLE,
     VERDICTS,
     WITHIN,
     displayed_verdict,
@@ -32,14 +32,33 @@ COLUMNS = (AGREES, WITHIN, NO_EFFECT, *VERDICTS[1:], NOT_JUDGED)
 """Verdicts as pages show them, in the order of tables."""
 DECIDED = (AGREES, DIFFERS, WITHIN, NO_EFFECT)
 """Verdicts of claims that the results decide."""
-TALLY = {
-    "agree": (AGREES,),
-    "differ": (DIFFERS,),
-    "undecided": (UNDECIDED,),
-    "too small to test": (UNTESTABLE, NOT_JUDGED),
-    "“no effect”, not contradicted": (WITHIN, NO_EFFECT),
+TOO_SMALL = "too small to test"
+OTHER = "otherwise not testable"
+_KINDS = {
+    AGREES: "agree",
+    DIFFERS: "differ",
+    UNDECIDED: "undecided",
+    WITHIN: "“no effect”, not contradicted",
+    NO_EFFECT: "“no effect”, not contradicted",
 }
-"""Columns of the tally, and the verdicts that each of them counts."""
+TALLY = ("agree", "differ", "undecided", TOO_SMALL, OTHER, "“no effect”, not contradicted")
+"""Columns of the tally; `kind_of` says which of them counts a claim."""
+CAUSES = {
+    Cause.TOO_SMALL: "too few training steps, runs or test sequences to decide",
+    Cause.NO_DATA: "the paper's data, or runs on them, are missing",
+    Cause.NO_SEEDS: "fewer than two runs, so there is no interval",
+    Cause.THRESHOLD: "undecided at our threshold, but decided at half or at twice it",
+    Cause.PREMISE: "what the claim takes for granted is not so, such as that a network learned",
+}
+"""Why claims are not testable, in words."""
+_UNTESTED = {
+    Cause.TOO_SMALL: "Too small to tell",
+    Cause.NO_DATA: "No data",
+    Cause.NO_SEEDS: "Too few runs to tell",
+    Cause.THRESHOLD: "Depends on our threshold",
+    Cause.PREMISE: "Premise not met",
+}
+"""The same in words that begin a sentence."""
 _SIZES = ("sequences", "time_steps", "epochs", "width", "replicates")
 _SCALE = {
     "sequences": lambda n: counted(n, "sequence"),
@@ -150,7 +169,7 @@ def judge_claims(found: Iterable[Artefact]) -> pd.DataFrame:
             rows = read_table(item.path(".csv"))
             judged.append(rows.assign(judged_by=[item] * len(rows)))
     listed = claim_table().reset_index(drop=True)
-    texts = ("cause", "at_half", "at_double", "null_is", "data", "note")
+    texts = ("cause", "at_half", "at_double", "null_is", "data", "reservation", "note")
     empty = {"verdict": NOT_JUDGED, **dict.fromkeys(texts, "")}
     if not judged:
         nothing = dict.fromkeys(("counted", "corrected", "discovered"), NOT_JUDGED)
@@ -198,6 +217,21 @@ def count_verdicts(table: pd.DataFrame) -> pd.DataFrame:
     return counts.reindex(columns=list(COLUMNS)).fillna(0).astype(int)
 
 
+def kind_of(verdict: str, cause: str) -> str:
+    """Return the column of the tally that counts a claim.
+
+    Parameters
+    ----------
+    verdict : str
+        One of `COLUMNS`.
+    cause : str
+        Why it is not testable; empty if it is.
+    """
+    if verdict in _KINDS:
+        return _KINDS[verdict]
+    return TOO_SMALL if cause == Cause.TOO_SMALL else OTHER
+
+
 def tally(judged: pd.DataFrame, column: str = "counted") -> pd.DataFrame:
     """Return the claims' verdicts counted by publication.
 
@@ -206,16 +240,38 @@ def tally(judged: pd.DataFrame, column: str = "counted") -> pd.DataFrame:
     judged : pandas.DataFrame
         As from `judge_claims`.
     column : str
-        ``counted``, or ``corrected`` for the verdicts after Holm's correction.
+        ``counted``; ``corrected`` for the verdicts after Holm's correction, ``discovered`` for
+        those after Benjamini and Hochberg's.
 
     Returns
     -------
     pandas.DataFrame
         A row per publication and one called ``all``; the columns of `TALLY`, and ``total``.
     """
-    of_verdict = {verdict: name for name, kinds in TALLY.items() for verdict in kinds}
-    counts = pd.crosstab(judged["text"], judged[column].map(of_verdict))
+    kinds = [kind_of(*row) for row in zip(judged[column], judged["cause"], strict=True)]
+    counts = pd.crosstab(judged["text"], pd.Series(kinds, judged.index))
     counts = counts.reindex(index=list(PUBLICATIONS), columns=list(TALLY), fill_value=0)
+    counts.loc["all"] = counts.sum()
+    counts["total"] = counts.sum(axis="columns")
+    return counts
+
+
+def count_causes(judged: pd.DataFrame) -> pd.DataFrame:
+    """Count the claims that are not testable by the reason why.
+
+    Parameters
+    ----------
+    judged : pandas.DataFrame
+        As from `judge_claims`.
+
+    Returns
+    -------
+    pandas.DataFrame
+        A row per publication and one called ``all``; a column per `Cause`, and ``total``.
+    """
+    counts = pd.crosstab(judged["text"], judged["cause"])
+    columns = [cause.value for cause in CAUSES]
+    counts = counts.reindex(index=list(PUBLICATIONS), columns=columns, fill_value=0)
     counts.loc["all"] = counts.sum()
     counts["total"] = counts.sum(axis="columns")
     return counts
@@ -275,14 +331,18 @@ class ClaimText:
         The same without the unit, for tables.
     null : str
         Whether the interval holds the value of no effect.
+    reservations : tuple of str
+        What a reader must know before quoting the verdict.
     note : str
-        What a reader must know beside the estimate.
+        What else there is to know about the estimate.
     published : str
         The paper's own value, and whether it lies outside the region.
     scale : str
         How large the experiment was, and on which data.
-    verdict, corrected : str
-        One of `COLUMNS`, before and after Holm's correction.
+    verdict, corrected, discovered : str
+        One of `COLUMNS`: by itself, after Holm's correction, after Benjamini and Hochberg's.
+    cause : str
+        Why it is not testable, a value of `Cause`; empty if it is.
     p, p_holm, p_bh : str
         p-values.
     interval : Interval or None
@@ -298,11 +358,14 @@ class ClaimText:
     value: str
     unit: str
     null: str
+    reservations: tuple[str, ...]
     note: str
     published: str
     scale: str
     verdict: str
     corrected: str
+    discovered: str
+    cause: str
     p: str
     p_holm: str
     p_bh: str
@@ -316,10 +379,22 @@ class ClaimText:
     @property
     def status(self) -> str:
         """The verdict after Holm's correction in words that begin a sentence."""
+        if self.cause:
+            return _UNTESTED[Cause(self.cause)]
         words = _STATUS.get(self.corrected, f"{self.corrected[:1].upper()}{self.corrected[1:]}")
         if self.withdrawn:
             words += f" after Holm's correction ({self.verdict} without)"
         return words
+
+    @property
+    def kind(self) -> str:
+        """The column of the tally that counts the claim."""
+        return kind_of(self.verdict, self.cause)
+
+    @property
+    def why_untested(self) -> str:
+        """Why it is not testable, in words; empty if it is."""
+        return CAUSES[Cause(self.cause)] if self.cause else ""
 
     @property
     def css(self) -> str:
@@ -369,11 +444,14 @@ def describe_claim(row: pd.Series) -> ClaimText:
         value=value,
         unit=unit,
         null=null,
+        reservations=tuple(text for text in row["reservation"].split("; ") if text),
         note=note,
         published=_published(row["published"], region),
         scale=scale_words(row),
         verdict=row["counted"],
         corrected=row["corrected"],
+        discovered=row["discovered"],
+        cause=row["cause"],
         p=p_words(row["p"]),
         p_holm=p_words(row["p_holm"]),
         p_bh=p_words(row["p_bh"]),

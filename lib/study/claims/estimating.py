@@ -1,0 +1,207 @@
+"""Estimate the quantity that decides a claim, on the networks of its group."""
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import product
+from typing import Literal, NamedTuple
+
+import pandas as pd
+
+from study.claims import measurements, time_steps
+from study.claims.claim import Claim, ClaimError, Comparison, NetworkName
+from study.claims.comparisons import apart, lead, longer, ratio
+from study.claims.estimates import Cause, Estimate, largest, smallest, unable
+from study.claims.networks import Networks
+from study.claims.short_runs import barred_verdicts
+
+
+class Verb(NamedTuple):
+    """A quantity that a claim can name.
+
+    Attributes
+    ----------
+    estimate
+        Function of `Networks` and one network, or two.
+    learners
+        Who must have learned: the network ``ahead`` by the claim's region, the ``second``,
+        the network ``itself``, or ``nobody``; ``control``: whoever the claim names as its control.
+    argument
+        The field of `Comparison` that the function gets beside the networks.
+    """
+
+    estimate: Callable[..., Estimate]
+    learners: Literal["ahead", "second", "itself", "nobody", "control"]
+    argument: str = ""
+
+
+VERBS = {
+    "lead": Verb(lead, "ahead"),
+    "ratio": Verb(ratio, "ahead"),
+    "apart": Verb(apart, "ahead"),
+    "longer": Verb(longer, "second"),
+    "over_chance": Verb(measurements.over_chance, "control"),
+    "share_of_chance": Verb(measurements.share_of_chance, "control"),
+    "gain": Verb(measurements.gain, "nobody"),
+    "decay": Verb(measurements.decay, "nobody"),
+    "memoryless": Verb(measurements.memoryless, "nobody"),
+    "deviation": Verb(measurements.deviation, "itself", "paper_accuracy"),
+    "trend": Verb(measurements.trend, "itself", "against"),
+    "steps_needed": Verb(measurements.steps_needed, "nobody"),
+    "peak": Verb(time_steps.peak, "itself", "target"),
+    "span": Verb(time_steps.span, "itself"),
+    "decades": Verb(time_steps.decades, "itself"),
+    "power_law": Verb(time_steps.power_law, "itself"),
+}
+"""The quantities that claims name."""
+
+Name = NetworkName | str
+
+
+def estimate_claim(networks: Networks, claim: Claim) -> Estimate:
+    """Estimate the quantity that decides a claim.
+
+    Parameters
+    ----------
+    networks
+        The networks of the claim's group, in its measure.
+    claim
+        One with a comparison. With several pairs or tasks it holds if it holds for all of them;
+        a claim that networks are further apart than a threshold, if it holds for one.
+
+    Returns
+    -------
+    Estimate
+        The smallest or the largest of the pairs' quantities, whichever decides.
+
+    Raises
+    ------
+    ClaimError
+        The verb is unknown, or several pairs are asked for a region with two ends.
+    """
+    comparison = claim.comparison
+    if comparison.verb not in VERBS:
+        raise ClaimError(
+            f"the verb of {claim.id} is {comparison.verb!r}; expected one of {', '.join(VERBS)}"
+        )
+    estimates = []
+    tasks, pairs_on = _tasks_and_pairs(networks, comparison)
+    for task in tasks:
+        here = networks.at(task, comparison.steps)
+        for pair in pairs_on(here):
+            estimates.append(_estimate_pair(here, claim, pair))
+    takes_largest = comparison.verb == "apart" or math.isinf(claim.region.above)
+    if len(estimates) > 1 and not takes_largest and claim.region.bounded:
+        raise ClaimError(
+            f"{claim.id} asks several pairs for a region with two ends; write a claim for each"
+        )
+    return largest(estimates) if takes_largest else smallest(estimates)
+
+
+def _estimate_pair(networks: Networks, claim: Claim, pair: tuple[Name, ...]) -> Estimate:
+    """Estimate the quantity for one network, or for two, with what stands against a verdict."""
+    comparison = claim.comparison
+    verb = VERBS[comparison.verb]
+    refused = _without_control(networks, comparison) if verb.learners == "control" else None
+    refused = refused or networks.refusal(pair, _learners(verb, pair, claim))
+    if refused:
+        return refused
+    arguments = [getattr(comparison, verb.argument)] if verb.argument else []
+    estimate = verb.estimate(networks, *pair, *arguments)
+    return _guarded(estimate, networks.shorter_than_paper(*pair), claim)
+
+
+def _guarded(estimate: Estimate, short: str, claim: Claim) -> Estimate:
+    """Note on an estimate, and on its parts, which verdicts runs that are too short bar."""
+    barred = barred_verdicts(claim.comparison.verb, claim.region, estimate)
+    reasons = {
+        "too_short_to_agree": short if barred.agrees else "",
+        "too_short_to_differ": short if barred.differs else "",
+    }
+    parts = tuple(replace(part, **reasons) for part in estimate.parts)
+    return replace(estimate, parts=parts, **reasons)
+
+
+def _without_control(networks: Networks, comparison: Comparison) -> Estimate | None:
+    """Return that the control did not learn, so that a network at chance says nothing."""
+    if comparison.control == "any":
+        if networks.at_chance() == networks.labels():
+            return unable(f"no network learns {networks.task}", Cause.PREMISE)
+        return None
+    if comparison.control:
+        return networks.refusal([comparison.control], [comparison.control])
+    return None
+
+
+def _learners(verb: Verb, pair: tuple[Name, ...], claim: Claim) -> tuple[Name, ...]:
+    """Return who must have learned for the claim to be tested."""
+    if verb.learners == "second":
+        return pair[1:]
+    if verb.learners == "itself":
+        return pair
+    if verb.learners == "ahead":
+        return _ahead(claim, pair)
+    return ()
+
+
+def _ahead(claim: Claim, pair: tuple[Name, ...]) -> tuple[Name, ...]:
+    """Return who is ahead if the claim is true; both if it says that they are alike."""
+    region = claim.region
+    if claim.comparison.verb == "apart":
+        return pair if math.isinf(region.above) else pair[:1]
+    if region.bounded:
+        return pair
+    # A large lead is the first network's, and so is a small ratio of errors.
+    first_is_ahead = math.isinf(region.below) == (claim.comparison.verb == "lead")
+    return pair[:1] if first_is_ahead else pair[1:]
+
+
+def _tasks_and_pairs(networks: Networks, comparison: Comparison):
+    """Return the tasks of a claim, and a function that returns the pairs on one of them."""
+    tasks = list(comparison.tasks)
+    names: dict[str, str] = {}
+    if comparison.tasks_where:
+        rows = comparison.tasks_where.select(networks.all_rows)
+        rows = rows.sort_values("time_steps", kind="stable")
+        trained = list(dict.fromkeys(rows["task"]))
+        if not trained:
+            trained = ["a task of the paper's length"]
+        names = {"longest": trained[-1], "shortest": trained[0]}
+        tasks = _compared_tasks(rows, trained, comparison)
+
+    def placed(name: NetworkName) -> NetworkName:
+        if not name.length:
+            return name
+        return name.model_copy(update={"task": names[name.length], "length": ""})
+
+    def pairs_on(here: Networks) -> list[tuple[Name, ...]]:
+        if comparison.pairs:
+            return [(placed(first), placed(second)) for first, second in comparison.pairs]
+        firsts = [placed(name) for name in comparison.networks]
+        if comparison.others == "all":
+            labels = {name.label for name in firsts}
+            others = [NetworkName(label=label) for label in here.labels() if label not in labels]
+        else:
+            others = [placed(name) for name in comparison.others]
+        if not others:
+            return [(first,) for first in firsts]
+        return list(product(firsts, others))
+
+    return tasks, pairs_on
+
+
+def _compared_tasks(rows: pd.DataFrame, trained: list[str], comparison: Comparison) -> list[str]:
+    """Return the tasks on which both sides of a claim were trained; else the first."""
+    sides = [comparison.networks]
+    if comparison.control and comparison.control != "any":
+        sides.append((NetworkName(label=comparison.control),))
+    if comparison.others and comparison.others != "all":
+        sides.append(comparison.others)
+    if any(name.length for side in sides for name in side):
+        return trained[:1]
+    compared = []
+    for task in trained:
+        labels = set(rows.loc[rows["task"] == task, "label"])
+        if all(labels & {name.label for name in side} for side in sides):
+            compared.append(task)
+    return compared or trained[:1]

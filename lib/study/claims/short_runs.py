@@ -1,0 +1,145 @@
+"""What a verdict may rest on if our runs were shorter than the paper's.
+
+Training too little can explain why an advantage did not appear. It cannot undo one that did. The
+rule, by what a claim says:
+
+===========================  ==========================  ==========================
+a claim that ...             "agrees"                    "differs" and "undecided"
+===========================  ==========================  ==========================
+one network leads another    stays, with a reservation   become not testable
+a network learns             stays                       become not testable
+a network fails to learn     becomes not testable        stay
+networks are alike           becomes not testable        become not testable
+networks have a property     becomes not testable        become not testable
+training takes steps         stays                       stay, if the runs got there
+===========================  ==========================  ==========================
+
+The properties are spreads, gradients, and time steps after training. All of them depend on how far
+the networks have converged.
+"""
+
+import math
+from enum import Enum
+from typing import NamedTuple
+
+from study.claims.claim import Claim, Region
+from study.claims.estimates import Estimate
+
+
+class Statement(Enum):
+    """What a claim says of networks."""
+
+    LEADS = "one network leads another"
+    LEARNS = "a network learns"
+    FAILS = "a network fails to learn"
+    ALIKE = "networks are alike"
+    CONVERGED = "networks have a spread, gradients or time steps after training"
+    COUNTS_STEPS = "training takes a number of steps"
+
+
+class Barred(NamedTuple):
+    """Whether runs shorter than the paper's leave a verdict untested."""
+
+    agrees: bool
+    differs: bool
+    """Counts for "undecided" as well."""
+
+
+_BARRED = {
+    Statement.LEADS: Barred(agrees=False, differs=True),
+    Statement.LEARNS: Barred(agrees=False, differs=True),
+    Statement.FAILS: Barred(agrees=True, differs=False),
+    Statement.ALIKE: Barred(agrees=True, differs=True),
+    Statement.CONVERGED: Barred(agrees=True, differs=True),
+    Statement.COUNTS_STEPS: Barred(agrees=False, differs=False),
+}
+_NO_DIFFERENCE = {"lead": 0.0, "apart": 0.0, "ratio": 1.0}
+"""The value of a comparison if both networks are alike."""
+_LARGE_IF_LEARNED = {"over_chance": True, "share_of_chance": False, "memoryless": False}
+"""Whether a quantity is large if the network learned, or small."""
+
+
+def statement(verb: str, region: Region) -> Statement:
+    """Return what a claim says of networks.
+
+    Parameters
+    ----------
+    verb
+        The claim's verb.
+    region
+        Where the quantity lies if the claim is true.
+    """
+    if verb in _NO_DIFFERENCE:
+        same = _NO_DIFFERENCE[verb]
+        return Statement.ALIKE if region.contains(same, same) else Statement.LEADS
+    if verb in _LARGE_IF_LEARNED:
+        says_large = math.isinf(region.below)
+        learns = says_large == _LARGE_IF_LEARNED[verb]
+        return Statement.LEARNS if learns else Statement.FAILS
+    if verb in ("longer", "steps_needed"):
+        return Statement.COUNTS_STEPS
+    return Statement.CONVERGED
+
+
+def barred_verdicts(verb: str, region: Region, estimate: Estimate) -> Barred:
+    """Return which verdicts a run that is shorter than the paper's cannot support.
+
+    Parameters
+    ----------
+    verb
+        The claim's verb.
+    region
+        Where the quantity lies if the claim is true.
+    estimate
+        The quantity. If some runs never got there its interval is open: a number of steps that
+        is too large so far refutes nothing.
+
+    Returns
+    -------
+    Barred
+        By the table of this module.
+    """
+    if verb == "steps_needed" and math.isinf(estimate.high):
+        return Barred(agrees=False, differs=True)
+    return _BARRED[statement(verb, region)]
+
+
+def rule_in_words() -> list[tuple[str, str, str]]:
+    """Return the table of this module for readers: a claim, and what becomes of its verdicts."""
+    rows = []
+    for kind, barred in _BARRED.items():
+        agrees = "becomes not testable" if barred.agrees else "stays"
+        if kind is Statement.LEADS:
+            agrees += ", with a reservation"
+        differs = "become not testable" if barred.differs else "stay"
+        if kind is Statement.COUNTS_STEPS:
+            differs += ", if our runs got there"
+        rows.append((kind.value, agrees, differs))
+    return rows
+
+
+def lead_reservation(claim: Claim, steps: int | None) -> str:
+    """Return the reservation about a lead that agrees; empty if the runs were long enough.
+
+    Parameters
+    ----------
+    claim
+        A claim of a paper.
+    steps
+        Optimizer steps of our shortest run; None if unknown.
+    """
+    comparison = claim.comparison
+    if comparison is None or steps is None or not steps < comparison.steps:
+        return ""
+    if statement(comparison.verb, claim.region) is not Statement.LEADS:
+        return ""
+    return f"{in_words(steps, comparison.steps)}: the lead may only reflect faster learning"
+
+
+def in_words(steps: int, paper_steps: float) -> str:
+    """Return how much shorter our runs are.
+
+    >>> in_words(474, 200000)
+    "our runs take 474 of the paper's 200,000 steps"
+    """
+    return f"our runs take {steps:,} of the paper's {paper_steps:,.0f} steps"
