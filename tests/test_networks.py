@@ -386,7 +386,12 @@ def test_only_the_named_tasks_change_their_measure():
     [
         ("poor", "good", {}, "no better than chance: poor"),
         ("good", "absent", {}, "not trained: absent"),
-        ("good", "fair", {"task_settings": DIGITS}, "the data set digits stands in for the paper's"),
+        (
+            "good",
+            "fair",
+            {"task_settings": DIGITS},
+            "the data set digits stands in for the paper's",
+        ),
         ("good", "fair", {"substitute": "a stand-in for worms"}, "a stand-in for worms"),
     ],
 )

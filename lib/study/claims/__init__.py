@@ -7,6 +7,8 @@
 - ``correction``: p-values, Holm, and Benjamini and Hochberg;
 - ``networks``: the networks of one group of runs, and what speaks against a verdict on them;
 - ``comparisons``, ``measurements``, ``time_steps``: the quantities that claims name, by verb;
+- ``short_runs``: what a verdict may rest on if our runs were shorter than the paper's;
+- ``estimating``: the quantity that decides a claim, from its verb and its networks;
 - ``judging``: every claim of a group as a row of a table, and as a sentence;
 - ``factorial``, ``tasks``, ``models``, ``chapter2``: judges with an estimator of their own.
 

@@ -4,7 +4,6 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict
 from functools import cache, partial
-from typing import NamedTuple
 
 import pandas as pd
 import xarray as xr
