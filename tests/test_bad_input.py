@@ -51,7 +51,7 @@ BAD_PARTS = [
 
 
 @EVERY_CELL
-def test_engines_refuse_bad_inputs_in_one_sentence(name):
+def test_engines_refuse_bad_inputs(name):
     states = make_cell(name, P, D).states
     wrong = [(ZERO,) * (states + more) for more in (-1, 1)]
     wrong += [
@@ -97,7 +97,7 @@ def test_diverged_weights_are_accepted(name):
     assert not cell(an_input())[0].isfinite().all()
 
 
-def test_a_diverged_embedding_is_accepted():
+def test_diverged_embedding_is_accepted():
     assert make_cell("rnn", P, D)(an_input().fill_(torch.nan).requires_grad_())[0].isnan().all()
 
 
@@ -136,7 +136,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("name", "wrong", "complaint"), REFUSED)
-def test_wrong_hyper_parameters_are_refused_early(name, wrong, complaint):
+def test_wrong_hyper_parameters_are_refused(name, wrong, complaint):
     told = f"^{name}: expected .*{complaint}"
     with pytest.raises(ValueError, match=told):
         cell_class(name).checked(wrong, D)

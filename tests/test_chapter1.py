@@ -94,7 +94,7 @@ def r_name(row):
     return term
 
 
-def test_best_configurations(frame, of_r):
+def test_best_configurations_equal_those_of_r(frame, of_r):
     table = best_configurations(frame)
     assert len(table) == 4 * 4 - 1, "one architecture completed nothing at one task"
     for row in table.itertuples():
@@ -108,7 +108,7 @@ LOST["second", "digits permuted"] = "gru"
 
 
 @pytest.mark.parametrize("order, fit", [("first", fit_first_order), ("second", fit_second_order)])
-def test_models(order, fit, frame, of_r):
+def test_models_equal_those_of_r(order, fit, frame, of_r):
     fits = fit(frame)
     summaries, coefficients = by_task(fits.summary), by_task(fits.coefficients)
     assert set(summaries) == set(of_r[order])
@@ -127,7 +127,7 @@ def test_models(order, fit, frame, of_r):
 
 
 @pytest.mark.parametrize(("name", "architecture"), [("intercept", ""), ("gru", "gru")])
-def test_pairwise_tests(name, architecture, frame, of_r):
+def test_pairwise_tests_equal_those_of_r(name, architecture, frame, of_r):
     rows = fit_first_order(frame).coefficients
     main = rows["term"].isin(["intercept", "architecture"])
     pairs = comparisons.compare_tasks(rows[main & rows["architecture"].eq(architecture)])
@@ -137,7 +137,7 @@ def test_pairwise_tests(name, architecture, frame, of_r):
         assert_allclose(pairs[column], theirs[column], **CLOSE)
 
 
-def test_variance_tests(frame, of_r):
+def test_variance_tests_equal_those_of_r(frame, of_r):
     table = comparisons.compare_variances(at_best(frame)).set_index(["architecture", "test"])
     assert len(table) == 4 * 3
     for (architecture, test), row in table.iterrows():
@@ -145,7 +145,7 @@ def test_variance_tests(frame, of_r):
         assert_allclose(row[TESTS].astype(float), [theirs[name] for name in TESTS], **CLOSE)
 
 
-def test_convergence_times(ds, frame, of_r):
+def test_convergence_times_equal_those_of_r(ds, frame, of_r):
     best = at_best(frame)
     times = comparisons.convergence_times(ds, best)
     tests = comparisons.compare_times(best, times).set_index("architecture")
@@ -161,20 +161,20 @@ def test_convergence_times(ds, frame, of_r):
     assert p == pytest.approx(np.mean(np.array(dealt) > dealt[0] - 1e-9))
 
 
-def test_error_rates(ds, of_r):
+def test_error_rate_statistics_equal_those_of_r(ds, of_r):
     table = comparisons.compare_error_rates(attempts(ds))
     for row in table.itertuples():
         assert_allclose(row.statistic, of_r["errors"][row.architecture], **CLOSE)
 
 
-def test_what_no_task_can_tell_is_no_term(frame):
+def test_covariate_with_one_level_is_not_estimated(frame):
     rows = fit_second_order(frame.query("learning_rate == 0.001")).coefficients
     assert set(rows.loc[rows["term"] == "intercept", "cause"]) == {""}
     told = rows.loc[rows["term"].str.contains("log"), "cause"]
     assert set(told) == {"the attempts have one learning rate (0.001)"}
 
 
-def test_what_leaves_no_error_to_measure_says_so(frame):
+def test_missing_residual_variance_is_explained(frame):
     alone = fit_first_order(frame[frame["replicate"] == 0])
     table = alone.coefficients[alone.coefficients["estimate"].notna()]
     assert len(table) and table[["se", "low", "high", "p_value"]].isna().all(axis=None)
@@ -186,7 +186,7 @@ def test_what_leaves_no_error_to_measure_says_so(frame):
     assert "the residuals are all zero" in set(equal.coefficients["cause"])
 
 
-def test_a_task_of_constant_accuracy_is_refused_and_the_others_are_fitted(frame):
+def test_only_tasks_of_constant_accuracy_are_refused(frame):
     task = (frame["dataset"] == "imdb") & (frame["order"] == "permuted")
     constant = frame["task_accuracy"].mask(task & frame["task_accuracy"].notna(), 1.0)
     fits = fit_second_order(frame.assign(task_accuracy=constant))
@@ -197,7 +197,7 @@ def test_a_task_of_constant_accuracy_is_refused_and_the_others_are_fitted(frame)
     assert fits.summary["adj_r2"].notna().sum() == 3
 
 
-def test_one_architecture_has_an_intercept_alone(frame):
+def test_single_architecture_has_only_an_intercept(frame):
     assert task_models.choose_reference(["rnn", "antisymmetric"]) == "antisymmetric"
     assert task_models.choose_reference(["rnn", "gru"]) == "rnn"
     assert task_models.choose_reference(["rnn", "gru"], "gru") == "gru"
@@ -208,7 +208,7 @@ def test_one_architecture_has_an_intercept_alone(frame):
     assert (fits.coefficients["cause"] == "").all()
 
 
-test_what_cannot_be_fitted_at_all_is_refused_in_one_sentence = refused(
+test_results_without_a_fit_are_refused = refused(
     ValueError,
     ("no attempt entered", lambda frame: fit_first_order(frame.assign(left_out="diverged"))),
     (
@@ -222,7 +222,7 @@ test_what_cannot_be_fitted_at_all_is_refused_in_one_sentence = refused(
 )
 
 
-def test_the_error_of_a_counted_accuracy_by_hand():
+def test_sampling_error_of_accuracy_by_hand():
     ds = make_results()
     ds["classes"][:], ds["largest_class"][:], ds["examples"][:] = 2, 0.5, 400
     frame = entered(grade(ds))
@@ -237,7 +237,7 @@ def test_the_error_of_a_counted_accuracy_by_hand():
 
 
 @pytest.mark.parametrize("crossed", [False, True])
-def test_counting_on_few_sequences_explains_scatter_and_takes_rejections_away(ds, crossed):
+def test_small_test_sets_explain_scatter(ds, crossed):
     ds, rejected = ds.copy(deep=True), {}
     for examples in (0, 10, 10**8):
         ds["examples"][:] = examples
@@ -265,7 +265,7 @@ def graded():
     return accuracy.grade(results())
 
 
-def test_every_attempt_of_the_design_is_graded_or_has_a_reason(graded):
+def test_every_attempt_has_grade_or_reason(graded):
     design = attempts(results())
     assert len(graded) == len(design)
     completed = design["status"] == "completed"
@@ -287,7 +287,7 @@ def attempts_of(*accuracies, width=(1, 1, 2, 2)):
 
 
 @pytest.mark.parametrize(("rule", "width", "judged"), [("mean", 1, 0.5), ("max", 2, 0.7)])
-def test_the_best_configuration_by_either_rule(rule, width, judged):
+def test_best_configuration_by_mean_or_maximum(rule, width, judged):
     table = accuracy.best_configurations(attempts_of(0.5, 0.5, 0.7, 0.1), rule)
     assert table["width"].tolist() == [width]
     assert table["accuracy"].item() == pytest.approx(judged)
@@ -302,14 +302,14 @@ def test_the_best_configuration_by_either_rule(rule, width, judged):
     assert accuracy.at_best(attempts_of(*[np.nan] * 4))["left_out"].tolist() == ["diverged"] * 4
 
 
-test_what_cannot_be_graded_is_refused = refused(
+test_ungradable_results_are_refused = refused(
     ValueError,
     ("digits: expected two classes or more", lambda: accuracy.grade(make_results())),
     ("rule is 'median'; ", lambda: accuracy.best_configurations(attempts_of(1, 1, 1, 1), "median")),
 )
 
 
-def test_what_is_compared_had_no_part_in_the_choice_of_the_best_configuration():
+def test_cross_fitting_excludes_the_compared_replicate():
     # Two replicates, three configurations: each replicate is scored where the other one was best.
     frame = attempts_of(0.9, 0.1, 0.2, 0.8, 0.3, 0.4, width=[1, 1, 2, 2, 3, 3])
     frame["replicate"] = [0, 1] * 3
@@ -323,7 +323,7 @@ def test_what_is_compared_had_no_part_in_the_choice_of_the_best_configuration():
     assert left.tolist() == [unchosen, "diverged", unchosen, other, unchosen, other]
 
 
-def test_the_account_adds_up(graded):
+def test_counts_of_attempts_add_up(graded):
     marked = accuracy.at_best(graded)
     for by in ([], ["dataset"], [*TASK, "architecture"]):
         table = accuracy.account(marked, by)
@@ -344,7 +344,7 @@ def coefficients(estimates, errors, df=10.0):
     return table.assign(**same)
 
 
-def test_rejection_and_the_simultaneous_interval_agree():
+def test_rejection_agrees_with_simultaneous_interval():
     rng = np.random.default_rng(1)
     pairs = comparisons.compare_tasks(coefficients(rng.normal(0, 1, 4), rng.uniform(0.1, 0.5, 4)))
     assert len(pairs) == 6
@@ -364,14 +364,14 @@ def test_rejection_and_the_simultaneous_interval_agree():
         ([1.0, 0.0], [np.nan, np.nan], [0, 0, 1, 0], np.nan),
     ],
 )
-def test_a_task_without_an_error_enters_no_pair_and_is_counted(estimates, errors, counts, share):
+def test_tasks_without_error_count_as_untested(estimates, errors, counts, share):
     table = coefficients(estimates, errors)
     found = comparisons.count_rejections(table, comparisons.compare_tasks(table)).iloc[0]
     assert found[["tasks", "tests", "untested", "rejected"]].tolist() == counts
     np.testing.assert_equal(found["share"], share)
 
 
-def test_variances_that_can_and_cannot_be_compared():
+def test_variances_are_compared_or_give_a_cause():
     def compared(frame):
         return comparisons.compare_variances(frame).set_index(["architecture", "test"])
 
@@ -406,7 +406,7 @@ def test_variances_that_can_and_cannot_be_compared():
         (([1, 2], []), "attempts entered at fewer than two tasks"),
     ],
 )
-def test_times_that_can_and_cannot_be_compared(epochs, cause):
+def test_times_are_compared_or_give_a_cause(epochs, cause):
     def times(*groups):
         orders = zip(("sequential", "permuted"), groups, strict=True)
         rows = [("rnn", "d", order, "none", epoch) for order, group in orders for epoch in group]
@@ -417,7 +417,7 @@ def test_times_that_can_and_cannot_be_compared(epochs, cause):
     assert np.isnan(found["p_value"]) == bool(cause)
 
 
-def test_coefficients_spread_over_tasks_beyond_their_errors(ds):
+def test_spread_of_coefficients_over_tasks(ds):
     slopes, error = np.array([0.0, 0.1, 0.25, 0.4]), 0.05
     table = pd.DataFrame({"term": "recurrent dimension", "architecture": "", "estimate": slopes})
     table = table.assign(**dict.fromkeys(("se", "robust_se", "weighted_se"), error))
@@ -428,7 +428,7 @@ def test_coefficients_spread_over_tasks_beyond_their_errors(ds):
     assert_allclose([found.low, found.value, found.high], half * np.sqrt(square), rtol=1e-6)
 
 
-def test_error_rates_over_tasks():
+def test_error_rates_are_compared_over_tasks():
     counts = {"rnn": (0, 15), "gru": (5, 6), "lstm": (0, 0)}
     rows = [
         (name, "d", order, "none", "diverged" if i < count else "completed")

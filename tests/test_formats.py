@@ -33,7 +33,7 @@ def _read(text):
     return read_ts({"toy.ts": io.StringIO(text)})
 
 
-def test_files_become_series():
+def test_series_files_are_read():
     series = _read(HEADER + "1,2,3:-1,-2e0,.5:Down\n\n# another comment\n4,5,6: 7,8,9 :up\n")
     assert (series.inputs.dtype, series.targets.dtype) == (np.float32, np.int64)
     assert series.inputs.tolist() == [[[1, -1], [2, -2], [3, 0.5]], [[4, 7], [5, 8], [6, 9]]]
@@ -44,7 +44,7 @@ def test_files_become_series():
 
 
 @pytest.mark.parametrize("archive", [zipped, tarred])
-def test_wanted_members_are_read_and_nothing_is_extracted(archive, tmp_path, monkeypatch):
+def test_archive_members_are_read_without_extraction(archive, tmp_path, monkeypatch):
     path = tmp_path / "a.archive"
     path.write_bytes(archive({"./x/a.ts": b"A", "x/b.txt": b"B", "x/c.ts": b"C" * 10}))
     assert dict(members(path, r"x/.*\.ts")) == {"x/a.ts": b"A", "x/c.ts": b"C" * 10}
@@ -60,7 +60,7 @@ def test_wanted_members_are_read_and_nothing_is_extracted(archive, tmp_path, mon
         member(path, "x/b.txt")
 
 
-def test_a_size_that_is_understated_is_found_and_links_are_passed_over():
+def test_understated_sizes_are_refused_and_links_skipped():
     content = zipped({"a.ts": bytes(1000)}).replace(struct.pack("<I", 1000), struct.pack("<I", 10))
     with pytest.raises(FormatError):  # its checksum, or its size: either way it is not given out
         list(members(content, "a.ts", "a.zip"))
@@ -97,7 +97,7 @@ def _mel_by_definition(samples, frame, band):
     return total
 
 
-def test_log_mel_is_its_definition_filled_with_the_maximum_or_cut():
+def test_log_mel_follows_its_definition():
     samples = _clip(16000)
     features, short = log_mel(samples), log_mel(_clip(8000))
     assert features.shape == log_mel(_clip(40000)).shape == (126, 80)
@@ -128,7 +128,7 @@ def _energy_by_definition(samples, frame, band):
 
 
 @pytest.mark.parametrize("n", [16000, 12345])
-def test_log_energies_are_their_definition(n):
+def test_log_energies_follow_their_definition(n):
     samples = _clip(n, seed=1)
     features = log_energies(samples)
     assert features.shape == (99, 32)
@@ -136,7 +136,7 @@ def test_log_energies_are_their_definition(n):
         assert features[place] == pytest.approx(_energy_by_definition(samples, *place), abs=1e-4)
 
 
-def test_standardising_uses_the_training_part_alone():
+def test_standardising_uses_training_data():
     train, other = np.array([[[1.0, 5.0]], [[3.0, 5.0]]]), np.array([[[4.0, 6.0]]])
     found = standardised({"train": (train, 0), "test": (other, 1)}, 0)
     assert (found["train"][0].tolist(), found["train"][1]) == ([[[-1, 0]], [[1, 0]]], 0)
@@ -201,7 +201,7 @@ BAD_SOUND = [
 ]
 
 
-def test_wav_files_of_recorders_are_read():
+def test_recorded_wav_files_are_read():
     samples = np.arange(20, dtype="<i2")
     for sizes in ({"size": 0}, {"size": 2**32 - 1, "riff_size": 2**32 - 1}):
         streamed = _header(**sizes, samples=samples.tobytes())
@@ -210,7 +210,7 @@ def test_wav_files_of_recorders_are_read():
     assert read_wav(wav_bytes(np.zeros(0)), "a.wav").size == 0
 
 
-def test_wav_files_of_the_standard_library_are_read():
+def test_standard_library_wav_files_are_read():
     file = io.BytesIO()
     with wave.open(file, "wb") as out:
         out.setparams((1, 2, 16000, 3, "NONE", ""))
@@ -219,7 +219,7 @@ def test_wav_files_of_the_standard_library_are_read():
     assert file.getvalue() == wav_bytes(np.array([1, -2, 3]))
 
 
-def test_members_are_bounded_together(monkeypatch):
+def test_total_size_of_members_is_bounded(monkeypatch):
     archive = zipped(dict.fromkeys(("a", "b", "c"), bytes(400)))
     monkeypatch.setattr(archives, "LARGEST_SUM", 1000)
     with pytest.raises(FormatError, match="a.zip: with c its files have more bytes than"):
@@ -228,7 +228,7 @@ def test_members_are_bounded_together(monkeypatch):
 
 
 @pytest.mark.parametrize("mark", ["\ufeff", "\u00ef\u00bb\u00bf"])
-def test_a_byte_order_mark_is_ignored(mark):
+def test_byte_order_mark_is_ignored(mark):
     text = "@classLabel true a b\n@data\n1,2:3,4:b\n"
     assert _read(mark + text).targets.tolist() == [1]
 
@@ -251,11 +251,11 @@ BAD_IDX = [
 ]
 
 
-def test_idx_files_become_arrays():
+def test_idx_files_are_read():
     assert read_idx(IDX, "a.idx").tolist() == [[0, 1, 2], [3, 4, 5]]
 
 
-test_what_is_no_file_of_its_format_is_refused = refused(
+test_malformed_files_are_refused = refused(
     FormatError,
     *((sentence, lambda text=text: read_tsv(text, "w.tsv")) for text, sentence in BAD_TSV),
     *((sentence, lambda idx=idx: read_idx(idx, "a.idx")) for idx, sentence in BAD_IDX),

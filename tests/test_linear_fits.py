@@ -51,7 +51,7 @@ def simple(response, architectures=None):
 # what can be told
 
 
-def test_independent_and_estimable_columns_of_hand_made_matrices():
+def test_independent_and_estimable_columns_of_small_matrices():
     matrix = np.array([[1, 1, 0, 2, 0], [1, 0, 1, 3, 0], [1, 0, 1, 3, 0], [1, 1, 0, 2, 0.0]])
     # The second and third column add up to the first, the fourth is a combination, the fifth is empty.
     assert independent(matrix).tolist() == [True, True, False, False, False]
@@ -96,7 +96,7 @@ OVERLAP = "its column is a combination of others"
         (NO_POST.format("antisymmetric"), OVERLAP, LSTM[3:], [POST, GRU[3]]),
     ],
 )
-def test_what_the_rows_cannot_tell_has_a_cause(entered, cause, dropped, changed):
+def test_inestimable_coefficients_have_a_cause(entered, cause, dropped, changed):
     """Without post noise on the reference architecture, interactions take over the effect of the noise."""
     table = with_covariates(WHOLE, {"architecture": "antisymmetric", "noise": "none"})
     table = table.query(entered).reset_index(drop=True)
@@ -129,7 +129,7 @@ def _covariate_model(shift, *, varying):
 @pytest.mark.parametrize("random", [True, False], ids=["mixed", "least squares"])
 @pytest.mark.parametrize("varying", [True, False])
 @pytest.mark.parametrize("shift", [4e6, 3.3e7, -1e9])
-def test_a_shifted_covariate_keeps_its_coefficient(shift, varying, random):
+def test_shifted_covariate_keeps_its_coefficient(shift, varying, random):
     plain = fit(_covariate_model(0.0, varying=varying), random=random)
     shifted = fit(_covariate_model(shift, varying=varying), random=random)
     columns = ["estimate", "standard_error", "robust_error"]
@@ -142,7 +142,7 @@ def test_a_shifted_covariate_keeps_its_coefficient(shift, varying, random):
     np.testing.assert_allclose(shifted.fitted, plain.fitted, atol=1e-6)
 
 
-def test_a_shifted_covariate_has_the_slope_of_the_mixed_model_of_statsmodels():
+def test_slope_of_shifted_covariate_equals_statsmodels():
     made = _covariate_model(0.0, varying=True)
     theirs = MixedLM(made.response, made.matrix(), groups=made.attempt).fit(reml=True)
     ours = fit(_covariate_model(3.3e7, varying=True), random=True)
@@ -150,7 +150,7 @@ def test_a_shifted_covariate_has_the_slope_of_the_mixed_model_of_statsmodels():
     assert ours.estimate("x", "standard_error") == pytest.approx(theirs.bse[1], rel=1e-3)
 
 
-def test_moments_of_a_column_far_from_zero_are_refused():
+def test_moments_of_uncentred_columns_are_refused():
     made = _covariate_model(0.0, varying=True)
     columns = np.column_stack([made.varying + 3.3e7, made.response])
     with pytest.raises(ConvergenceError, match="subtract a constant from those far from zero"):
@@ -176,7 +176,7 @@ def test_masked_rows_are_left_out(random):
 
 
 @pytest.mark.parametrize("offset", [0, 1e6])
-def test_hc3_is_that_of_statsmodels_and_a_mean_of_a_million_costs_no_digits(offset):
+def test_hc3_equals_statsmodels_with_large_mean(offset):
     made = make(epochs=1, offset=offset)
     found = fit(made).coefficients
     # statsmodels loses digits to the offset; the subtraction is exact.
@@ -186,7 +186,7 @@ def test_hc3_is_that_of_statsmodels_and_a_mean_of_a_million_costs_no_digits(offs
     np.testing.assert_allclose(found["estimate"], expected, rtol=1e-10)
 
 
-def test_treatments_are_left_out_one_at_a_time():
+def test_jackknife_leaves_out_one_treatment():
     made = make(epochs=1, treatment=np.arange(60) % 17)
     found, matrix = fit(made).coefficients, made.matrix()
     left = [made.treatment != treatment for treatment in range(17)]
@@ -197,7 +197,7 @@ def test_treatments_are_left_out_one_at_a_time():
 
 
 @pytest.mark.parametrize("treatment", [None, np.arange(60) % 17])
-def test_clusters_are_those_of_statsmodels_on_rows_without_their_common_part(treatment):
+def test_clustered_errors_equal_statsmodels(treatment):
     made = make(treatment=treatment)
     found = fit(made, random=True)
     ratio = (found.summary["group_sd"] / found.summary["residual_sd"]) ** 2
@@ -214,7 +214,7 @@ def test_clusters_are_those_of_statsmodels_on_rows_without_their_common_part(tre
     np.testing.assert_allclose(found.coefficients["robust_error"], theirs.bse, rtol=1e-6)
 
 
-def test_an_attempt_alone_with_its_coefficient_has_no_robust_error():
+def test_saturated_coefficient_has_no_robust_error():
     made = simple(np.arange(8.0) ** 2, ["gru"] * 4 + ["rnn"] * 3 + ["lstm"])
     errors = fit(made).coefficients.set_index("term")["robust_error"]
     assert np.isnan(errors["architecture[lstm]"])
@@ -225,7 +225,7 @@ def test_an_attempt_alone_with_its_coefficient_has_no_robust_error():
 
 
 @pytest.mark.parametrize("spread", [0.0, 0.3])
-def test_a_mean_of_known_variances_is_that_of_a_meta_analysis(spread):
+def test_known_variances_give_a_meta_analysis(spread):
     rng = np.random.default_rng(2)
     variance = rng.uniform(0.001, 0.05, 12)
     values = 0.5 + rng.normal(0, np.sqrt(variance + spread**2))
@@ -236,7 +236,7 @@ def test_a_mean_of_known_variances_is_that_of_a_meta_analysis(spread):
     assert error.item() == pytest.approx(theirs.sd_eff_w_re, rel=1e-4)
 
 
-def test_without_known_variances_it_is_least_squares_and_alone_counting_is_the_error():
+def test_unknown_variances_give_least_squares():
     made = simple([0.1, 0.3, 0.7, 0.4], ["a", "a", "b", "b"])
     theirs = OLS(made.response, made.matrix()).fit()
     found = fit_known_variance(made, np.full(4, np.nan))
@@ -250,7 +250,7 @@ def test_without_known_variances_it_is_least_squares_and_alone_counting_is_the_e
 
 
 @pytest.mark.parametrize("random", [False, True])
-def test_it_is_generalised_least_squares_and_variances_agree_with_the_residuals(random):
+def test_group_variances_equal_generalised_least_squares(random):
     made, groups = make(attempts=90, epochs=5 if random else 1), NAMES[np.arange(90) % 3]
     made = replace(made, response=3 * made.response)
     found = fit_group_variances(fit(made, random=random), groups)
@@ -291,7 +291,7 @@ def fit_groups(constant, varying, group, response):
 
 
 @pytest.mark.parametrize("ratio", [1e6, 1e10])
-def test_a_variance_ratio_of_many_orders_is_found(ratio):
+def test_large_variance_ratios_are_estimated(ratio):
     constant, varying, group, _ = groups_of(groups=60)
     rng = np.random.default_rng(2)
     response = np.sqrt(ratio) * rng.normal(size=60)[group] + rng.normal(size=len(group))
@@ -312,7 +312,7 @@ def without_intercept(**changed):
 
 CONSTANT, _, GROUP, _ = groups_of()
 ONES, NINE, ALONE = np.ones((9, 1)), np.arange(9.0), ["rnn", "gru", "gru", "gru"]
-test_what_cannot_be_fitted_is_refused_with_its_cause = refused(
+test_unfittable_models_are_refused = refused(
     (ConvergenceError, NothingToFit),
     ("there is one group", lambda: fit_groups(ONES[:1], NINE[:, None], np.zeros(9, int), NINE**2)),
     ("cannot tell a random inter", lambda: fit_groups(ONES, np.sin(NINE)[:, None], range(9), NINE)),

@@ -25,7 +25,7 @@ LEVELS = {
 }
 
 
-def test_every_file_has_a_source_and_belongs_to_an_artefact():
+def test_every_published_file_has_a_source():
     listed, ids = sources(), artefacts()["id"]
     lists = {f"{name}.csv" for name in ("artefacts", "sources")}
     assert set(listed["file"]) == {path.name for path in PUBLISHED.glob("*.csv")} - lists
@@ -55,7 +55,7 @@ def test_every_file_has_a_source_and_belongs_to_an_artefact():
         ("2.2", ["dataset", "padding", "method", "width"], 170, [7745.39, 425.285]),
     ],
 )
-def test_tables_are_complete(name, keys, rows, sums):
+def test_published_tables_are_complete(name, keys, rows, sums):
     """The sums are those of the numbers as they were compared with the pages."""
     table = load_published(f"diss-tab-{name}")
     assert len(table) == rows and not table.duplicated(keys).any()
@@ -70,14 +70,14 @@ def test_tables_are_complete(name, keys, rows, sums):
 
 
 @pytest.mark.parametrize(("by_quartile", "by_regime"), [("A4", "A6"), ("A5", "A7")])
-def test_tables_that_print_the_same_counts_agree(by_quartile, by_regime):
+def test_published_tables_agree_on_counts(by_quartile, by_regime):
     top = load_published(f"diss-tab-{by_quartile}").query("quartile == 'Q1.00'")
     vanished = load_published(f"diss-tab-{by_regime}").query("regime == 'vanished'")
     table = beside(top, vanished, on=CELL, value="count")
     assert len(table) == 210 and (table["difference"] == 0).all()
 
 
-def test_the_paper_profile_is_the_published_design():
+def test_paper_profile_is_the_published_design():
     profile = loaded("paper")
     (design,) = profile.designs["factorial"]
     printed = load_published("diss-tab-3.2").groupby("factor")["level"].agg(list)
@@ -97,7 +97,7 @@ THEIRS = OURS.assign(architecture=["rnn", "lstm"], rate=[0.1, 0.4])
 
 
 @pytest.mark.parametrize(("theirs", "first"), [(THEIRS, [0.1, 0.1]), (None, [np.nan, np.nan])])
-def test_beside_keeps_our_rows_where_nothing_is_published(theirs, first):
+def test_beside_keeps_our_rows(theirs, first):
     table = beside(OURS, theirs, on=["architecture"], value="rate")
     assert list(table) == ["architecture", "ours", "n", "published", "difference"]
     assert table["architecture"].tolist() == ["rnn", "own"]
@@ -111,7 +111,7 @@ test_what_is_not_there_or_twice_is_named = refused(
 )
 
 
-def test_layout_writes_ours_and_published_in_the_order_of_the_table():
+def test_layout_writes_ours_and_published():
     table = pd.DataFrame({"architecture": ["rnn", "rnn", "gru", "gru"], "width": [64, 8, 64, 8]})
     table = table.assign(ours=[4224, 1, 2, 0.5], published=[4224, None, 3, 0.25])
     arranged = layout(table, rows=["architecture"], columns=["width"])

@@ -42,12 +42,12 @@ def ds():
     return ds
 
 
-def test_ends_are_counted_each_by_its_meaning(ds):
+def test_statuses_are_counted(ds):
     assert (empty(LEVELS, profile="smoke")["status"] == MISSING).all()
     assert schema.count_ends(ds["status"]) == {"completed": 334, "diverged": 46, "missing": 52}
 
 
-def test_a_file_reads_back_identical_and_adjoints_of_zero_are_values(ds, tmp_path):
+def test_file_roundtrip_keeps_zero_adjoints(ds, tmp_path):
     ds["adjoint_first"].values[np.isfinite(ds["adjoint_first"].values)] = -np.inf
     again = load(FACTORIAL.save(ds, tmp_path / "r.nc"))
     assert again.identical(ds) and again["accuracy"].encoding["zlib"]
@@ -78,7 +78,7 @@ def _set(name, place, value):
         (_set("accuracy", FIRST, 1.5), "accuracy: expected values between 0 and 1"),
     ],
 )
-def test_what_breaks_the_schema_is_named_and_not_written(ds, tmp_path, change, complaint):
+def test_schema_violations_are_named_and_not_written(ds, tmp_path, change, complaint):
     FACTORIAL.validate(ds)
     changed = change(ds)
     with pytest.raises(ResultsError, match=complaint):
@@ -86,7 +86,7 @@ def test_what_breaks_the_schema_is_named_and_not_written(ds, tmp_path, change, c
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_full_disk_leaves_the_old_file_and_nothing_else(ds, tmp_path, monkeypatch):
+def test_full_disk_keeps_the_old_file(ds, tmp_path, monkeypatch):
     path = FACTORIAL.save(ds, tmp_path / "r.nc")
     before = path.read_bytes()
 
@@ -101,7 +101,7 @@ def test_a_full_disk_leaves_the_old_file_and_nothing_else(ds, tmp_path, monkeypa
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_missing_cut_and_foreign_files_are_named(ds, tmp_path):
+def test_unreadable_files_are_named(ds, tmp_path):
     path = FACTORIAL.save(ds, tmp_path / "cut.nc")
     path.write_bytes(path.read_bytes()[:100])
     xr.Dataset({"a": 1}).to_netcdf(tmp_path / "foreign.nc")
@@ -114,7 +114,7 @@ def test_missing_cut_and_foreign_files_are_named(ds, tmp_path):
             load(tmp_path / f"{name}.nc")
 
 
-def test_changed_results_are_refused_before_hdf5(ds, tmp_path, monkeypatch):
+def test_changed_files_are_refused_before_hdf5(ds, tmp_path, monkeypatch):
     path = FACTORIAL.save(ds, tmp_path / "r.nc")
     whole = path.read_bytes()
     monkeypatch.setattr(xr, "open_dataset", lambda *_, **__: pytest.fail("HDF5 saw the file"))
@@ -130,7 +130,7 @@ def test_changed_results_are_refused_before_hdf5(ds, tmp_path, monkeypatch):
         load(path)
 
 
-def test_load_knows_every_schema():
+def test_load_reads_every_schema():
     for info in pkgutil.iter_modules(study.results.__path__):
         module = importlib.import_module(f"study.results.{info.name}")
         for value in vars(module).values():
@@ -139,13 +139,13 @@ def test_load_knows_every_schema():
                 assert schema_of(value.empty(levels, profile="smoke")) is value
 
 
-def test_results_under_another_name_are_refused(ds, tmp_path):
+def test_renamed_results_are_refused(ds, tmp_path):
     path = FACTORIAL.save(ds, tmp_path / "factorial.nc")
     with pytest.raises(ResultsError, match="its content or its name has changed"):
         load(path.rename(tmp_path / "adding.nc"))
 
 
-def test_a_pipe_and_a_folder_are_refused(tmp_path):
+def test_pipe_and_folder_are_refused(tmp_path):
     os.mkfifo(tmp_path / "pipe.nc")
     (tmp_path / "folder.nc").mkdir()
     for name in ("pipe", "folder"):
@@ -153,7 +153,7 @@ def test_a_pipe_and_a_folder_are_refused(tmp_path):
             load(tmp_path / f"{name}.nc")
 
 
-def test_results_of_a_notebook_are_those_of_its_group(tmp_path):
+def test_notebooks_refuse_results_of_other_groups(tmp_path):
     stored = REFERENCE / "real"
     for notebook, name, words in (
         ("55_irnn_activity", "adding", "analyses the results 'activity', got 'adding'"),
@@ -166,7 +166,7 @@ def test_results_of_a_notebook_are_those_of_its_group(tmp_path):
     )
 
 
-def test_stored_results_are_compared_with_their_provenance(tmp_path):
+def test_stored_results_match_their_provenance(tmp_path):
     for suffix in (".nc", ".json"):
         shutil.copy(REFERENCE / "real" / f"linear_gaps{suffix}", tmp_path)
     path = tmp_path / "linear_gaps.nc"
@@ -238,7 +238,7 @@ def _write_lock(root, md5):
         YAML().dump({"schema": "2.0", "stages": {"analyse": {"deps": outs}}}, file)
 
 
-def test_results_tables_and_pictures_of_every_notebook_and_provenance_are_kept(root):
+def test_reference_keeps_results_tables_and_figures(root):
     path = reference.keep("factorial", root)
     ds, folder = load(path), path.parent
     assert (path.name, folder.name) == ("factorial.nc", ds.attrs["profile"])
@@ -261,7 +261,7 @@ def test_results_tables_and_pictures_of_every_notebook_and_provenance_are_kept(r
     assert not stale.exists() and other.exists()
 
 
-def test_what_no_grid_plans_is_counted_apart():
+def test_unplanned_runs_are_counted_separately():
     levels = {"width": [8, 9], "replicate": [0, 1]}
     variables = {"status": Variable(tuple(levels), "int8", "end", "1")}
     schema = Schema("two/1", {name: Dimension(name, "1") for name in levels}, variables, union=True)
@@ -296,7 +296,7 @@ def lose_an_attempt(root):
         ),
     ],
 )
-def test_what_is_no_whole_run_is_refused_and_the_old_reference_stays(root, change, complaint):
+def test_incomplete_run_keeps_the_old_reference(root, change, complaint):
     folder = reference.keep("factorial", root).parent
     before = {path: path.stat().st_mtime_ns for path in folder.rglob("*")}
     change(root)
@@ -314,7 +314,7 @@ def test_what_is_no_whole_run_is_refused_and_the_old_reference_stays(root, chang
         ("results/adding.nc", "build them with `make repro`"),
     ],
 )
-def test_missing_files_name_what_makes_them(monkeypatch, tmp_path, path, advice):
+def test_missing_files_name_their_notebook(monkeypatch, tmp_path, path, advice):
     monkeypatch.setattr(netcdf, "DATA", tmp_path)
     with pytest.raises(netcdf.ResultsError, match=f"holds nothing; {advice}"):
         netcdf.read_netcdf(tmp_path / path, "results")

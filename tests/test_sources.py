@@ -131,13 +131,13 @@ def both_ways(put, prepare, raw, tmp_path):
     return prepared
 
 
-def test_every_row_has_a_reader_and_an_unknown_one_is_named(prepare):
+def test_every_source_has_a_reader(prepare):
     assert {row["reader"] for row in SETS.values()} <= set(READERS)
     with pytest.raises(ValueError, match=r"unknown dataset 'mnits'; known: .*cifar10, .*digits, "):
         prepare("mnits")
 
 
-def test_a_download_is_kept_and_one_that_was_altered_comes_again(raw, publisher):
+def test_altered_downloads_are_repeated(raw, publisher):
     folder, address = publisher
     (folder / "a.gz").write_bytes(b"content")
     from_publisher(f"{address}a.gz", RIGHT, "toy").write_bytes(b"con")
@@ -147,7 +147,7 @@ def test_a_download_is_kept_and_one_that_was_altered_comes_again(raw, publisher)
     assert _files(raw) == ["toy/a.gz"]
 
 
-def test_a_wrong_download_is_refused_and_nothing_of_it_kept(raw, publisher):
+def test_wrong_downloads_are_refused_and_removed(raw, publisher):
     folder, address = publisher
     with pytest.raises(DownloadError, match=rf"a.gz could not .*HTTPError.*set {MIRROR} to a fol"):
         from_publisher(f"{address}a.gz", RIGHT, "toy")
@@ -158,7 +158,7 @@ def test_a_wrong_download_is_refused_and_nothing_of_it_kept(raw, publisher):
 
 
 @pytest.mark.parametrize("kind", OBSTACLES)
-def test_what_lies_in_the_way_is_not_written_through(raw, publisher, tmp_path, kind):
+def test_download_does_not_follow_links(raw, publisher, tmp_path, kind):
     folder, address = publisher
     (folder / "a.gz").write_bytes(b"content")
     precious, place = tmp_path / "elsewhere" / "precious", raw / "toy" / "a.gz"
@@ -175,7 +175,7 @@ def test_what_lies_in_the_way_is_not_written_through(raw, publisher, tmp_path, k
     assert precious.read_bytes() == b"con" and list(precious.parent.iterdir()) == [precious]
 
 
-def test_a_full_disk_leaves_no_download(raw, publisher):
+def test_full_disk_leaves_no_download(raw, publisher):
     folder, address = publisher
     (folder / "a.gz").write_bytes(bytes(100_000))
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -188,14 +188,14 @@ def test_a_full_disk_leaves_no_download(raw, publisher):
     assert _files(raw) == []
 
 
-def test_what_is_no_archive_in_the_mirror_is_refused_and_stays(put, prepare):
+def test_damaged_mirror_files_are_refused_and_kept(put, prepare):
     path = put("eigenworms", {"EigenWorms.zip": b"content"}) / "EigenWorms.zip"
     with pytest.raises(FormatError, match=r"EigenWorms.zip: expected a zip or tar archive"):
         prepare("eigenworms")
     assert path.exists()
 
 
-def test_a_mirror_that_is_no_folder_or_has_no_such_file(put, prepare, tmp_path, monkeypatch):
+def test_incomplete_mirrors_are_explained(put, prepare, tmp_path, monkeypatch):
     put("mnist", {})
     with pytest.raises(FileNotFoundError, match=r"the mirror has no mnist/train-images"):
         prepare("mnist")
@@ -209,7 +209,7 @@ def _idx(array):
     return packed(header + array.astype(np.uint8).tobytes())
 
 
-def test_idx_images_become_rows_of_pixels(both_ways):
+def test_idx_images_are_read_as_pixels(both_ways):
     drawn, labels = np.arange(12).reshape(2, 2, 3) * 20, np.array([1, 0])
     files = {f: _idx(drawn if "images" in f else labels) for f in ORIGINS["mnist"]["files"]}
     ds = both_ways("mnist", "mnist", files, files)
@@ -219,14 +219,14 @@ def test_idx_images_become_rows_of_pixels(both_ways):
 
 
 @pytest.mark.parametrize("content", [b"text", packed(b"text")[:-3], b"\x1f\x8b" + bytes(30)])
-def test_a_packed_file_that_is_cut_or_altered_is_named(content, tmp_path):
+def test_damaged_packed_files_are_named(content, tmp_path):
     path = tmp_path / "reut2-000.sgm.gz"
     path.write_bytes(content)
     with pytest.raises(ChecksumError, match="reut2-000.sgm.gz cannot be unpacked .*is cut or alt"):
         _fetch.unpacked(path)
 
 
-def test_cifar10_of_its_publisher_is_whole(put, prepare):
+def test_cifar10_from_publisher(put, prepare):
     planes = _rng().integers(0, 256, (6, 4, 3, 32, 32), dtype=np.uint8)
     labels = _rng().integers(0, 10, (6, 4), dtype=np.uint8)
     records = np.concatenate([labels[..., None], planes.reshape(6, 4, -1)], axis=2)
@@ -251,7 +251,7 @@ def _strips(images, height=2):
     return np.concatenate(streams), np.cumsum([0, *map(len, streams)])
 
 
-def test_cifar10_from_the_mirror_has_exact_pixels(put, prepare):
+def test_cifar10_from_mirror_has_exact_pixels(put, prepare):
     drawn = _rng().integers(0, 256, (4, 32, 32, 3), dtype=np.uint8)
     webp, offsets = _strips(drawn)
     labels, exact = np.array([3, 7, 1, 0], np.uint8), np.array([True, True, False, True])
@@ -282,7 +282,7 @@ YELP = {
 }
 
 
-def test_yelp_from_the_mirror_has_five_classes(put, prepare):
+def test_yelp_from_mirror_has_five_classes(put, prepare):
     put("yelp", YELP)
     ds = prepare("yelp5")
     # A training review is kept once, and not at all if it is a test review.
@@ -291,7 +291,7 @@ def test_yelp_from_the_mirror_has_five_classes(put, prepare):
     assert ds.attrs["substitute"].startswith("4 training and 2 test reviews of Yelp")
 
 
-def test_yelp_from_its_publisher_is_whole(put, prepare, monkeypatch):
+def test_yelp_from_publisher(put, prepare, monkeypatch):
     rows = '"1","bad\\nfood"\n"5","good ""really"""\n'
     archive = {f"yelp_review_full_csv/{part}.csv": rows.encode() for part in ("train", "test")}
     put("yelp", tarred(archive, "gz"), mirrored=False)
@@ -334,7 +334,7 @@ def _zigzag(samples):
     return (codes & 0xFF).astype(np.uint8), (codes >> 8).astype(np.uint8)
 
 
-def test_clips_are_unpacked_without_loss():
+def test_clips_are_unpacked_losslessly():
     samples = _rng().integers(-(2**15), 2**15, (3, 50)).astype(np.int16)
     assert np.array_equal(speech.unpacked_clips(*_zigzag(samples)), samples)
 
@@ -350,7 +350,7 @@ def _test_set(speakers=20):
     return npz(lo=low, hi=high, label=label, speaker=speaker, name=name, words=words), speaker
 
 
-def test_speech_of_the_official_test_set_is_split_by_speaker(put, prepare):
+def test_official_speech_test_set_is_split_by_speaker(put, prepare):
     content, speaker = _test_set()
     put("speech_commands", {speech.TEST_SET: content})
     ds = prepare("keywords12")
@@ -377,7 +377,7 @@ def test_speech_of_the_official_test_set_is_split_by_speaker(put, prepare):
         ("glove", "glove.6B.50d.sub.npz", "imdb_vectors"),
     ],
 )
-def test_files_of_the_mirror_that_are_cut_or_missing_are_named(
+def test_damaged_or_missing_mirror_files_are_named(
     put, prepare, monkeypatch, tmp_path, origin, name, dataset
 ):
     webp, offsets = _strips(np.zeros((2, 32, 32, 3), np.uint8))
@@ -405,7 +405,7 @@ def test_files_of_the_mirror_that_are_cut_or_missing_are_named(
             prepare(dataset)
 
 
-def test_the_digits_keep_the_noise_in_proportion(tmp_path):
+def test_digits_keep_proportion_of_noise(tmp_path):
     data = load_prepared(sources.prepare("digits", tmp_path))
     assert data.noise_inputs == round(1000 * 64 / 784)
     for part in (data.train, data.test):
@@ -418,7 +418,7 @@ def _encoded(train, test, **more):
     return found["train"][0], found["test"][0]
 
 
-def test_words_are_numbered_by_their_frequency_in_the_training_part():
+def test_words_are_numbered_by_training_frequency():
     train, test = _encoded(["b a b", "b c a"], ["a z z z b"])
     b, a, c = FIRST_WORD, FIRST_WORD + 1, FIRST_WORD + 2
     assert (train.shape, train.dtype) == ((2, 500), np.int32)
@@ -451,7 +451,7 @@ def _tarred_reviews(parts):
     return tarred(contents)
 
 
-def test_imdb_is_the_same_from_mirror_and_publisher(both_ways, prepare):
+def test_imdb_from_mirror_and_publisher(both_ways, prepare):
     reviews = {
         "train": {"neg/0_2": "Bad.<br />Very\tbad", "neg/10_1": "Awful", "pos/2_9": "Très good"},
         "test": {"neg/0_3": "bad", "pos/0_8": "good"},
@@ -471,7 +471,7 @@ def _document(number, topics, title, body):
     )
 
 
-def test_a_document_is_its_first_topic_title_and_body():
+def test_document_has_topic_title_and_body():
     found = reuters.parse(
         '<!DOCTYPE lewis SYSTEM "lewis.dtd">\n'
         + _document(1, ["grain", "wheat"], "WHEAT UP", "Up 3 pct &lt;X> said")
@@ -496,7 +496,7 @@ def _reuters(contents):
     return zipped({"reuters21578.tar.gz": tarred(contents)})
 
 
-def test_reuters_is_the_same_from_mirror_and_publisher(both_ways, put, prepare):
+def test_reuters_from_mirror_and_publisher(both_ways, put, prepare):
     files = {f"{name}.gz": packed(content) for name, content in SGML.items()}
     ds = both_ways("reuters", "reuters", files, _reuters(SGML), SGML)
     labels, test = ds["target"].values, ds["split"].values == 1
@@ -507,7 +507,7 @@ def test_reuters_is_the_same_from_mirror_and_publisher(both_ways, put, prepare):
         prepare("reuters")
 
 
-def test_vectors_of_reviews_say_what_glove_covers(put, tmp_path, monkeypatch):
+def test_review_vectors_report_glove_coverage(put, tmp_path, monkeypatch):
     reviews = {
         "train": {"neg/0_1": "bad bad film of the year", "pos/0_7": "the good good film"},
         "test": {"neg/0_2": "the bad", "pos/0_9": "the good"},
@@ -575,7 +575,7 @@ def _recordings():
     }
 
 
-def test_windows_of_activities_lie_inside_their_intervals():
+def test_activity_windows_lie_inside_intervals():
     raw = _recordings()
     inputs, targets, user = activities.windows(raw)
     # 192 samples of standing give two windows, a transition none, 128 of laying one, 127 of walking none.
@@ -584,7 +584,7 @@ def test_windows_of_activities_lie_inside_their_intervals():
     assert np.array_equal(inputs[:2], [whole[10:138], whole[74:202]])
 
 
-def test_filters_part_gravity_from_the_body_and_remove_noise():
+def test_filters_separate_gravity_and_remove_noise():
     slow, middle, fast = (np.sin(2 * np.pi * f * np.arange(3000) / 50) for f in (0.02, 1, 24.5))
     signals = np.tile((slow + middle + 0.1 * fast)[:, None], (1, 6))
     body, angular, total = np.split(activities.filtered(signals), 3, axis=1)
@@ -593,7 +593,7 @@ def test_filters_part_gravity_from_the_body_and_remove_noise():
         assert np.abs(found[inside, 0] - waves[inside]).max() < 0.1
 
 
-def test_har2_is_the_same_from_mirror_and_publisher(both_ways):
+def test_har2_from_mirror_and_publisher(both_ways):
     recorded = _recordings()
     files = {"HAPT/RawData/labels.txt": rows(recorded["labels"], " ").replace(".000", "")}
     for k, part in enumerate(np.split(recorded["signals"], 2), 1):
@@ -607,7 +607,7 @@ def test_har2_is_the_same_from_mirror_and_publisher(both_ways):
     assert "HAPT" in ds.attrs["substitute"]
 
 
-def test_dsa19_is_a_quarter_from_the_mirror_and_whole_from_the_publisher(put, prepare):
+def test_dsa19_from_mirror_and_publisher(put, prepare):
     keys = [(a, p, s) for a in (1, 2) for p in (1, 5) for s in (1, 2, 5)]
     segments = dict(zip(keys, _rng().normal(size=(12, 125, 45)).round(3).astype("f4"), strict=True))
     quarter = [key for key in keys if key[2] % 4 == 1]
@@ -640,7 +640,7 @@ def _vitals(patients, seconds):
     return raw
 
 
-def test_a_window_starts_every_three_seconds_and_ends_with_its_rate():
+def test_vital_sign_windows_and_their_rates():
     raw = _vitals(5, 480)
     inputs, targets, patient = vitals.windows(raw, "hr")
     assert inputs.shape == (5 * 150 - 1, 4000, 2)
@@ -661,7 +661,7 @@ def test_splits_cover_all_windows_once():
     assert sum(len(set(patient[part])) for part in parts.values()) == 53
 
 
-def test_vital_signs_are_the_same_from_mirror_and_publisher(both_ways, monkeypatch):
+def test_vital_signs_from_mirror_and_publisher(both_ways, monkeypatch):
     monkeypatch.setattr(vitals, "WINDOWS", 4)
     raw, files = _vitals(7, 50), {}
     for k in range(7):
@@ -703,7 +703,7 @@ def few(monkeypatch):
 
 
 @pytest.mark.usefixtures("few")
-def test_eigenworms_from_the_mirror_split_as_the_programs_do(put, prepare):
+def test_eigenworms_from_mirror_split_as_programs_do(put, prepare):
     put("eigenworms", {"EigenWorms.zip": zipped(WORMS)})
     ds = prepare("eigenworms")
     ours, rest = train_test_split(MOVEMENTS, test_size=0.3, random_state=1234)
@@ -729,7 +729,7 @@ def _half(second, why):
     ids=["incomplete", "half", "shorter", "others", "more"],
 )
 @pytest.mark.usefixtures("few")
-def test_an_archive_of_something_else_is_removed(
+def test_wrong_archive_is_removed(
     put, prepare, raw, tmp_path, name, archive, contents, sentence
 ):
     put(name, {"EigenWorms.zip": archive} if name == "eigenworms" else archive, False, contents)
@@ -748,7 +748,7 @@ def _features(samples):
     return log_mel(samples)[:, :2]
 
 
-def test_clips_go_to_the_parts_that_the_lists_name(tones):
+def test_clips_are_split_by_official_lists(tones):
     ours, theirs = speech.CLASSES["lem"], speech.CLASSES["edgeml"]
     parts = speech.read_clips(tones.items(), ours, _features)
     # Of ten speakers one is for validation and one for testing; noise is silence, and trains.
@@ -762,7 +762,7 @@ def test_clips_go_to_the_parts_that_the_lists_name(tones):
     assert (len(ours), len(theirs), len(set(speech.WORDS))) == (36, 30, 30)
 
 
-def test_speech_commands_from_the_mirror(tones, put, prepare):
+def test_speech_commands_from_mirror(tones, put, prepare):
     put("speech_commands", {"speech_commands_v0.01.tar.gz": tarred(tones)})
     ds = prepare("keywords30")
     train = ds["inputs"].values[ds["split"].values == 0]
@@ -771,7 +771,7 @@ def test_speech_commands_from_the_mirror(tones, put, prepare):
     assert ds.attrs["substitute"] == ""
 
 
-def test_a_clip_of_another_form_is_named():
+def test_unexpected_clips_are_named():
     clip = "yes/1_nohash_0.wav", wav_bytes(np.zeros(9), 8000)
     with pytest.raises(FormatError, match="yes/1_nohash_0.wav: expected 1 channel"):
         speech.read_clips([clip], {"yes": 0}, _features)
@@ -790,7 +790,7 @@ def test_a_clip_of_another_form_is_named():
     ],
 )
 @pytest.mark.usefixtures("raw")
-def test_sets_that_need_no_network(prepare, name, sequences, shape, outputs, tmp_path, monkeypatch):
+def test_sets_without_download(prepare, name, sequences, shape, outputs, tmp_path, monkeypatch):
     monkeypatch.setattr("socket.socket", lambda *a, **k: pytest.fail("asked the network"))
     ds, _ = (prepare(name, folder) for folder in "ab")
     first, second = ((tmp_path / folder / f"{name}.nc").read_bytes() for folder in "ab")
@@ -804,7 +804,7 @@ def test_sets_that_need_no_network(prepare, name, sequences, shape, outputs, tmp
         assert np.array_equal(inputs[1:], targets[:-1])
 
 
-def test_what_the_mirror_does_not_have_is_named_as_made_up(put, prepare, monkeypatch):
+def test_stand_ins_are_named_as_synthetic(put, prepare, monkeypatch):
     put("mnist", {})
     smaller = {(worms, "CASES"): 20, (worms, "LENGTH"): 30, (speech, "CLIPS"): 5}
     for (module, name), value in (smaller | {(speech, "SPEAKERS"): 5}).items():
@@ -839,7 +839,7 @@ EXPECTED = {  # training, validation, test, shape of an input sequence, outputs,
     not os.environ.get(MIRROR), reason=f"{MIRROR} is not set, so the real files are not at hand"
 )
 @pytest.mark.parametrize("name", EXPECTED)
-def test_the_real_data_are_what_their_publishers_say(name, prepare):
+def test_real_data_match_their_publishers(name, prepare):
     ds = prepare(name)
     *parts, shape, outputs, rarest = EXPECTED[name]
     assert [(ds["split"].values == part).sum() for part in (0, 2, 1)] == parts

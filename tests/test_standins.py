@@ -13,7 +13,7 @@ def _rng(seed=0):
     return np.random.default_rng(seed)
 
 
-def test_turns_lie_on_the_second_pair_alone():
+def test_turns_change_only_the_second_pair():
     series = switching_series(200, 2000, _rng())
     means = np.array([series.inputs[series.targets == k].mean((0, 1)) for k in range(5)])
     means[:, 2:4] -= np.array(RATES)[:, None] / 1000 * 60 * 3 / np.sqrt(2)
@@ -21,7 +21,7 @@ def test_turns_lie_on_the_second_pair_alone():
     assert np.bincount(series.targets, minlength=5) / 200 == pytest.approx(PRIORS, abs=0.1)
 
 
-def test_beats_have_the_rates_that_they_promise():
+def test_beats_have_their_target_rates():
     inputs, targets, patient = beats(4, 3, _rng())
     assert inputs.shape == (12, 4000, 2) and inputs.dtype == targets.dtype == np.float32
     assert len(np.unique(targets[:, 0])) == 12
@@ -40,7 +40,7 @@ def test_beats_have_the_rates_that_they_promise():
         assert frequency[low][spectrum[low].argmax()] == pytest.approx(breath, rel=0.06)
 
 
-def test_words_of_different_speakers_sound_more_alike_than_different_words():
+def test_words_differ_more_than_speakers():
     words = {"yes": [], "no": [], "bed": []}
     for name, content in write_clips(tuple(words), clips=20, speakers=10, seed=3):
         if (word := name.split("/")[0]) in words:
@@ -50,7 +50,7 @@ def test_words_of_different_speakers_sound_more_alike_than_different_words():
     assert (apart.argmin(axis=-1) == np.arange(3)[:, None]).mean() > 0.8
 
 
-def test_words_follow_zipf_and_their_rule():
+def test_words_follow_zipf_and_followers():
     made = language(50, _rng())
     _, places = np.nonzero(np.array(text(made, 40_000, _rng(1)))[:, None] == made.words)
     obeying = (made.followers[places[:-1]] == places[1:, None]).any(axis=1).mean()
@@ -58,7 +58,7 @@ def test_words_follow_zipf_and_their_rule():
     assert np.corrcoef(np.bincount(places, minlength=50), made.frequency)[0, 1] > 0.5
 
 
-def test_reviews_can_be_told_apart_by_their_words_alone():
+def test_reviews_are_separable_by_words():
     made = language(200, _rng())
     texts, targets = reviews(made, 400, 2, _rng(1))
     assert np.bincount(targets).tolist() == [200, 200]

@@ -29,14 +29,14 @@ def ds():
     return make_results()
 
 
-def test_attempts_are_counted_by_how_they_ended(ds):
+def test_attempts_are_counted_by_status(ds):
     counts = attempts.count_status(attempts.attempts(ds))
     assert counts["planned"] == ds["status"].size == counts["entered"] + counts["missing"]
     assert counts["entered"] == counts["completed"] + counts["diverged"]
     assert min(counts.values()) > 0, "the made-up results must hold every status"
 
 
-def test_error_rates_of_a_hand_made_case(ds):
+def test_error_rates_of_small_example(ds):
     status = ["diverged"] * 3 + ["completed"] * 7 + ["missing"] * 2
     status += ["completed"] * 2 + ["missing"]
     frame = pd.DataFrame({"architecture": ["rnn"] * 12 + ["gru"] * 2 + ["new"], "status": status})
@@ -52,7 +52,7 @@ def test_error_rates_of_a_hand_made_case(ds):
     assert ["digits", "permuted", "post", "lstm"] in worst.values.tolist()
 
 
-def test_the_metric_in_double_and_in_single_precision_and_its_regimes():
+def test_adjoint_metric_in_both_precisions_and_its_regimes():
     first, last = np.array([-3, -np.inf, -1, -np.inf]), np.array([-1, 0, -np.inf, -np.inf])
     found = regimes.adjoint_metric(first, last)
     np.testing.assert_array_equal(found, [-2.0, -np.inf, np.inf, np.nan])
@@ -66,7 +66,7 @@ def test_the_metric_in_double_and_in_single_precision_and_its_regimes():
     assert regimes.regimes(metric, 5.0).tolist() == expected
 
 
-def test_quartiles_are_relative_to_the_task_and_ties_go_up():
+def test_quartiles_are_per_task_and_ties_go_up():
     def of(accuracies, dataset):
         return pd.DataFrame({"dataset": dataset, **NONE, "accuracy": accuracies})
 
@@ -93,7 +93,7 @@ test_bad_input_is_refused = refused(
 )
 
 
-def test_one_row_per_architecture_by_the_stated_rule():
+def test_one_row_per_architecture_is_chosen():
     frame = pd.DataFrame(
         {
             "architecture": ["lstm", "rnn", "rnn", "rnn", "lstm", "new"],
@@ -133,7 +133,7 @@ WIDE = replicates([-1.0, -39.0], width=8)
         ([np.nan, -1.0], {}, None, None, 0, "no treatment has two"),
     ],
 )
-def test_the_treatment_of_figure_3_5_and_why(metrics, factors, beside, width, count, words):
+def test_choice_of_treatment_for_figure_3_5(metrics, factors, beside, width, count, words):
     frame = pd.concat([beside, replicates(metrics, **factors)])
     task = ("imdb", "sequential", "none")
     rows, reason = treatments.choose_treatment(frame, "rnn", task, 40.35)
@@ -173,7 +173,7 @@ def padded():
     )
 
 
-def test_every_planned_attempt_is_a_row_and_only_completed_ones_have_values(padded):
+def test_padded_runs_have_values_if_completed(padded):
     rows = padded_images.padded_runs(padded)
     assert len(rows) == 14 and set(rows["padding"]) == {0, 3, 4}
     assert rows["status"].value_counts().to_dict() == {"completed": 12, "diverged": 1, "missing": 1}
@@ -184,7 +184,7 @@ def test_every_planned_attempt_is_a_row_and_only_completed_ones_have_values(padd
     assert set(rows.loc[done, "metric"]) == {-30, -np.inf}, "after training, not before"
 
 
-def test_the_table_has_the_author_s_input_weights_and_medians_of_what_completed(padded):
+def test_table_2_2_runs_and_their_medians(padded):
     rows = padded_images.table_2_2_runs(padded_images.padded_runs(padded))
     table = padded_images.summarise_runs(rows, ["method", "padding"]).set_index("method")
     assert table.index.tolist() == ["adjoint", "coadjoint", "lstm"], "in order of appearance"
@@ -198,12 +198,12 @@ def test_the_table_has_the_author_s_input_weights_and_medians_of_what_completed(
     assert table[["median", "mad"]].isna().all(axis=None)
 
 
-def test_the_published_table_has_the_methods_of_ours():
+def test_published_table_2_2_has_our_methods():
     ours = set(padded_images.METHODS) - {"linear", "fixed_w"}
     assert set(load_published("diss-tab-2.2")["method"]) == ours
 
 
-def test_rank_and_share_of_the_deciding_input():
+def test_emphasis_of_deciding_input():
     ds = linear(np.random.default_rng(0)).isel(replicate=range(3))  # the second of three times
     ds["emphasis"][0, 0] = [[0, 2, 0], [3, 4, 0], [1, -1, 2]]
     ds["emphasis"][0, 1] = [[0, 3, 4], [0, 1, 1], [np.nan] * 3]
@@ -216,7 +216,7 @@ def test_rank_and_share_of_the_deciding_input():
     assert table["expected"][2] < 0.5
 
 
-def test_the_latest_of_the_records_that_validate_best_is_followed():
+def test_latest_best_record_is_kept():
     dims, test = ("run", "replicate", "record"), np.array([[[0.1, 0.2, 0.3, 0.4]], [[np.nan] * 4]])
     validation = np.array([[[0.5, 0.9, 0.9, 0.2]], [[np.nan] * 4]])
     metrics = {"validation_metric": (dims, validation), "test_metric": (dims, test)}
@@ -224,7 +224,7 @@ def test_the_latest_of_the_records_that_validate_best_is_followed():
     np.testing.assert_array_equal(gaps.kept_accuracy(ds), [[0.3], [np.nan]])
 
 
-def test_adjoints_are_normalised_within_their_sequence():
+def test_adjoints_are_normalised_per_sequence():
     norms = [[[-400.0, -300.0], [-2.0, -1.0]], [[-3.0, -3.0], [-np.inf, -np.inf]]]
     ds = xr.Dataset({"adjoint_norm": (("run", "sequence", "time"), norms)})
     normalised = gaps.normalised_adjoints(ds)
@@ -254,7 +254,7 @@ def latching():
     return LATCHING.validate(ds)
 
 
-def test_the_rate_of_the_adjoint_state_is_found(latching):
+def test_rate_of_adjoint_decay(latching):
     table = gaps.adjoint_ratios(latching)
     assert len(table) == 6
     for training, rate in enumerate(RATES):
@@ -265,7 +265,7 @@ def test_the_rate_of_the_adjoint_state_is_found(latching):
     assert table[table["training"] == 2][["error", "rate"]].isna().all(axis=None)
 
 
-def test_adjoint_states_below_the_range_of_floats_are_normalised(latching):
+def test_adjoints_that_underflow_are_normalised(latching):
     frame = gaps.trajectories(latching, 8)
     assert len(frame) == 2 * 8 and frame["time"].max() == 8
     one = frame[frame["sequence"] == 0].set_index("time")["normalised"]
@@ -288,7 +288,7 @@ def rows_of(shares):
     return histograms(held.assign_coords(stage=["untrained", "trained"], scale=[0], decade=DECADES))
 
 
-def test_a_power_law_of_time_steps_is_told_from_an_exponential():
+def test_power_law_differs_from_exponential_decay():
     rows = rows_of(MIDDLES * MIDDLES**-2.0)  # of the density, times the width of a class
     fits, ends = decays(rows), reach(rows).iloc[0]
     assert fits["exponent"].to_numpy() == pytest.approx(-2) and (fits["power"] > 0.999).all()
@@ -301,7 +301,7 @@ def test_a_power_law_of_time_steps_is_told_from_an_exponential():
         assert set(decays(rows_of(shares))["classes"]) == {classes}
 
 
-def test_a_histogram_draws_mean_shares_in_their_classes():
+def test_histogram_draws_mean_shares():
     shares = np.where(np.arange(len(DECADES)) == 7, 0, MIDDLES)  # one class is empty
     [ax] = plot_histograms(rows_of(shares), ["one"], "lem", log=True).axes
     assert ax.get_xscale() == ax.get_yscale() == "log"
@@ -311,7 +311,7 @@ def test_a_histogram_draws_mean_shares_in_their_classes():
         assert np.log10(found.edges) == pytest.approx([*DECADES, 0], abs=1e-9)
 
 
-def test_seeds_of_a_setting_that_are_alike_sharpen_no_correlation():
+def test_equal_seeds_do_not_narrow_a_correlation():
     one = sweep(np.random.default_rng(4), together=True)
     parts = [one.assign_coords(replicate=[k]) for k in range(10)]
     ten = xr.concat(parts, "replicate", data_vars="minimal")

@@ -35,7 +35,7 @@ def _tokens(length=20, noise_inputs=500, n=4):
     return Task(name="words", **about, noise_inputs=noise_inputs, train=part, test=part)
 
 
-def test_one_permutation_is_shared_by_all_sequences_and_attempts_and_noise_is_their_own():
+def test_permutation_is_shared_and_noise_is_not():
     author = np.random.RandomState(92916).permutation(50)
     settings = {"order": "permuted", "noise": "post", "permutation": "exprnn"}
     found = [vary(_counting(50, 10), _rng(seed), **settings).test.inputs for seed in (0, 1)]
@@ -48,7 +48,7 @@ SPREAD = [(1, 1), (1, 5), (7, 3), (64, 82), (784, 1000), (9, 9), (5, 0)]
 
 
 @pytest.mark.parametrize(("length", "noise_inputs"), SPREAD)
-def test_spread_noise_follows_either_rule(length, noise_inputs):
+def test_spread_noise_follows_both_rules(length, noise_inputs):
     own = np.flatnonzero(~noise_places(length, noise_inputs, "uniform"))
     after = np.diff([*own, length + noise_inputs]) - 1
     upto = [i * noise_inputs // length for i in range(length + 1)]
@@ -69,7 +69,7 @@ def _interleaved(length, noise_inputs):
             error += longer
 
 
-def test_noise_is_uniform_over_the_range_of_the_data():
+def test_noise_is_uniform_over_data_range():
     noise = vary(_counting(1, 20_000, n=1, features=3), _rng(), noise="post").train.inputs[0, 1:]
     assert noise.dtype == np.float32 and noise.min() >= 0 and noise.max() < 1
     shares = np.histogram(noise, bins=10, range=(0, 1))[0] / noise.size
@@ -85,7 +85,7 @@ def test_noise_is_uniform_over_the_range_of_the_data():
 
 @pytest.mark.parametrize("spread", SPREADS)
 @pytest.mark.parametrize("data", [_counting(6, 9, n=5, features=3), _tokens(n=5)])
-def test_a_generator_decides_everything_and_the_data_stay(data, spread, monkeypatch):
+def test_generator_decides_and_data_stay_unchanged(data, spread, monkeypatch):
     before = data.train.inputs.copy()
     settings = {"order": "permuted", "noise": "uniform", "spread": spread}
     first, again, other = (vary(data, _rng(s), **settings).test.inputs for s in (1, 1, 2))
@@ -116,7 +116,7 @@ test_a_task_that_cannot_be_made_is_refused = refused(
 )
 
 
-def test_a_task_whose_sequences_are_drawn_needs_no_data():
+def test_drawn_tasks_need_no_data():
     spec = {"task": "long_time_gap", "place": 5, "time_steps": 5}
     assert find_task(spec).draws and not find_task({"task": "fast_slow"}).draws
     made = make_task(spec, None, _rng())
@@ -138,7 +138,7 @@ def _pixels(counts=(30, 10), **changes):
     return prepared_dataset("made_up", (inputs, labels), test, **(settings | changes))
 
 
-def test_pixels_are_scaled_and_each_is_kept_once_with_its_label(tmp_path):
+def test_pixels_are_scaled_and_keep_labels(tmp_path):
     ds = _pixels()
     paths = [save_prepared(ds, tmp_path / name) for name in "ab"]
     assert paths[0].read_bytes() == paths[1].read_bytes()
@@ -153,7 +153,7 @@ def test_pixels_are_scaled_and_each_is_kept_once_with_its_label(tmp_path):
 
 
 @pytest.mark.parametrize("size", [0, 4, 20, 40])
-def test_a_part_and_its_prefixes_keep_the_proportions_and_the_order(tmp_path, size):
+def test_parts_keep_proportions_and_order(tmp_path, size):
     path = save_prepared(_pixels((30, 10)), tmp_path)
     data = load_prepared(path, size, 0)
     labels = data.train.targets
@@ -167,7 +167,7 @@ def test_a_part_and_its_prefixes_keep_the_proportions_and_the_order(tmp_path, si
         load_prepared(path, 41, 0)
 
 
-def test_files_that_are_missing_cut_or_of_another_schema_are_refused(tmp_path):
+def test_unreadable_prepared_files_are_refused(tmp_path):
     path = save_prepared(_pixels((300, 100)), tmp_path)
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
     write_netcdf(xr.Dataset({"x": ("t", [1.0])}), tmp_path / "other.nc", {})
@@ -210,7 +210,7 @@ def _series(train, test=GOOD, outputs=2):
     return lambda: prepared_dataset("made_up", train, test, **about)
 
 
-test_what_does_not_follow_the_schema_is_refused_before_it_is_written = refused(
+test_schema_violations_are_not_written = refused(
     ResultsError,
     ("expected pixels, tokens or series, .* got 'sounds'", lambda: _pixels(kind="sounds")),
     ("a class .*, a value .* or steps .*, got .* 'word'", lambda: _pixels(target="word")),
@@ -239,7 +239,7 @@ test_what_does_not_follow_the_schema_is_refused_before_it_is_written = refused(
 )
 
 
-def test_trajectories_solve_the_equations():
+def test_trajectories_solve_their_equations():
     part = trajectories(3, 50, _rng(), solver="exact")
     v = np.concatenate([part.inputs, part.targets[:, -1:]], axis=1)[..., 0].astype(float)
     assert np.array_equal(part.inputs[:, 1:], part.targets[:, :-1])
@@ -254,7 +254,7 @@ def slope(_, s):
     return s[0] - s[0] ** 3 / 3 - s[1] + 0.5, 0.02 * (s[0] + 0.7 - 0.8 * s[1])
 
 
-def test_the_authors_solver_leaves_the_exact_trajectory_as_measured():
+def test_error_of_the_authors_solver():
     author, exact = (trajectories(8, 1000, _rng(), solver=name) for name in ("author", "exact"))
     assert 0.02 < np.sqrt(np.mean((author.targets - exact.targets) ** 2)) < 0.07
     copied = np.sqrt(np.mean((author.targets - author.inputs) ** 2))
@@ -262,7 +262,7 @@ def test_the_authors_solver_leaves_the_exact_trajectory_as_measured():
 
 
 @pytest.mark.parametrize(("length", "seed"), [(784, 5544), (7949, 123456), (1, 0), (2, 7)])
-def test_permutations_are_those_of_torch_with_the_programs_seeds(length, seed):
+def test_permutations_equal_those_of_the_programs(length, seed):
     drawn = torch.randperm(length, generator=torch.Generator().manual_seed(seed))
     assert torch_permutation(length, seed).tolist() == drawn.tolist()
     assert np.array_equal(PERMUTATIONS["lem"](length), torch_permutation(length, 5544))
@@ -302,7 +302,7 @@ def made(tmp_path_factory):
     return make
 
 
-def test_pixels_in_the_order_of_a_program_pooled_or_standardised(made):
+def test_pixels_are_ordered_pooled_or_standardised(made):
     plain, moved = made("pixels", "grey"), made("pixels", "grey", order="lem")
     places = torch_permutation(16, 5544)
     for one, other in ((moved.train, plain.train), (moved.test, plain.test)):
@@ -319,7 +319,7 @@ def test_pixels_in_the_order_of_a_program_pooled_or_standardised(made):
     assert np.bincount(held.validation.targets).tolist() == [2, 2]
 
 
-def test_rows_are_red_then_green_then_blue_and_noise_is_one_block_or_fresh(made):
+def test_channels_of_rows_and_kinds_of_noise(made):
     how = "rows_then_noise", "colour"
     shared, fresh = (made(*how, time_steps=10, block=block) for block in ("shared", "fresh"))
     first = shared.train.inputs[0] * 255
@@ -340,20 +340,20 @@ def test_rows_are_red_then_green_then_blue_and_noise_is_one_block_or_fresh(made)
 
 
 @pytest.mark.parametrize("law, mean, deviation", [("normal", 0, 1), ("uniform", 0.5, 12**-0.5)])
-def test_the_noise_follows_its_law(made, law, mean, deviation):
+def test_noise_follows_its_distribution(made, law, mean, deviation):
     task = made("rows_then_noise", "colour", law=law, block="fresh", time_steps=500)
     noise = task.train.inputs[:, 4:]
     assert (noise.mean(), noise.std()) == pytest.approx((mean, deviation), abs=0.02)
 
 
-def test_padded_rows_are_rows_and_so_many_times_as_many_of_noise(made):
+def test_padded_rows_end_in_noise(made):
     task, images, rng = made("padded_rows", "grey", padding=2), made("pixels", "grey"), _rng()
     for part, image in ((task.train, images.train), (task.test, images.test)):
         assert np.array_equal(part.inputs[:, :4].reshape(12, 16, 1), image.inputs)
         assert np.array_equal(part.inputs[:, 4:], rng.random((12, 8, 4), dtype=np.float32))
 
 
-def test_series_keep_every_so_manieth_and_the_last_or_random_steps(made):
+def test_series_are_subsampled_and_cropped(made):
     task = made("series", "waves", every=4, share=0.6)
     for part in (task.train, task.validation, task.test):
         assert (part.inputs[:, :, 0] == [8, 12, 16]).all()
@@ -364,7 +364,7 @@ def test_series_keep_every_so_manieth_and_the_last_or_random_steps(made):
     assert np.array_equal(train.inputs[:, 0, 1], train.targets[:, 0])
 
 
-def test_centred_targets_keep_their_differences(made):
+def test_centring_keeps_differences_of_targets(made):
     plain, centred = (made("series", "waves", centred=c) for c in (False, True))
     mean = plain.train.targets.mean()
     for ours, theirs in ((plain.train, centred.train), (plain.test, centred.test)):
@@ -372,7 +372,7 @@ def test_centred_targets_keep_their_differences(made):
     assert centred.guess(centred.test)[1] == pytest.approx(plain.guess(plain.test)[1])
 
 
-def test_a_stream_is_cut_anew_and_every_target_is_the_next_token(made):
+def test_stream_targets_are_the_next_token(made):
     task = made("language", "letters", time_steps=13)
     assert (task.vocabulary_size, task.outputs, task.target) == (7, 7, "steps")
     assert task.train.inputs.shape == (34, 13)
@@ -385,7 +385,7 @@ def test_a_stream_is_cut_anew_and_every_target_is_the_next_token(made):
     assert len(few.test) == 1
 
 
-def test_texts_are_filled_in_front_or_behind_and_bring_the_vectors_of_their_words(made):
+def test_texts_are_padded_and_have_word_vectors(made):
     def rows(**settings):
         return set(map(tuple, made("texts", "reviews", **settings).test.inputs.tolist()))
 
@@ -397,7 +397,7 @@ def test_texts_are_filled_in_front_or_behind_and_bring_the_vectors_of_their_word
     assert made("texts", "reviews", vectors="glove").vectors[5].tolist() == [10, 11]
 
 
-def test_one_output_is_the_log_odds_of_two(made):
+def test_single_output_is_log_odds(made):
     data = made("texts", "reviews")
     assert [vary(data, _rng(), sigmoid=s).outputs for s in (False, True)] == [2, 1]
     logits, classes = torch.randn(7, 2), torch.arange(7) % 2
@@ -431,7 +431,7 @@ BAD_DATA = [
     ),
 ]
 
-test_data_that_do_not_fit_a_task_are_refused = refused(
+test_unsuitable_data_are_refused = refused(
     ValueError,
     *(
         (sentence, lambda made, of=(task, dataset), how=settings: made(*of, **how))

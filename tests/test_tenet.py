@@ -58,7 +58,7 @@ def odd():
 
 
 @pytest.mark.parametrize("number", MODELS)
-def test_published_tables_agree_with_themselves_and_our_names(number, fitted):
+def test_published_tables_are_consistent(number, fitted):
     # t values are estimates over errors: that holds every digit of the transcription against two others.
     table = load_published(MODELS[number].table)
     half = 0.5e-6
@@ -73,7 +73,7 @@ def test_published_tables_agree_with_themselves_and_our_names(number, fitted):
 
 
 @pytest.mark.parametrize("kind", ["training", "terminal"])
-def test_no_attempt_is_lost_between_design_and_rows(kind, odd):
+def test_account_covers_every_attempt(kind, odd):
     made = select_observations(odd, kind)
     account = made.account.set_index("what")
     assert account["attempts"]["planned"] == odd["status"].size
@@ -89,7 +89,7 @@ def test_no_attempt_is_lost_between_design_and_rows(kind, odd):
     assert point["adjoint_first"] - point["adjoint_last"] == pytest.approx(row["metric"])
 
 
-def test_views_of_the_metric_keep_what_they_say(reference, odd):
+def test_views_change_the_metric_as_described(reference, odd):
     for ds in (reference, odd):
         views = (select_observations(ds, "training", view=view) for view in VIEWS)
         true, single, ranks, clipped, mild, centred = views
@@ -110,7 +110,7 @@ def test_views_of_the_metric_keep_what_they_say(reference, odd):
         np.testing.assert_allclose(shifted, -np.log(0.01))
 
 
-def test_a_norm_of_zero_is_clamped_by_hand(odd):
+def test_zero_norm_is_clamped(odd):
     ds = odd.copy(deep=True)
     for name, norm in (("adjoint_first", -np.inf), ("adjoint_last", -2.0)):
         ds[name] = xr.where(ds[name].notnull(), norm, np.nan).transpose(*odd[name].dims)
@@ -123,7 +123,7 @@ def everywhere(ds, **values):
     return Fits(ds.assign({k: ds[k].where(ds[k].isnull(), v) for k, v in values.items()}))
 
 
-test_a_refusal_names_its_cause = refused(
+test_refusals_name_their_cause = refused(
     (NothingToFit, ValueError),
     ("is 0.5 in all 5,670 rows", lambda reference: everywhere(reference, accuracy=0.5).fit(2)),
     (
@@ -145,7 +145,7 @@ test_a_refusal_names_its_cause = refused(
 )
 
 
-def test_made_up_results_with_all_faults_are_fitted(odd, reference):
+def test_faulty_synthetic_results_are_fitted(odd, reference):
     for number in MODELS:
         found = Fits(odd).fit(number)
         assert found.coefficients["estimate"].notna().all()
@@ -154,7 +154,7 @@ def test_made_up_results_with_all_faults_are_fitted(odd, reference):
     assert not any("architecture" in term for term in alone.coefficients["term"])
 
 
-def test_one_frame_has_the_coefficients_of_every_view(fitted):
+def test_coefficients_of_all_views_in_one_table(fitted):
     own, ranks, spline = tenet.GROUP_VARIANCES, tenet.RANKS, tenet.SPLINE
     table = fitted.coefficients(tenet.FAMILIES[2], (TRUE, ranks, spline, own))
     table = table.set_index(["view", "model", "term"])
@@ -170,7 +170,7 @@ def test_one_frame_has_the_coefficients_of_every_view(fitted):
     assert product == pytest.approx(fitted.fit(4).r2, rel=1e-10)
 
 
-def test_draws_of_a_model_vary_as_its_robust_error_says(fitted):
+def test_spread_of_draws_equals_robust_error(fitted):
     for number in (5, 2):
         found = fitted.fit(number, SINGLE)
         drawn = resample(found, draws=300)
@@ -185,7 +185,7 @@ def test_draws_of_a_model_vary_as_its_robust_error_says(fitted):
     assert interval(np.array([1.0, *np.linspace(0, 3, 1001)])) == pytest.approx((1, -0.925, 2.925))
 
 
-def test_replicates_that_are_alike_sharpen_no_interval(reference):
+def test_equal_replicates_do_not_narrow_intervals(reference):
     more = reference.assign_coords(replicate=reference["replicate"] + 1)
     twice = xr.concat([reference, more], "replicate", data_vars="minimal", combine_attrs="override")
     for number in (4, 10):
@@ -197,7 +197,7 @@ def verdict_of(claim, estimate):
     return decide(estimate, CLAIMS[claim].region).verdict
 
 
-def test_the_text_s_own_numbers_and_law_pass_all_judges_of_models_but_one():
+def test_judges_accept_the_published_models():
     """On data of the published coefficients and a tenth of the text's attempts, too."""
     fits = Evidence(simulate(7, replicates=2, training_length=[25]))
     of_text, of_law = set(), set()
@@ -214,7 +214,7 @@ def test_the_text_s_own_numbers_and_law_pass_all_judges_of_models_but_one():
     assert of_text == of_law == {"diss-3.5-training-range"}
 
 
-def test_the_published_counts_pass_the_judges_of_counterexamples():
+def test_judges_accept_the_published_counts():
     task = ["dataset", "order", "noise"]
     vanished, best = (
         load_published(f"diss-tab-{name}").groupby([*task, mark])["count"].sum().unstack()
@@ -232,7 +232,7 @@ def test_the_published_counts_pass_the_judges_of_counterexamples():
         assert verdict_of(f"diss-3.4-{name}", finding) == AGREES, name
 
 
-def test_the_simulated_dataset_follows_the_schema_the_text_and_its_seed_and_says_what_it_is():
+def test_simulated_dataset_follows_schema_and_published_counts():
     small, other = (simulate(seed, replicates=2) for seed in (1, 2))
     kept = {"replicates": 1, "dataset": ["imdb"], "training_length": [25]}
     assert simulate(1, **kept).identical(part := simulate(1, **kept))
@@ -294,7 +294,7 @@ def assert_close(ours: dict, theirs: pd.Series) -> None:
 
 
 @pytest.mark.parametrize("number", MODELS)
-def test_coefficients_their_errors_and_summaries_are_those_of_r(number, values):
+def test_tenet_models_equal_those_of_r(number, values):
     model = MODELS[number]
     found = fit_model(model, observed(model.rows)[0])
     terms = found.coefficients["term"].replace(INTERCEPT, "(Intercept)")
@@ -313,7 +313,7 @@ def test_coefficients_their_errors_and_summaries_are_those_of_r(number, values):
     assert_close(ours | {(name, ""): summary[name] for name in names}, theirs)
 
 
-def test_a_variance_of_zero_is_found_and_said(values):
+def test_zero_group_variance_is_estimated(values):
     made, table = observed("training")
     held, ones = table[["epoch", "unrelated"]].to_numpy(), np.ones((len(made.attempts), 1))
     ours = fit_random_intercept(moments(ones, held, made.attempt))
