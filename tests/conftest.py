@@ -1,6 +1,6 @@
-"""What all tests share: one thread each, because they compare results and several processes share few cores.
+"""Shared fixtures. Every test uses one thread: results are compared, and cores are few.
 
-Tests marked ``gpu`` run where there is a GPU; elsewhere they are left out, which a line of the summary says.
+Tests marked ``gpu`` run if there is a GPU; otherwise they are left out, and the summary says so.
 """
 
 import os
@@ -19,38 +19,42 @@ torch.set_num_threads(1)
 
 @pytest.fixture(scope="module")
 def browser():
-    """The installed Chromium; without one tests skip, or fail with ``LTD_NO_SKIP=1`` in the environment.
+    """The installed Chromium.
 
-    Whatever a page asks of another host fails, visibly, on any machine.
+    Without one tests skip, or fail with ``LTD_NO_SKIP=1`` in the environment. Requests to other
+    hosts fail, visibly, on any machine.
     """
     names = ("chromium", "chromium-browser", "google-chrome")
-    if not (program := next(filter(None, map(shutil.which, names)), None)):
+    programs = [shutil.which(name) for name in names if shutil.which(name)]
+    if not programs:
         reason = f"no Chromium on the PATH ({', '.join(names)}); install Debian's chromium"
-        (pytest.fail if os.environ.get("LTD_NO_SKIP") == "1" else pytest.skip)(reason)
+        if os.environ.get("LTD_NO_SKIP") == "1":
+            pytest.fail(reason)
+        pytest.skip(reason)
     from playwright.sync_api import sync_playwright  # here: a GPU box does without
 
     with sync_playwright() as play:
         rules = "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"
-        chromium = play.chromium.launch(executable_path=program, args=["--no-sandbox", rules])
+        chromium = play.chromium.launch(executable_path=programs[0], args=["--no-sandbox", rules])
         yield chromium
         chromium.close()
 
 
 @pytest.fixture(scope="session")
 def site(tmp_path_factory):
-    """The report of fabricated results, beside files of its builder's that no page may show."""
+    """The report of fabricated results, next to files of its builder that no page may show."""
     from fabricated_report import build_site  # and with it the report, which few tests need
 
     return build_site(tmp_path_factory.mktemp("site"))
 
 
 BUILT = [DATA / "report"] if (DATA / "report" / "index.html").exists() else []
-"""The real report, where the pipeline has run."""
+"""The real report, if the pipeline has run."""
 
 
 @pytest.fixture(scope="session", params=["fabricated", *BUILT], ids=str)
 def each_site(request):
-    """The report of fabricated results and, where there is one, the real report."""
+    """The report of fabricated results and, if there is one, the real report."""
     return request.getfixturevalue("site") if request.param == "fabricated" else request.param
 
 
@@ -76,7 +80,7 @@ def raw(tmp_path, monkeypatch):
 
 @pytest.fixture(scope="session")
 def where():
-    """A cluster that the tests share, a thread of this process: starting others takes longer than a small study."""
+    """A cluster that the tests share, in a thread of this process: that starts fast."""
     from dask.distributed import LocalCluster  # which a GPU box lacks
     from study.config.jobs import Jobs
 
@@ -86,7 +90,7 @@ def where():
 
 
 LONGEST = ("test_notebooks", "test_cuda")
-"""Files that begin first, so that no process waits at the end for what the other has just begun."""
+"""Slow files, which start first so that no process waits for them at the end."""
 
 
 def pytest_collection_modifyitems(config, items):

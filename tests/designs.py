@@ -36,7 +36,7 @@ sections = functools.cache(merged)
 
 
 def copy_to_edit(folder, monkeypatch, *names):
-    """Copy folders of the repository; modules are parsed again where their file was changed, and there alone."""
+    """Copy folders of the repository; only modules whose file changes are parsed again."""
     for name in names:
         shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__py*", ".*"))
     parse = fingerprint._read.__wrapped__

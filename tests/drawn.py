@@ -362,7 +362,7 @@ def _deciding(decisive: bool, seed: int) -> Evidence:
     noise = 0.1 if decisive else rng.uniform(1, 3)
     other = noise * (rng.standard_normal(attempt) + rng.standard_normal(shape))
     metric = 10 * (common + other)
-    if not decisive:  # on test data, the last of two splits, hardly anything is left, and that is against the text
+    if not decisive:  # hardly anything is left on test data, the last split, against the paper
         metric[..., 1, :] = 10 * other[..., 1, :] - 2 * common[..., 1, :]
     ds["accuracy"][:], ds["adjoint_first"][:] = 0.5 + 0.1 * common, metric
     ds["adjoint_last"][:] = 0.0
@@ -447,7 +447,7 @@ JUDGES = {
 }
 """By the results that they judge."""
 
-_AGAINST_NO_EFFECT = ("terminal-stronger", "terminal-mild", "reverse-terminal-stronger")  # fmt: skip
+_AGAINST_NO_EFFECT = ("terminal-stronger", "terminal-mild", "reverse-terminal-stronger")
 by_task = with_metric(
     lambda rng, a: 200 * (a.mean((0, 1, 2, 3, 7), keepdims=True) - 0.5) + rng.random(a.shape)
 )

@@ -1,4 +1,4 @@
-"""Hold an engine to a cell's reference: output, final state and every gradient, each by name."""
+"""Compare an engine with a cell's reference: output, final state, every gradient."""
 
 import pytest
 import torch
@@ -11,9 +11,9 @@ if _cuda.SIMULATED:  # by generators, which are faster than the threads of Numba
 
     _cuda.kernel.compiled = in_turn()
 
-# Largest deviation from the float64 reference, relative to the largest value of the tensor compared.
+# Largest deviation from the float64 reference, relative to the tensor's largest value.
 TOLERANCE = {torch.float64: 1e-12, torch.float32: 2e-5}
-# Some recurrences amplify rounding: an engine may lose this many times what the reference loses in the same type.
+# Some recurrences amplify rounding: an engine's error may be this many times the reference's.
 SLACK = 3
 
 VARIANTS = [
@@ -58,7 +58,7 @@ TIMED = [
 
 
 def assert_engine_agrees(case, name, engine, use=("outputs", "state")):
-    """Hold an engine to the reference in float64, and to what that one loses in the case's type."""
+    """Compare an engine with the reference in float64, as exactly as the case's type allows."""
     _, u, _ = case
     device = device_of(name, engine)
     if device is None:
@@ -69,20 +69,20 @@ def assert_engine_agrees(case, name, engine, use=("outputs", "state")):
         return everything(*case, by, use=use)
 
     expected = run(converted(torch.float64, *case), "reference")
-    own = deviations(run(case, "reference"), expected)
-    found = deviations(run(converted(device, *case), engine), expected)
-    for label, deviation in found.items():
-        allowed = max(TOLERANCE[u.dtype], SLACK * own[label])
+    of_reference = deviations(run(case, "reference"), expected)
+    of_engine = deviations(run(converted(device, *case), engine), expected)
+    for label, deviation in of_engine.items():
+        allowed = max(TOLERANCE[u.dtype], SLACK * of_reference[label])
         assert deviation <= allowed, f"{label}: {deviation:.1e} exceeds {allowed:.1e}"
 
 
 def assert_bad_numbers_spread(case, engine, bad):
-    """Hold an engine to the reference where the input has a bad number: it arrives in the same places."""
+    """Check that a bad number in the input reaches the same outputs as in the reference."""
     cell, u, state = case
     with torch.no_grad():
         u[2, 1, 0] = bad
     expected, expected_final = cell(u, state, engine="reference")
     outputs, final = cell(u, state, engine=engine)
-    for found, truth in zip((outputs, *final), (expected, *expected_final), strict=True):
-        assert torch.equal(found.isnan(), truth.isnan())
-        assert torch.equal(found.isinf(), truth.isinf())
+    for result, truth in zip((outputs, *final), (expected, *expected_final), strict=True):
+        assert torch.equal(result.isnan(), truth.isnan())
+        assert torch.equal(result.isinf(), truth.isinf())

@@ -7,6 +7,6 @@ from study.paths import ROOT
 
 
 def python(*arguments: object, **options) -> subprocess.CompletedProcess[str]:
-    """Run this Python with these arguments; return its exit status and what it printed. `options` replace `subprocess.run`'s."""
+    """Run this Python; return its exit status and output. `options` are `subprocess.run`'s."""
     usual = {"cwd": ROOT, "capture_output": True, "text": True, "check": False, "timeout": 600}
     return subprocess.run([sys.executable, *map(str, arguments)], **usual | options)

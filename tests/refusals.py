@@ -1,4 +1,4 @@
-"""Tables of what is refused: each call raises its error, in one sentence that holds these words."""
+"""Tables of refusals: each call raises its error, in one sentence with these words."""
 
 import inspect
 
@@ -6,14 +6,19 @@ import pytest
 
 
 def refused(error, *cases):
-    """Return a test of pairs (words, call), to be given a name; what a call takes without a default are fixtures."""
+    """Return a test of pairs (words, call), to be given a name.
+
+    Arguments of a call without a default are fixtures.
+    """
 
     @pytest.mark.parametrize(("words", "call"), cases, ids=[words for words, _ in cases])
     def test(words, call, request):
-        taken = inspect.signature(call).parameters.values()
-        given = [request.getfixturevalue(p.name) for p in taken if p.default is p.empty]
+        fixtures = []
+        for parameter in inspect.signature(call).parameters.values():
+            if parameter.default is parameter.empty:
+                fixtures.append(request.getfixturevalue(parameter.name))
         with pytest.raises(error, match=words) as refusal:
-            call(*given)
+            call(*fixtures)
         assert "\n" not in str(refusal.value)
 
     return test

@@ -1,8 +1,9 @@
 """Small made-up results with everything that can go wrong in real ones.
 
-Three architectures, one of them unknown to the texts, on twelve tasks. Among the attempts are a diverged one
-with some epochs and one with none, missing ones, an architecture that always diverges on one task,
-norms of exactly zero on one side and on both, a task of constant accuracy and one on which all gradients vanish.
+Three architectures, one of them unknown to the papers, on twelve tasks. Among the attempts are one
+that diverged after some epochs and one in the first, missing ones, an architecture that always
+diverges on one task, norms of exactly zero on one side and on both, a task of constant accuracy and
+one on which all gradients vanish.
 """
 
 import numpy as np

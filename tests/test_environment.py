@@ -21,8 +21,11 @@ from ruamel.yaml import YAML
 from study.paths import NOTEBOOKS, ROOT
 from test_rooms import REQUIRED
 
-# Imported through the package in brackets, which pins it: Dask (distributed), packaging (pytest), Markdown (myst-nb).
-_BROUGHT_ALONG = "cloudpickle cuda-pathfinder dask jupyter-client markdown-it-py mdit-py-plugins myst-parser packaging"
+_BROUGHT_ALONG = (
+    "cloudpickle cuda-pathfinder dask jupyter-client markdown-it-py mdit-py-plugins myst-parser "
+    "packaging"
+)
+"""Packages pinned by those that need them: by distributed, pytest and myst-nb, for instance."""
 
 
 def _lines(name):

@@ -1,4 +1,4 @@
-"""One attempt: its randomness, what it records, and how it ends when the loss does not stay finite."""
+"""One attempt: its randomness, what it records, and how it ends if the loss diverges."""
 
 import numpy as np
 import pytest
@@ -30,7 +30,7 @@ def _train(attempt, data):
 
 
 @pytest.mark.parametrize("kind", ["pixels", "tokens"])
-def test_an_attempt_depends_on_nothing_that_ran_before_and_leaves_nothing(attempt, kind):
+def test_attempts_do_not_depend_on_each_other(attempt, kind):
     torch.manual_seed(5)
     before = torch.get_rng_state()
     found = _train(attempt, toy_task(kind))
@@ -43,7 +43,7 @@ def test_an_attempt_depends_on_nothing_that_ran_before_and_leaves_nothing(attemp
     np.testing.assert_equal(_train(attempt, toy_task(kind)), found)
 
 
-def test_a_loss_that_is_not_finite_ends_the_attempt_with_its_epoch(attempt, monkeypatch):
+def test_infinite_loss_ends_the_attempt(attempt, monkeypatch):
     fail_after(1, monkeypatch)  # the first epoch, of one batch
     found = _train(attempt.at(training_length=4), toy_task())
     assert found["status"] == DIVERGED
@@ -54,7 +54,7 @@ def test_a_loss_that_is_not_finite_ends_the_attempt_with_its_epoch(attempt, monk
 
 
 def _by_autograd(model, data):
-    """Return loss, accuracy, and the norms of the gradients with respect to the first and the last state, in float64."""
+    """Return loss, accuracy, and gradient norms at the first and last state, in float64."""
     inputs, labels = (torch.from_numpy(a) for a in (data.inputs, data.targets))
     u = model.double().drive(inputs.double())
 
@@ -72,7 +72,7 @@ def _by_autograd(model, data):
 
 @pytest.mark.parametrize("author_s", [False, True])
 def test_measuring_equals_plain_autograd_in_float64(attempt, author_s):
-    """Of a network that reads its output, and of the author's UnICORNN, which reads all four states."""
+    """One network reads its output; the author's UnICORNN reads all four states."""
     torch.manual_seed(0)
     data = toy_task()
     model = Model(make_cell("gru", 1, 5), data.outputs)
@@ -89,7 +89,7 @@ def test_measuring_equals_plain_autograd_in_float64(attempt, author_s):
         assert ours["adjoint_last"] == pytest.approx(last.item())
 
 
-def test_only_the_first_sequences_are_measured_where_a_size_is_given():
+def test_size_limits_the_measured_sequences():
     torch.manual_seed(0)
     data = toy_task()
     model = Model(make_cell("rnn", 1, 5), data.outputs)
@@ -114,7 +114,7 @@ def _started(attempt, architecture):
 
 
 @pytest.mark.parametrize("architecture", CELLS)
-def test_the_author_s_start_is_another_network_that_trains(attempt, architecture):
+def test_author_start_differs_and_trains(attempt, architecture):
     authors = _started(attempt, architecture)
     torch.manual_seed(0)
     texts = build(toy_task(), Network(cell=architecture, width=6))

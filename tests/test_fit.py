@@ -1,4 +1,4 @@
-"""The one way to train: what is recorded, what ends it, what is refused before, and that it goes on after a kill with the same bits."""
+"""Training: what is recorded, what ends it, what is refused, and equal bits after a kill."""
 
 import math
 from dataclasses import replace
@@ -52,7 +52,7 @@ def _train(model, recipe, *, record=None, objective=_objective, keep=None, **mor
     return train(model, batches, objective, recipe, record=record, **more)
 
 
-def test_an_epoch_is_every_sequence_once_in_a_new_order():
+def test_epoch_is_a_permutation_of_the_sequences():
     part = Part(np.arange(7, dtype=np.float32).reshape(7, 1, 1), np.arange(7))
     batches = Epochs(part, 3, np.random.default_rng(0))
     first, second = (torch.cat([batches.next()[1] for _ in range(batches.epoch)]) for _ in range(2))
@@ -95,12 +95,14 @@ def test_steps_equal_those_of_a_plain_pytorch_loop(how):
 
 def test_best_record_is_kept_latest_of_equals():
     merits = iter([1.0, 3.0, 3.0, 2.0])
-    model, seen = _model(), []
-    record = Record(
-        lambda model: seen.append(weights(model)) or {"merit": next(merits)},
-        range(4),
-        keep=lambda row: row["merit"],
-    )
+    model = _model()
+    seen = []
+
+    def measure(model):
+        seen.append(weights(model))
+        return {"merit": next(merits)}
+
+    record = Record(measure, range(4), keep=lambda row: row["merit"])
     row, kept = _train(model, Recipe(learning_rate=0.1, steps=3), record=record).best
     assert row["step"] == 2
     model.load_state_dict(kept)
@@ -120,7 +122,7 @@ def test_infinite_loss_ends_before_weights_move(finite):
     assert torch.isfinite(weights(model)).all()
 
 
-def test_nan_metric_marks_divergence_but_minus_inf_does_not():
+def test_nan_metric_marks_divergence_minus_inf_does_not():
     recipe = Recipe(learning_rate=0.1, steps=4)
     values = iter([-math.inf, math.nan])
     record = Record(lambda model: {"adjoint": next(values)}, (2, 4))
@@ -227,7 +229,8 @@ def test_objectives_add_their_weighted_penalty():
 
 def test_reservoir_head_learns_from_last_states():
     task = toy_task("series", 6, 5)
-    model = build(task, row := RNN.model_copy(update={"frozen": ("cell.*",)}))
+    row = RNN.model_copy(update={"frozen": ("cell.*",)})
+    model = build(task, row)
     left = [name for name, p in model.named_parameters() if p.requires_grad]
     assert left == ["output.weight", "output.bias"]
     data = RunData(task, {"train": task.train})
@@ -242,7 +245,7 @@ def test_reservoir_head_learns_from_last_states():
 
 @pytest.fixture(scope="module")
 def going_on():
-    """Return a function that trains, with dropout, until it fails or ends; and what it comes to uninterrupted."""
+    """Return a function that trains with dropout, and its result without interruption."""
     recipe = Recipe(learning_rate=0.05, epochs=3, drops=(2,))
 
     def run(checkpoint=None, fail=0):
@@ -306,23 +309,26 @@ TOKENS = Part(np.zeros((10, 20), np.int64), np.zeros(10, np.int64))
 TEXTS = replace(toy_task("tokens"), vocabulary_size=25_003, train=TOKENS, test=TOKENS)
 
 
-def test_memory_is_that_of_a_batch_to_the_byte(monkeypatch):
+def test_memory_of_a_batch_is_exact(monkeypatch):
     every = replace(TEXTS, target="steps", outputs=1000)
     memory, cpu = SimpleNamespace(), torch.device("cpu")
     monkeypatch.setattr("study.training.memory.psutil.virtual_memory", lambda: memory)
-    told = "toy: batches of 50000 sequences of 20 steps at width 64 need about {} GiB, there are .*; lower "
+    message = (
+        "toy: batches of 50000 sequences of 20 steps at width 64 need about {} GiB, there are .*; "
+        "lower {}"
+    )
     for task, predicted, size in ((TEXTS, 0, 2.9), (every, 3 * 1000, 14.0)):  # of the softmax
         memory.available = 4 * 20 * 50_000 * (2 + STATE_ARRAYS * 64 + predicted)
         check_memory(task, 20, 50_000, 64, cpu)
         memory.available -= 1
-        with pytest.raises(ValueError, match=told.format(size) + "batch_size to 49999"):
+        with pytest.raises(ValueError, match=message.format(size, "batch_size to 49999")):
             check_memory(task, 20, 50_000, 64, cpu)
     memory.available = 0
-    with pytest.raises(ValueError, match=told.format(14.0) + "the length or their number"):
+    with pytest.raises(ValueError, match=message.format(14.0, "the length or their number")):
         check_memory(every, 20, 50_000, 64, cpu)
 
 
-def test_an_embedding_starts_from_the_vectors_of_its_words():
+def test_embedding_starts_from_word_vectors():
     vectors = np.random.default_rng(0).normal(size=(25_003, 6)).astype(np.float32)
     task, lstm = replace(TEXTS, vectors=vectors), Network(cell="lstm", width=4, embedding_width=6)
     model = build(task, lstm)

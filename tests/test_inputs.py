@@ -88,7 +88,12 @@ def test_a_notebook_saved_during_its_stage_fails(tmp_path, monkeypatch, capsys):
     saved.write_text("before")
     monkeypatch.setenv(inputs.STAGE, "show@21_parameter_counts")
     monkeypatch.setattr(inputs, "dependencies", lambda stage, root: [saved])
-    monkeypatch.setattr(execute, "execute_all", lambda *_, **__: saved.write_text("after") * 0)
+
+    def save_during_the_run(*_, **__):
+        saved.write_text("after")
+        return 0
+
+    monkeypatch.setattr(execute, "execute_all", save_during_the_run)
     assert execute.main([notebook, str(tmp_path / "out.ipynb")]) == 1
     _announcement, message = capsys.readouterr().err.splitlines()
     assert "changed while the stage show@21_parameter_counts ran" in message

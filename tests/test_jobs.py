@@ -1,4 +1,4 @@
-"""The study: interrupted, extended, killed and scaled out, it comes to the same dataset."""
+"""A study that is interrupted, extended, killed or scaled out ends with the same dataset."""
 
 import contextlib
 import hashlib
@@ -112,7 +112,10 @@ EDITS = [
     ("study/training/progress.py", "QUIET = 5.0", "QUIET = 6.0", set()),
     ("study/config/file.py", "import ", "import os\nimport ", set()),
 ]
-"""Of a file, what for what, and the architectures that must be trained again: not for prose, nor for the runner's own code."""
+"""File, text, replacement, and architectures that must be trained again.
+
+Changes of prose and of the runner retrain nothing.
+"""
 
 
 def test_edit_renames_shards_of_its_users_only(tmp_path, monkeypatch):
@@ -176,7 +179,7 @@ def _counts(failures, path, resume):
 
 
 @pytest.mark.parametrize(("failures", "tries"), [(0, 1), (1, 2), (2, 3), (9, 3)])
-def test_a_job_that_fails_is_tried_twice_more_and_named(where, tmp_path, failures, tries):
+def test_failed_job_is_retried_twice_and_named(where, tmp_path, failures, tries):
     path = tmp_path / "tries"
     good = plain_job(_counts, (0, tmp_path / "good"), {"i": 1})
     bad = plain_job(_counts, (failures, path), batch_key="x", pass_size=2)
@@ -216,7 +219,7 @@ def test_job_of_two_groups_runs_once(where, tmp_path):
     assert again == replace(found["b"], trained=0) and again.jobs == 1
 
 
-def test_what_a_job_cost_before_it_was_cut_off_counts(tmp_path):
+def test_cost_before_a_kill_counts(tmp_path):
     def spend(resume):
         until = time.process_time() + 0.2
         while time.process_time() < until:
@@ -233,7 +236,8 @@ def test_what_a_job_cost_before_it_was_cut_off_counts(tmp_path):
     assert spend(again) >= 0.3 and again.resumed
 
 
-# An aligned array fits into a freed one's place only after that has merged with its neighbours, which takes about ten rounds.
+# An aligned array fits into the memory of a freed one only after that has merged with its
+# neighbors, which takes about ten rounds.
 FRESH_PAGES = """
 import resource, threading, torch
 
@@ -257,7 +261,7 @@ def test_a_worker_keeps_the_memory_of_large_arrays():
     assert int(done.stdout) < 2_000  # pages; 24,414 where 100 MB are new each time
 
 
-def test_a_worker_with_other_code_is_refused_by_name(prepared, tmp_path):
+def test_worker_with_other_code_is_refused(prepared, tmp_path):
     job = first_attempt(**SMALL)
     with pytest.raises(JobError, match="this worker has other code, .* instead of 0123"):
         work([job], [cache_key(job, prepared) | {"code": "0123"}], prepared, tmp_path)
@@ -336,7 +340,7 @@ def test_results_of_workers_with_several_threads_are_ignored(where, tmp_path, ca
     assert len((tmp_path / "runs").read_text().splitlines()) == 3
 
 
-def test_data_not_prepared_and_a_silent_scheduler_are_named(prepared, tmp_path, monkeypatch):
+def test_missing_data_and_silent_schedulers_are_named(prepared, tmp_path, monkeypatch):
     with pytest.raises(ValueError, match="'digits' is not prepared: .*run notebook 00 first"):
         run_study(LOCAL, tmp_path, tmp_path / "cache")
     monkeypatch.setattr(cluster, "TIMEOUT", "1s")
@@ -353,7 +357,8 @@ def test_local_processes_admit_no_stranger_and_are_counted():
         with pytest.raises(ConnectionError, match="no Dask scheduler answers") as plain:
             cluster.connect(address.replace("tls", "tcp"), 0).__enter__()
     assert address in str(secured.value) and plain
-    # The errors hold whatever was made before them: no client is left through which the next file would be written.
+    # The errors keep their frames alive: no client may be left in them, through which the next file
+    # would be written.
     assert _get_global_client() is None
 
 

@@ -1,4 +1,4 @@
-"""Every notebook runs with smoke parameters through `python -m study.pipeline`, in the order of the pipeline."""
+"""Every notebook runs with smoke parameters, in the order of the pipeline."""
 
 import functools
 import os
@@ -37,7 +37,7 @@ SMALL = {
 
 
 class House:
-    """A folder in which notebooks run in the order of the pipeline, each once, in forks of a warm process."""
+    """A folder in which notebooks run in order, each once, in forks of a warm process."""
 
     def __init__(self, folder: Path, socket: str) -> None:
         self.data = folder / "data"
@@ -50,7 +50,8 @@ class House:
         values = {"profile": "smoke", "result_set": "rebuilt", **SMALL.get(name, {})}
         for key, default in known.items():
             if str(default).startswith("data"):
-                # What is run by hand writes below data/interactive; the stored results are here this run's.
+                # Notebooks run by hand write below data/interactive; the stored results are here
+                # those of this run.
                 place = default.replace("/interactive", "").replace("reference/real", "results")
                 values[key] = self.data.parent / place
         return {key: str(value) for key, value in values.items() if key in known}
@@ -140,7 +141,8 @@ def _validate_artefacts(house, name):
 
 
 def _validate_bench(out):
-    assert {"what", "size", "baseline", "ratio", "machine"} <= set(table := pd.read_csv(out))
+    table = pd.read_csv(out)
+    assert {"what", "size", "baseline", "ratio", "machine"} <= set(table)
     assert len(table)
 
 

@@ -169,6 +169,6 @@ def test_a_failure_ends_a_run(start, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["__init__.py", "pipeline/__init__.py", "pipeline/__main__.py"])
-def test_the_entry_can_be_read_by_an_old_python(name):
+def test_old_python_can_parse_the_entry_point(name):
     text = (ROOT / "lib" / "study" / name).read_text("utf-8")
     ast.parse(text, feature_version=(3, 6))

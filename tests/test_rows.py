@@ -1,5 +1,8 @@
-"""A row of params.yaml is all that a further network takes; what varies comes back as coordinates. And the designs that are no rows: networks that
-latch, how they are trained, frozen, fitted anew, measured and kept; and experiment 2.2, linear networks on the long time gap task."""
+"""Rows of params.yaml become runs, and what varies becomes coordinates of their dataset.
+
+Designs that are not rows are tested here, too: latching networks, and experiment 2.2, linear
+networks on the long time gap task.
+"""
 
 import json
 
@@ -132,7 +135,7 @@ def test_measuring_does_not_move_the_draws_of_training(measures, prepared):
     assert np.array_equal(*_train(prepared, "a class at the end", networks)["test_loss"])
 
 
-def test_gains_of_a_linear_network_are_those_of_its_steps(prepared):
+def test_gains_of_linear_networks_are_exact(prepared):
     network = ("linear", "linear_rnn", {"width": 1, "measures": ["gains"]})
     ds = _train(prepared, "a value at the end", [network]).squeeze()
     assert (ds["gain_last"].values != 0).all()
@@ -141,14 +144,14 @@ def test_gains_of_a_linear_network_are_those_of_its_steps(prepared):
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("group", ["activity", "adding", "coadjoint_gaps", "padding"])
-def test_what_is_trained_and_measured_on_a_gpu_is_what_a_cpu_finds(group, prepared):
+def test_gpu_results_equal_those_of_the_cpu(group, prepared):
     for run in {run.label: run for run in loaded("smoke").designs[group]}.values():
         cpu, gpu = (single_job(run, device=name).train(prepared) for name in ("cpu", "cuda"))
         assert gpu.keys() == cpu.keys()
         np.testing.assert_allclose(gpu["test_loss"], cpu["test_loss"], rtol=1e-5)
 
 
-def test_a_network_learns_a_task_it_can_learn_and_ends_early(prepared):
+def test_learned_task_ends_the_run_early(prepared):
     settings = {"width": 16, "learning_rate": 0.02, "stop_below": 0.03}
     network = ("GRU", "gru", settings | {"task_settings": {"time_steps": 3}})
     more = {"steps": 600, "records": 12, "batch_size": 64, "test_draws": 200}
@@ -161,7 +164,7 @@ def test_a_network_learns_a_task_it_can_learn_and_ends_early(prepared):
 
 
 @pytest.mark.parametrize("outputs", [1, 2])
-def test_a_sequence_s_score_is_whether_its_class_was_likeliest(outputs):
+def test_sequence_score_is_whether_the_class_is_right(outputs):
     rng = np.random.default_rng(0)
     part = Part(rng.random((30, 5, 1), np.float32), rng.integers(0, 2, 30))
     task = Task(name="a", kind="series", target="class", outputs=outputs, train=part, test=part)
@@ -224,7 +227,7 @@ def test_coadjoint_penalty_makes_adjoints_uniform():
     assert "rnn/adjoints" in one_job("coadjoint_gaps", kappa=0.0).cells  # the penalty is measured
 
 
-def test_records_begin_before_training_and_both_ends_are_measured():
+def test_records_include_start_and_end_of_training():
     job = one_job("adding")
     found, many = job.train(), one_job("adding", measure_size=16).train()
     assert (
@@ -295,7 +298,7 @@ def measured():
     return _run(JOB)
 
 
-def test_a_training_is_measured_whether_or_not_it_learned(measured):
+def test_runs_are_measured_even_without_learning(measured):
     assert (
         measured["status"] == COMPLETED and measured["steps_completed"] == JOB.config.training_steps
     )
@@ -316,7 +319,7 @@ def test_replicates_differ():
     torch.testing.assert_close(one @ one.T, torch.eye(4), atol=1e-6, rtol=0)
 
 
-def test_an_easy_task_is_learned_and_the_training_then_ends():
+def test_easy_task_is_learned_and_ends_the_run():
     easy = {"horizon": 4, "longer": (), "learning_rate": 0.02, "training_steps": 3000}
     found = _run(single_job(JOB.config, **easy, batch_size=64, clip=0.5, check_size=500))
     assert found["steps_completed"] < 3000
@@ -353,7 +356,7 @@ def test_adjoints_and_exponent_are_those_of_the_library(monkeypatch):
     np.testing.assert_allclose(found["exponent"], largest_exponent(cell, u, start=JOB.config.place))
 
 
-def test_every_training_is_kept_and_the_best_is_shown(tmp_path):
+def test_every_run_is_kept(tmp_path):
     ds = train((FEW,))
     assert ds.sizes["training"] == FEW.replicates
     worst = ds["error"].max("horizon").values
@@ -369,7 +372,10 @@ def test_every_training_is_kept_and_the_best_is_shown(tmp_path):
 
 def test_diverged_latching_run_has_no_measurements(monkeypatch):
     plain, calls = module.cross_entropy, iter(range(100))
-    failing = lambda *given: plain(*given) * (np.nan if next(calls) == 3 else 1)  # noqa: E731
+
+    def failing(*given):
+        return plain(*given) * (np.nan if next(calls) == 3 else 1)
+
     monkeypatch.setattr(module, "cross_entropy", failing)
     ds = train((FEW,))
     assert ds["status"].values.tolist() == [DIVERGED] + [COMPLETED] * (FEW.replicates - 1)
@@ -418,7 +424,7 @@ def test_cut_off_run_on_drawn_sequences_ends_alike(job, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("T", [1, 2, 75])
-def test_emphasis_is_what_the_linear_cell_does_to_its_inputs(T):
+def test_emphasis_of_a_linear_cell_is_exact(T):
     networks = initial_networks(SMALL)
     u = torch.from_numpy(draw_signs(1, T, 6, np.random.default_rng(0)).inputs).double()
     with torch.no_grad():

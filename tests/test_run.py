@@ -64,17 +64,21 @@ def _cell(source="", **wrong):
     ("complaint", "contents"),
     [
         ("is not a whole Jupyter notebook", [
-            "", "null", "{}", "[" * 100_000, '{"nbformat": 4, "cells": 3}', '{"nbformat": 4, "cells": [3]}', '{"nbformat": 3, "cells": []}',
-            _cell(3), _cell([None]), _cell(metadata=[]), _cell(metadata={"tags": [["x"]]}), _cell(cell_type=3),
+            "", "null", "{}", "[" * 100_000, '{"nbformat": 4, "cells": 3}',
+            '{"nbformat": 4, "cells": [3]}', '{"nbformat": 3, "cells": []}', _cell(3),
+            _cell([None]), _cell(metadata=[]), _cell(metadata={"tags": [["x"]]}),
+            _cell(cell_type=3),
         ]),
         ("expected one truth value, number or text", [_cell(f"a = {value}") for value in (
-            "None", "[1]", "{}", "{[]: 1}", "{**{}}", "1 + n", "1j", "f()", "b'x'", "1e999", "-1e999", "...", "x", "not True", "f'{1}'",
+            "None", "[1]", "{}", "{[]: 1}", "{**{}}", "1 + n", "1j", "f()", "b'x'", "1e999",
+            "-1e999", "...", "x", "not True", "f'{1}'",
         )]),
         ("expected only lines such as", [_cell(line) for line in (
             "import os", "a, b = 1, 2", "a += 1", "a.b = 1", "a = b = 1", "a: int", "pass",
         )]),
         ("the parameters cell is not Python", [_cell(line) for line in (
-            "%magic", "a = '", "a = 1 2", "a = 0777", "a = '\0'", f"a = {'9' * 5000}", f"a = {'[' * 150}", f"a = {'-' * 3000}1",
+            "%magic", "a = '", "a = 1 2", "a = 0777", "a = '\0'", f"a = {'9' * 5000}",
+            f"a = {'[' * 150}", f"a = {'-' * 3000}1",
         )]),
     ],
 )  # fmt: skip
@@ -156,7 +160,8 @@ _VARIES = (
     "object()",
     "print({'b', 'a', 'c', 'd', 'e'})",
     "import os; print(os.getcwd() + '/data')",
-    "print('by', get_ipython().kernel.parent.transport)",  # of a port another process might be first
+    # Another process might take a port first.
+    "print('by', get_ipython().kernel.parent.transport)",
     "print(count, rate, flag, name)",
     "import matplotlib.pyplot as plt\nplt.plot([1, 2])",
 )
@@ -193,7 +198,10 @@ def test_a_stage_announces_its_number_and_question(monkeypatch, capsys):
 def test_cleaning_numbers_random_ids_and_merges_output():
     one, two = "3f2b7c9e-0000-4abc-8def-0123456789ab", "aaaaaaaa-0000-4abc-8def-0123456789ab"
     html = f'<i id="x-{one}"></i><b for="x-{one}"></b><i id="{two}"></i><td id="T_0a1b2_row0"></td>'
-    printed = lambda text, name="stdout": nbformat.v4.new_output("stream", name=name, text=text)  # noqa: E731
+
+    def printed(text, name="stdout"):
+        return nbformat.v4.new_output("stream", name=name, text=text)
+
     shown = nbformat.v4.new_output("display_data", data={"text/html": html})
     outputs = [printed("a"), printed("10 s left", "stderr"), printed("b"), shown, printed("c")]
     cell = nbformat.v4.new_code_cell("1", outputs=outputs, metadata={"papermill": {"duration": 1}})
@@ -279,7 +287,8 @@ def started(request):
 _WAITS = """
 import os, time
 from dask.distributed import LocalCluster
-with LocalCluster(n_workers=1, threads_per_worker=1, processes=True, dashboard_address=None) as cluster:
+options = {"n_workers": 1, "threads_per_worker": 1, "processes": True, "dashboard_address": None}
+with LocalCluster(**options) as cluster:
     worker = cluster.workers[0].process.pid
     with open(began, "a") as file:
         file.write(f"{os.getpid()} {worker} ")

@@ -1,5 +1,4 @@
-"""Networks trained side by side: each as if it were alone, to the last bit whoever stands beside it; and attempts of the factorial
-experiment, each stored alone, and no other's concern."""
+"""Networks trained in one pass: each as if it were alone, to the last bit, and stored alone."""
 
 import json
 import math
@@ -40,7 +39,7 @@ RATES = (0.01, 0.1, 0.003)
 
 
 def _model(cell, seed, kind="tokens", width=16):
-    """Return a network as the factorial starts it: read out whole, with trained initial states, where its author has it so."""
+    """Return a network as the factorial starts it, by its author's settings if there are any."""
     more = {"start": "author", "embedding_width": 2} | AUTHOR.get(cell, {})
     with torch_seed(np.random.SeedSequence(seed)):
         return build(toy_task(kind, 10), Network(cell=cell, width=width, **more))
@@ -109,10 +108,10 @@ def test_bits_do_not_depend_on_the_batch(cell, width):
 
 
 class Replays:
-    """A stand-in for `torch.cuda.make_graphed_callables` that computes anew what a graph would, where a graph would.
+    """A stand-in for `torch.cuda.make_graphed_callables` that computes again instead of replaying.
 
-    A graph reads where its sample lay and writes where its results lie, whatever is asked of it: between two passes all of that is
-    spoiled here, so that a pass that reads or keeps an old number gives itself away.
+    A graph always reads the memory of its sample and writes that of its results. Both are spoiled
+    here between two passes, so that a pass that reads or keeps an old number is noticed.
     """
 
     def __init__(self):
@@ -338,7 +337,7 @@ def _pending(group, title, size=1.0, key="", *cells):
     return PendingJob(job, group, {}, None)
 
 
-def test_batches_are_smallest_per_cell_then_largest_per_group():
+def test_batches_start_smallest_per_cell_largest_per_group():
     one = [("b", 5), ("a", 4, "A"), ("c", 4, "B"), ("a", 3, "A"), ("d", 2, "A"), ("g", 3, "", "x")]
     jobs = [_pending("one", *job) for job in one]
     jobs += [_pending("two", "e", 1), _pending("two", "f", 0.5)]

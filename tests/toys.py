@@ -1,4 +1,4 @@
-"""Things that several tests make up: a task small enough to be trained in a moment, a cell whose adjoints are known."""
+"""Toys of several tests: a task that trains in a moment, a cell whose adjoints are known."""
 
 import numpy as np
 import torch
@@ -7,7 +7,7 @@ from study.tasks import Part, Task
 
 
 def toy_task(kind="pixels", n=24, steps=6, target="class"):
-    """Return a task of three classes, or values, without anything to learn, of pixels or of tokens."""
+    """Return a task with nothing to learn: three classes or values, from pixels or tokens."""
     rng = np.random.default_rng(0)
 
     def part():
@@ -27,12 +27,12 @@ def weights(model):
 
 
 def norm(model):
-    """Return what a test records of a model."""
+    """Return what a test records of a model: the squared norm of its weights."""
     return {"norm": sum(p.double().square().sum().item() for p in model.parameters())}
 
 
 def linear(W):
-    """Return the cell x_t = W x_{t-1} + R u_t in float64, whose adjoint states are known in closed form."""
+    """Return the cell x_t = W x_{t-1} + R u_t in float64, whose adjoints have a closed form."""
     cell = make_cell("linear_rnn", 1, len(W)).double().requires_grad_(False)
     cell.W.copy_(torch.as_tensor(W))
     cell.b.zero_()
@@ -40,23 +40,24 @@ def linear(W):
 
 
 def autograd_norms(cell, u, loss):
-    """Return log10 norms of the adjoint states for t = 0..T, (T+1, B) for the read-out part and the whole, by plain autograd.
+    """Return log10 norms of the adjoint states for t = 0..T by plain autograd.
 
-    `loss` is one of the last state, a tuple. Each state is cut from its step's graph and joined again by hand: parts of a
-    state at one time must not count as functions of each other.
+    There are two arrays (T+1, B), for the part that is read out and for the whole state. `loss` is
+    a function of the last state, a tuple. Each state is cut from its step's graph and joined again
+    by hand: parts of a state at one time must not count as functions of each other.
     """
-    how = {"allow_unused": True, "materialize_grads": True}
+    options = {"allow_unused": True, "materialize_grads": True}
     states = [cell.initial_state(u.shape[1])]
     with torch.no_grad():
         for u_t in u:
             states.append(cell.step(cell.weights(), states[-1], u_t))
     last = tuple(part.clone().requires_grad_() for part in states.pop())
-    grads = [torch.autograd.grad(loss(last), last, **how)]
+    grads = [torch.autograd.grad(loss(last), last, **options)]
     for u_t, state in zip(u.flip(0), reversed(states), strict=True):
         start = tuple(part.clone().requires_grad_() for part in state)
         end = cell.step(cell.weights(), start, u_t)
         # A part that is read out and never read back (SRU's output) has the gradient zero.
-        grads.append(torch.autograd.grad(end, start, grads[-1], **how))
+        grads.append(torch.autograd.grad(end, start, grads[-1], **options))
     grads.reverse()
     readout = torch.stack([g[cell.readout].norm(dim=1).log10() for g in grads])
     full = torch.stack([torch.cat(g, 1).norm(dim=1).log10() for g in grads])
