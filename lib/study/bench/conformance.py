@@ -12,8 +12,9 @@ from collections.abc import Callable
 import torch
 from longrnn.cells import Recurrent
 from torch import Tensor, nn
+from torch.utils._python_dispatch import TorchDispatchMode
 
-FEATURES, WIDTH, TIME_STEPS, BATCH = 2, 4, 5, 3
+FEATURES, WIDTH, TIME_STEPS, BATCH = 2, 4, 3, 2
 
 
 def failure(layer_class: type[Recurrent], label: str) -> str:
@@ -57,16 +58,27 @@ def second_gradients(layer: Recurrent, u: Tensor) -> None:
 
 
 def compiles(layer: Recurrent, u: Tensor) -> None:
-    """`torch.compile` captures forward and backward, in float32, without a graph break."""
-    layer = layer.float()
+    """`torch.compile` captures forward and backward without a graph break."""
     compiled = torch.compile(copy.deepcopy(layer), fullgraph=True, backend="aot_eager")
-    _assert_same_pass(compiled, layer, u.float())
+    _assert_same_pass(compiled, layer, u)
 
 
 def exports(layer: Recurrent, u: Tensor) -> None:
     """`torch.export` gives a program with the same outputs."""
     program = torch.export.export(layer, (u,))
     _assert_same_outputs(program.module(), layer, u)
+
+
+def passes_opcheck(layer: Recurrent, u: Tensor) -> None:
+    """The custom operators that the layer calls pass `torch.library.opcheck`.
+
+    A layer that runs on PyTorch's own operators calls none.
+    """
+    with _OperatorCalls() as recorded:
+        layer(u)
+    for operator, arguments in recorded.calls.items():
+        leaves = [_as_leaf(part) for part in arguments]
+        torch.library.opcheck(operator, leaves)
 
 
 def autocasts(layer: Recurrent, u: Tensor) -> None:
@@ -144,6 +156,7 @@ CHECKS: dict[str, Callable[[Recurrent, Tensor], None]] = {
     "gradgradcheck": second_gradients,
     "compile": compiles,
     "export": exports,
+    "opcheck": passes_opcheck,
     "autocast": autocasts,
     "vmap": maps,
     "per-sample gradients": sample_gradients,
@@ -153,6 +166,26 @@ CHECKS: dict[str, Callable[[Recurrent, Tensor], None]] = {
     "meta": runs_on_meta,
 }
 """The checks by name of the property."""
+
+
+class _OperatorCalls(TorchDispatchMode):
+    """Records the arguments of the first call of each operator of `longrnn`."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.calls = {}
+
+    def __torch_dispatch__(self, operator, types, args=(), kwargs=None):
+        if operator.namespace == "longrnn":
+            self.calls.setdefault(operator, args)
+        return operator(*args, **(kwargs or {}))
+
+
+def _as_leaf(argument: object) -> object:
+    """Return a tensor as a leaf that requires gradients if it did; anything else as it is."""
+    if not isinstance(argument, Tensor):
+        return argument
+    return argument.detach().requires_grad_(argument.requires_grad)
 
 
 def _parts(state: Tensor | tuple[Tensor, ...]) -> tuple[Tensor, ...]:
