@@ -237,7 +237,12 @@ def test_intervals_of_correlations_cover(rho):
     (lambda: estimates.geometric_mean([0.0, 1.0]), "gave no finite value"),
     (lambda: estimates.difference([1.0, math.nan], [2.0] * 2), "gave no finite value"),
     (lambda: estimates.correlation(range(6), [1] * 6), "hardly vary"),
-    (lambda: estimates.smallest([Estimate(1, 0.5, 1.5), estimates.unable("not run", Cause.NO_DATA)]), "not run"),
+    (
+        lambda: estimates.smallest(
+            [Estimate(1, 0.5, 1.5), estimates.unable("not run", Cause.NO_DATA)]
+        ),
+        "not run",
+    ),
     (lambda: estimates.largest([]), "nothing was measured"),
     (lambda: estimates.correlation([*range(5), math.nan], range(6)), "have no number"),
 ])  # fmt: skip

@@ -1,4 +1,4 @@
-"""Readers of file formats: what they give for small files written by hand, and how they refuse bad ones."""
+"""Readers of file formats, on small files written by hand and on bad ones."""
 
 import io
 import math
@@ -80,7 +80,7 @@ def _clip(n, seed=0):
 
 
 def _mel_by_definition(samples, frame, band):
-    """Magnitude in a band by explicit sums: a transform by its definition, a triangle by its corners."""
+    """Magnitude in a band by explicit sums, with the transform by its definition."""
     low, high = 40 * 3 / 200, 15 + 27 * math.log(8) / math.log(6.4)
     corners = [low + (high - low) * (band + k) / 81 for k in range(3)]
     hertz = [m * 200 / 3 if m < 15 else 1000 * 6.4 ** ((m - 15) / 27) for m in corners]

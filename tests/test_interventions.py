@@ -1,4 +1,4 @@
-"""The interventions on adjoint states: the forward pass is unchanged, the backward pass is as stated."""
+"""Interventions on adjoint states leave the forward pass unchanged."""
 
 import numpy as np
 import pytest

@@ -116,7 +116,11 @@ def test_a_group_has_learned_where_its_best_network_beats_guessing(ds, metric, f
 
 @pytest.mark.parametrize(
     ("learns", "expected"),
-    [([[1, 1, 1], [1, 0, 0]], True), ([[1, 1, 1], [0, 0, 0]], False), ([[1, 1, 0], [1, 0, 0]], False)],
+    [
+        ([[1, 1, 1], [1, 0, 0]], True),
+        ([[1, 1, 1], [0, 0, 0]], False),
+        ([[1, 1, 0], [1, 0, 0]], False),
+    ],
 )  # fmt: skip
 def test_a_factorial_asks_of_architectures_that_fail_where_others_learn(learns, expected):
     """Most tasks are learned by some architecture, and each architecture learns somewhere."""

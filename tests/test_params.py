@@ -26,7 +26,7 @@ from study.training.profile import DESIGNS, load_profile
 
 PROFILES = ("smoke", "quick", "real", "short", "paper")
 EXPANSION = ROOT / "tests" / "data" / "expansion.csv"
-"""Number and digest of the runs of each profile and group; `python tests/test_params.py` writes it."""
+"""Number and digest of the runs of each profile and group, which this file writes if run."""
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +55,7 @@ def test_every_profile_is_valid(name):
 
 
 def expansion(name):
-    """Return a row for each group of a profile: its runs, their replicates, and a digest of both."""
+    """Return a row per group of a profile: its runs, their replicates, and a digest."""
     rows = []
     for group, runs in runs_of_profile(name).items():
         text = json.dumps(
@@ -123,27 +123,34 @@ def rnn(**settings):
     (lem(dtt=1), {}, r"unknown setting groups.table.networks.LEM.dtt; expected one of dt, "),
     (lem(task=1), {}, "unknown setting groups.table.networks.LEM.task"),
     (lem(cell="lstm"), {}, "unknown setting groups.table.networks.LEM.cell"),
-    ({"LEM": {"sets": {}}}, {}, r"unknown parameter groups.table.networks.LEM.sets; .*known: set, "),
+    ({"LEM": {"sets": {}}}, {},
+     r"unknown parameter groups.table.networks.LEM.sets; .*known: set, "),
     (rnn(kappa=1), {}, "networks.RNN gives kappa without its objective; set the objective"),
     (lem(dt="fast"), {}, "lem: expected dt to be a number"),
     ({"LSMT": {}}, {}, "LSMT names 'LSMT', which is none of the networks; expected one of LSTM"),
     ({"a": {"network": "LSMT"}}, {}, "networks.a names 'LSMT', which is none of the networks"),
-    ({"LEM": {"tasks": ["N=11"]}}, {}, "tasks names 'N=11', which is none of the tasks of the group"),
+    ({"LEM": {"tasks": ["N=11"]}}, {},
+     "tasks names 'N=11', which is none of the tasks of the group"),
     ({"LEM": {"tasks": []}}, {}, "networks.LEM has no tasks; name some, or set the entry to null"),
     (lem(start="cold"), {}, "lem: expected initial weights among text"),
-    ({"LEM": {"sweep": {"width": [4, 4]}}}, {}, "LEM.sweep.width is .*; expected levels that differ"),
+    ({"LEM": {"sweep": {"width": [4, 4]}}}, {},
+     "LEM.sweep.width is .*; expected levels that differ"),
     ({"LEM": {"sweep": {"dt": []}}}, {}, r"sweep.dt is \[\]; expected levels that differ"),
     ({"LEM": {"set": {"dt": 1.0}, "sweep": {"dt": [0.1]}}}, {}, "gives dt in set and in sweep"),
     (lem(width=[4, 5]), {}, r"LEM.width is \[4, 5\]; input should be a valid integer"),
-    ({"LEM": {"label": "LEM {dtt}"}}, {}, "label of .*LEM is 'LEM {dtt}'; expected settings in its"),
+    ({"LEM": {"label": "LEM {dtt}"}}, {},
+     "label of .*LEM is 'LEM {dtt}'; expected settings in its"),
     ({"LEM": {"label": 5}}, {}, "LEM.label is 5; input should be a valid string"),
     ({"LEM": {}, "b": {"network": "LEM", "label": "L"}}, {}, "same run twice, as 'LEM' and as 'L'"),
     ({"LEM": 7}, {}, "networks.LEM is 7; input should be an object"),
     ({"LEM": {}}, {"dtt": 1}, "defaults.set.dtt is not used by any network or task of the group"),
-    ({"LEM": {}}, {"inner_steps": 1}, "defaults.set.inner_steps is not used by any network or task"),
+    ({"LEM": {}}, {"inner_steps": 1},
+     "defaults.set.inner_steps is not used by any network or task"),
     ({"LEM": {}}, {"test_draws": 0}, "adding draws its sequences; give test_draws"),
-    ({"RNN": {}}, {"objective": "coadjoint"}, "the objective coadjoint needs its weight; give kappa"),
-    (rnn(output_dropout=0.1), {"objective": "coadjoint", "kappa": 1.0}, "does not support output or"),
+    ({"RNN": {}}, {"objective": "coadjoint"},
+     "the objective coadjoint needs its weight; give kappa"),
+    (rnn(output_dropout=0.1), {"objective": "coadjoint", "kappa": 1.0},
+     "does not support output or"),
     (rnn(read="all"), {"objective": "coadjoint", "kappa": 1.0}, "coadjoint. only supports reading"),
     (rnn(read="all"), {"measures": ["gains"]}, "'gains' only supports reading the last state"),
     ({"LEM": {}}, {"steps": 0, "epochs": 3}, "adding draws its sequences without end; give steps"),
@@ -255,12 +262,15 @@ UNFIT = "of width 32 on .* cannot .*"
 
 @pytest.mark.parametrize(("change", "complaint"), [
     (_in("factorial", {"widths": [3]}), r"unknown parameter factorial.widths; .*\(known: width, "),
-    (_in("factorial", {"width": True}), "factorial.width.0 is True; input should be a valid integer"),
+    (_in("factorial", {"width": True}),
+     "factorial.width.0 is True; input should be a valid integer"),
     (_in("factorial", {"replicates": 0}), "factorial.replicates is 0; .*greater than 0"),
     (_in("linear_gaps", {"replicates": 2}), "linear_gaps.replicates is 2; .*should be 1"),
-    (_in("linear_gaps", {"test_size": 10**9}), "linear_gaps.test_size is 1000000000; .*less than or"),
+    (_in("linear_gaps", {"test_size": 10**9}),
+     "linear_gaps.test_size is 1000000000; .*less than or"),
     (_in("factorial", {"replicates": 10**8}), "factorial has 8,400,000,000 jobs; expected at most"),
-    (_in("factorial", {"learning_rate": [2.0]}), "learning_rate.0 is 2.0; .*less than or equal to 1"),
+    (_in("factorial", {"learning_rate": [2.0]}),
+     "learning_rate.0 is 2.0; .*less than or equal to 1"),
     (_in("factorial", {"width": [4, 4]}), "levels must differ from each other"),
     (_in("factorial", {"architecture": "lstn"}), "unknown architecture 'lstn'"),
     (_in("factorial", {"architecture": "x" * 400}), "factorial.architecture.0 is 'x{40,90}"),
@@ -294,16 +304,21 @@ UNFIT = "of width 32 on .* cannot .*"
     (_define("networks", "new", {"cell": "lstn"}), "networks.new.cell is 'lstn'; .*lstm"),
     (_define("networks", "new", {"cell": "lem", "set": {"dtt": 1}}),
      "unknown setting networks.new.set.dtt; expected one of dt, "),
-    (_define("networks", "new", {"cell": "lem", "set": {"dt": "x"}}), "networks.new.set.dt is 'x'; exp"),
-    (_define("networks", "new", {"cell": "lem", "set": {"head": "x"}}), "networks.new.set.head is 'x'"),
+    (_define("networks", "new", {"cell": "lem", "set": {"dt": "x"}}),
+     "networks.new.set.dt is 'x'; exp"),
+    (_define("networks", "new", {"cell": "lem", "set": {"head": "x"}}),
+     "networks.new.set.head is 'x'"),
     (_define("networks", "new", {"cell": "lem", "set": {"start": "x"}}),
      "networks.new.set.start is 'x'; expected one of"),
-    (_define("networks", "x" * 5000, {"cell": "rnn"}), "has the key .*; expected printable text of at"),
+    (_define("networks", "x" * 5000, {"cell": "rnn"}),
+     "has the key .*; expected printable text of at"),
     (_define("networks", "a\x00", {"cell": "rnn"}), "expected printable"),
-    (_define("tasks", "new", {"maker": "addign"}), "tasks.new.maker is 'addign'; expected one of adding"),
+    (_define("tasks", "new", {"maker": "addign"}),
+     "tasks.new.maker is 'addign'; expected one of adding"),
     (_define("tasks", "new", {"maker": "adding", "set": {"step": 1}}),
      "unknown setting tasks.new.set.step; expected one of time_steps"),
-    (_define("tasks", "new", {"maker": "adding", "set": {"time_steps": "x"}}), "time_steps is 'x'; "),
+    (_define("tasks", "new", {"maker": "adding", "set": {"time_steps": "x"}}),
+     "time_steps is 'x'; "),
     (_define("tasks", "new", {"maker": "adding", "sweep": {"time_steps": [5]}}),
      "tasks.new sweeps time_steps; put {time_steps} into its name"),
     (lambda c: _define("tasks", "N=100", c["base"]["tasks"]["sMNIST"])(c),
@@ -313,7 +328,8 @@ UNFIT = "of width 32 on .* cannot .*"
     (lambda c: c["base"].update(tasks=7), "tasks is 7; input should be an object"),
     (lambda c: c["base"]["groups"].update(factorial=c["base"]["groups"]["pixels"]),
      "two datasets are called 'factorial'"),
-    (_define("groups", "../escaped", {}), "groups.../escaped.* is '../escaped'; string should match"),
+    (_define("groups", "../escaped", {}),
+     "groups.../escaped.* is '../escaped'; string should match"),
     (_define("groups", "my group", {}), "is 'my group'; string should match"),
     (lambda c: c.update(more=1), "unknown parameter more; remove it"),
     (lambda c: c["profiles"].update({"a; b": {}}), "is 'a; b'; string should match pattern"),

@@ -62,7 +62,9 @@ def test_every_change_of_meaning_counts(tree, source):
 def test_members_count_if_named_or_whole(tree):
     sources = {
         "lib/study/a": "import longrnn.cells.gru",
-        "lib/longrnn/cells/__init__": "from longrnn.registry import import_files\nimport_files(__path__)",
+        "lib/longrnn/cells/__init__": (
+            "from longrnn.registry import import_files\nimport_files(__path__)"
+        ),
         "lib/longrnn/cells/gru": "rate = 1",
         "lib/longrnn/cells/_private": "rate = 1",
         "lib/longrnn/registry": "",

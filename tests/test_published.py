@@ -1,4 +1,4 @@
-"""The transcribed tables: whole, traceable, consistent wherever the text can be checked, and where it contradicts itself."""
+"""The transcribed tables are whole, traceable, and consistent if the paper can be checked."""
 
 import numpy as np
 import pandas as pd

@@ -1,4 +1,4 @@
-"""The schema of the results: what it accepts, what it refuses, and that files are whole or absent, a reference and its provenance, too."""
+"""The schema of the results, and files that are whole or absent, with their provenance."""
 
 import hashlib
 import importlib
@@ -35,7 +35,7 @@ FIRST, LAST = (1, *[0] * 9), (*[0] * 9, 2)
 
 @pytest.fixture
 def ds():
-    """Results of all kinds: the first attempt diverged in its second epoch, the one at `FIRST` completed."""
+    """Results of all kinds: the first attempt diverged in epoch 2, the one at `FIRST` completed."""
     ds = make_results(seed=3)
     assert ds["status"].values[0].flat[0] == DIVERGED and ds["epochs_completed"].values.flat[0] == 1
     assert ds["status"].values[1].flat[0] == COMPLETED

@@ -171,7 +171,7 @@ MODULES = {_module(file): Names(file.read_text("utf-8")) for file in FILES}
 
 
 def _reached(start):
-    """Return all definitions that these lead to; what is imported, decorated or a constant of a module comes with it."""
+    """Return all definitions that these lead to, with imports, decorators and constants."""
     seen, todo = set(), list(start)
     while todo:
         module, name = found = todo.pop()

@@ -1,4 +1,4 @@
-"""Stand-ins: what they promise of their own signals, and that they pass through the readers of the real sets."""
+"""Stand-ins: their signals, and that the readers of the real data sets read them."""
 
 import numpy as np
 import pytest

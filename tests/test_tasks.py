@@ -128,7 +128,7 @@ def test_drawn_tasks_need_no_data():
 
 
 def _pixels(counts=(30, 10), **changes):
-    """A data set whose class k has counts[k] sequences, sorted by class as some publishers do; the last two values are the class."""
+    """A data set with counts[k] sequences of class k, sorted; the last two values are the class."""
     labels = np.repeat(np.arange(len(counts)), counts)
     inputs = _rng().integers(0, 17, (len(labels), 6, 1))
     inputs[0, 0], inputs[0, 1] = 0, 16
