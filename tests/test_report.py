@@ -496,7 +496,7 @@ def test_verdicts_are_counted_in_words():
         (NOT_JUDGED, "", "otherwise not testable", "Not judged yet"),
         (AGREES, "", "agree", "Agrees with the paper"),
         (UNDECIDED, "", "undecided", "Undecided"),
-        (NO_EFFECT, "", "“no effect”, not contradicted", "No effect found"),
+        (NO_EFFECT, "", "“no effect”, not refuted", "No effect found"),
     ],
 )
 def test_kinds_of_verdicts(verdict, cause, kind, status):
@@ -547,6 +547,7 @@ def test_tables_set_ours_beside_theirs():
     ("steps", "paper_steps", "words"),
     [
         (474.0, 200000.0, "474 of the paper's 200,000 training steps"),
+        (1600.0, 1600.0, "the paper's 1,600 training steps"),
         (474, "not printed", "474 training steps"),
         (math.nan, math.nan, ""),
     ],

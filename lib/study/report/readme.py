@@ -22,7 +22,7 @@ from study.figures import use_style
 from study.paths import DATA, REFERENCE, ROOT, resolve
 from study.pipeline.files import write_whole
 from study.report.coverage import count_coverage, summarise
-from study.report.findings import read_findings, write_sentence
+from study.report.findings import Sentence, read_findings, write_sentence
 from study.report.inputs import Artefact, ReportError, load_artefacts, read_table
 from study.report.verdicts import (
     CAUSES,
@@ -223,8 +223,8 @@ def _doubt(judged: pd.DataFrame, coverage: pd.DataFrame) -> str:
         f"{edges} on a learning rate at the end of those tried.",
         f"Holm's correction for many tests withdraws {withdrawn} verdicts; the report marks them "
         "with a star.",
-        "A claim of “no effect” that is not contradicted counts apart: it is no evidence in favor "
-        "of the paper.",
+        "A claim of “no effect” that is not refuted counts apart: it is no evidence in favor of the "
+        "paper.",
         "Some open verdicts were judged again after adding runs. The intervals ignore that.",
     )
     return "\n".join(_wrap(f"- {point}", hanging="  ") for point in points)
@@ -249,12 +249,18 @@ def _findings(judged: pd.DataFrame) -> str:
         sentences = [
             write_sentence(each, rows.loc[each.claim]) for each in findings.of_topic(topic)
         ]
-        text = " ".join(f"*{sentence.claim.status}.* {sentence.text}" for sentence in sentences)
+        text = " ".join(f"*{_short_status(each)}.* {each.text}" for each in sentences)
         text += f" *{sentences[0].claim.scale}.*"
         number = topic.notebook.partition("_")[0]
         address = f"notebooks/{topic.notebook}.ipynb"
         lines.append(_wrap(f"- **{topic.title}.** {text} → [{number}]({address})", hanging="  "))
     return "\n".join(lines)
+
+
+def _short_status(sentence: Sentence) -> str:
+    """Return the verdict in words that begin a sentence, without "the paper"."""
+    words = sentence.claim.status
+    return words.removesuffix(" with the paper").removesuffix(" from the paper")
 
 
 def _speed(timings: Path) -> str:

@@ -38,10 +38,10 @@ _KINDS = {
     AGREES: "agree",
     DIFFERS: "differ",
     UNDECIDED: "undecided",
-    WITHIN: "“no effect”, not contradicted",
-    NO_EFFECT: "“no effect”, not contradicted",
+    WITHIN: "“no effect”, not refuted",
+    NO_EFFECT: "“no effect”, not refuted",
 }
-TALLY = ("agree", "differ", "undecided", TOO_SMALL, OTHER, "“no effect”, not contradicted")
+TALLY = ("agree", "differ", "undecided", TOO_SMALL, OTHER, "“no effect”, not refuted")
 """Columns of the tally; `kind_of` says which of them counts a claim."""
 CAUSES = {
     Cause.TOO_SMALL: "too few training steps, runs or test sequences to decide",
@@ -464,7 +464,9 @@ def scale_words(row: pd.Series) -> str:
     sizes = [write(row[name]) for name, write in _SCALE.items() if pd.notna(row.get(name))]
     steps = pd.to_numeric(row.get("steps"), errors="coerce")
     paper_steps = pd.to_numeric(row.get("paper_steps"), errors="coerce")
-    if pd.notna(steps) and pd.notna(paper_steps):
+    if pd.notna(steps) and steps == paper_steps:
+        sizes.append(f"the paper's {int(steps):,} training steps")
+    elif pd.notna(steps) and pd.notna(paper_steps):
         sizes.append(f"{int(steps):,} of the paper's {int(paper_steps):,} training steps")
     elif pd.notna(steps):
         sizes.append(f"{int(steps):,} training steps")
