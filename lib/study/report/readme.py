@@ -223,8 +223,8 @@ def _doubt(judged: pd.DataFrame, coverage: pd.DataFrame) -> str:
         f"{edges} on a learning rate at the end of those tried.",
         f"Holm's correction for many tests withdraws {withdrawn} verdicts; the report marks them "
         "with a star.",
-        "A claim of “no effect” that is not refuted counts apart: it is no evidence in favor of the "
-        "paper.",
+        "A claim of “no effect” that is not refuted counts apart: it is no evidence in favor of "
+        "the paper.",
         "Some open verdicts were judged again after adding runs. The intervals ignore that.",
     )
     return "\n".join(_wrap(f"- {point}", hanging="  ") for point in points)
