@@ -9,7 +9,10 @@ from longrnn import kernels
 from longrnn.cells import cell_class, cell_names, make_cell
 from refusals import refused
 
-T, B, P, D = 5, 3, 2, 5
+T = 5
+B = 3
+P = 2
+D = 5
 EVERY_CELL = pytest.mark.parametrize("name", cell_names())
 
 
@@ -71,8 +74,8 @@ def layouts(u):
     """Yield the same numbers elsewhere in memory, some between numbers that are none."""
     yield u.permute(1, 2, 0).contiguous().permute(2, 0, 1)
     wide = torch.full((2 * T, B, 2 * P + 1), torch.nan)
-    for held in (wide[::2, :, 1 : 1 + P], wide[:T, :, ::2][..., :P], wide[1::2, :, -P:]):
-        yield held.copy_(u)
+    for view in (wide[::2, :, 1 : 1 + P], wide[:T, :, ::2][..., :P], wide[1::2, :, -P:]):
+        yield view.copy_(u)
     yield u[:1].expand(T, -1, -1)
 
 
@@ -82,7 +85,8 @@ def test_memory_order_does_not_matter(name):
     cell = make_cell(name, P, D)
     for u in layouts(torch.randn(T, B, P)):
         assert not u.is_contiguous()
-        expected, before = cell(u.contiguous(), engine="reference")[0], u.clone()
+        expected = cell(u.contiguous(), engine="reference")[0]
+        before = u.clone()
         for engine in engines_of(name):
             torch.testing.assert_close(cell(u, engine=engine)[0], expected)
             assert torch.equal(u, before), "the input was changed"
@@ -137,10 +141,10 @@ REFUSED = [
 
 @pytest.mark.parametrize(("name", "wrong", "complaint"), REFUSED)
 def test_wrong_hyper_parameters_are_refused(name, wrong, complaint):
-    told = f"^{name}: expected .*{complaint}"
-    with pytest.raises(ValueError, match=told):
+    sentence = f"^{name}: expected .*{complaint}"
+    with pytest.raises(ValueError, match=sentence):
         cell_class(name).checked(wrong, D)
-    with pytest.raises(ValueError, match=told):
+    with pytest.raises(ValueError, match=sentence):
         make_cell(name, P, D, **wrong)
     if "rank" in complaint:  # which fits some size
         cell_class(name).checked(wrong)

@@ -110,7 +110,8 @@ LOST["second", "digits permuted"] = "gru"
 @pytest.mark.parametrize("order, fit", [("first", fit_first_order), ("second", fit_second_order)])
 def test_models_equal_those_of_r(order, fit, frame, of_r):
     fits = fit(frame)
-    summaries, coefficients = by_task(fits.summary), by_task(fits.coefficients)
+    summaries = by_task(fits.summary)
+    coefficients = by_task(fits.coefficients)
     assert set(summaries) == set(of_r[order])
     for task, theirs in of_r[order].items():
         ours = summaries[task].iloc[0]
@@ -170,8 +171,8 @@ def test_error_rate_statistics_equal_those_of_r(ds, of_r):
 def test_covariate_with_one_level_is_not_estimated(frame):
     rows = fit_second_order(frame.query("learning_rate == 0.001")).coefficients
     assert set(rows.loc[rows["term"] == "intercept", "cause"]) == {""}
-    told = rows.loc[rows["term"].str.contains("log"), "cause"]
-    assert set(told) == {"the attempts have one learning rate (0.001)"}
+    causes = rows.loc[rows["term"].str.contains("log"), "cause"]
+    assert set(causes) == {"the attempts have one learning rate (0.001)"}
 
 
 def test_missing_residual_variance_is_explained(frame):
@@ -192,8 +193,8 @@ def test_only_tasks_of_constant_accuracy_are_refused(frame):
     fits = fit_second_order(frame.assign(task_accuracy=constant))
     refused = fits.summary[fits.summary["refused"] != ""]
     assert len(refused) == 1 and "have the same accuracy" in refused["refused"].item()
-    told = by_task(fits.coefficients)["imdb permuted"]["cause"]
-    assert len(told) == 4 + 3 + 4 * 2 - 1 and told.nunique() == 1
+    causes = by_task(fits.coefficients)["imdb permuted"]["cause"]
+    assert len(causes) == 4 + 3 + 4 * 2 - 1 and causes.nunique() == 1
     assert fits.summary["adj_r2"].notna().sum() == 3
 
 
@@ -224,7 +225,9 @@ test_results_without_a_fit_are_refused = refused(
 
 def test_sampling_error_of_accuracy_by_hand():
     ds = make_results()
-    ds["classes"][:], ds["largest_class"][:], ds["examples"][:] = 2, 0.5, 400
+    ds["classes"][:] = 2
+    ds["largest_class"][:] = 0.5
+    ds["examples"][:] = 400
     frame = entered(grade(ds))
     # Two labels: the unit of task accuracy is the best accuracy less a half.
     unit = frame.groupby(list(TASK))["accuracy"].transform("max") - 0.5
@@ -256,7 +259,8 @@ def test_small_test_sets_explain_scatter(ds, crossed):
 
 def results(**levels):
     ds = make_results(**levels)
-    ds["classes"][:], ds["largest_class"][:] = 2, 0.5
+    ds["classes"][:] = 2
+    ds["largest_class"][:] = 0.5
     return ds
 
 
@@ -315,11 +319,12 @@ def test_cross_fitting_excludes_the_compared_replicate():
     frame["replicate"] = [0, 1] * 3
     assert accuracy.can_cross(frame)
     inside = accuracy.entered(accuracy.at_best(frame, crossed=True))
-    found = inside[["replicate", "width", "accuracy"]].to_numpy().tolist()
-    assert found == [[1, 1, 0.1], [0, 2, 0.2]]
+    result = inside[["replicate", "width", "accuracy"]].to_numpy().tolist()
+    assert result == [[1, 1, 0.1], [0, 2, 0.2]]
     frame.loc[[1, 3, 5], "left_out"] = "diverged"
     left = accuracy.at_best(frame, crossed=True)["left_out"]
-    unchosen, other = accuracy.UNCHOSEN, accuracy.OTHER
+    unchosen = accuracy.UNCHOSEN
+    other = accuracy.OTHER
     assert left.tolist() == [unchosen, "diverged", unchosen, other, unchosen, other]
 
 
@@ -366,9 +371,9 @@ def test_rejection_agrees_with_simultaneous_interval():
 )
 def test_tasks_without_error_count_as_untested(estimates, errors, counts, share):
     table = coefficients(estimates, errors)
-    found = comparisons.count_rejections(table, comparisons.compare_tasks(table)).iloc[0]
-    assert found[["tasks", "tests", "untested", "rejected"]].tolist() == counts
-    np.testing.assert_equal(found["share"], share)
+    result = comparisons.count_rejections(table, comparisons.compare_tasks(table)).iloc[0]
+    assert result[["tasks", "tests", "untested", "rejected"]].tolist() == counts
+    np.testing.assert_equal(result["share"], share)
 
 
 def test_variances_are_compared_or_give_a_cause():
@@ -377,19 +382,25 @@ def test_variances_are_compared_or_give_a_cause():
 
     levels = [("rnn", "gru"), ("d",), ("sequential", "permuted", "reversed"), ("none",), range(4)]
     names = ["architecture", *TASK, "replicate"]
-    made = pd.MultiIndex.from_product(levels, names=names).to_frame(index=False)
-    made = made.assign(task_accuracy=np.random.default_rng(3).normal(size=len(made)), left_out="")
+    attempts_table = pd.MultiIndex.from_product(levels, names=names).to_frame(index=False)
+    attempts_table = attempts_table.assign(
+        task_accuracy=np.random.default_rng(3).normal(size=len(attempts_table)), left_out=""
+    )
     # Two attempts deviate equally from their median.
-    few = made["architecture"].eq("rnn") & made["replicate"].gt(1)
-    table = compared(made.assign(left_out=np.where(few, "diverged", "")))
+    few = attempts_table["architecture"].eq("rnn") & attempts_table["replicate"].gt(1)
+    table = compared(attempts_table.assign(left_out=np.where(few, "diverged", "")))
     tests = table.groupby("test")["p_value"].transform("count")
     np.testing.assert_allclose(table["p_bonferroni"], (table["p_value"] * tests).clip(upper=1))
     assert table.loc[("rnn", "f_star"), "cause"] == ""
     assert table.loc[("rnn", "levene"), "cause"].startswith("0 of 3 tasks have 3 attempts")
     assert np.isnan(table.loc[("rnn", "levene"), "p_value"])
-    gone = compared(made.assign(left_out=np.where(made["architecture"] == "rnn", "diverged", "")))
+    gone = compared(
+        attempts_table.assign(
+            left_out=np.where(attempts_table["architecture"] == "rnn", "diverged", "")
+        )
+    )
     assert gone.loc[("rnn", "f_star"), "cause"].startswith("0 of 3 tasks have 2 attempts")
-    flat = compared(made.assign(task_accuracy=0.5))
+    flat = compared(attempts_table.assign(task_accuracy=0.5))
     assert set(flat["cause"]) == {"no variation within the tasks"}
     for attempts_each, enough in ((5, False), (20, True)):  # that seven tests of four tasks reject
         seven = pd.DataFrame({"tasks": [4] * 7, "attempts": [4 * attempts_each] * 7})
@@ -412,20 +423,21 @@ def test_times_are_compared_or_give_a_cause(epochs, cause):
         rows = [("rnn", "d", order, "none", epoch) for order, group in orders for epoch in group]
         return pd.DataFrame(rows, columns=["architecture", *TASK, "epochs"])
 
-    found = comparisons.compare_times(times([1], [1]), times(*epochs)).iloc[0]
-    assert found["cause"] == cause
-    assert np.isnan(found["p_value"]) == bool(cause)
+    result = comparisons.compare_times(times([1], [1]), times(*epochs)).iloc[0]
+    assert result["cause"] == cause
+    assert np.isnan(result["p_value"]) == bool(cause)
 
 
 def test_spread_of_coefficients_over_tasks(ds):
-    slopes, error = np.array([0.0, 0.1, 0.25, 0.4]), 0.05
+    slopes = np.array([0.0, 0.1, 0.25, 0.4])
+    error = 0.05
     table = pd.DataFrame({"term": "recurrent dimension", "architecture": "", "estimate": slopes})
     table = table.assign(**dict.fromkeys(("se", "robust_se", "weighted_se"), error))
     given = Evidence(ds), task_models.TaskFits(None, table)
-    found = tasks.spread_over_tasks(*given, tasks.OF_SETTINGS)
+    result = tasks.spread_over_tasks(*given, tasks.OF_SETTINGS)
     square = 3 * slopes.var(ddof=1) / [chi2.isf(0.025, 3), 3, chi2.ppf(0.025, 3)] - error**2
     half = (16 - 8) / 2  # of what the widths span
-    assert_allclose([found.low, found.value, found.high], half * np.sqrt(square), rtol=1e-6)
+    assert_allclose([result.low, result.value, result.high], half * np.sqrt(square), rtol=1e-6)
 
 
 def test_error_rates_are_compared_over_tasks():

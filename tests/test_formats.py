@@ -81,17 +81,20 @@ def _clip(n, seed=0):
 
 def _mel_by_definition(samples, frame, band):
     """Magnitude in a band by explicit sums, with the transform by its definition."""
-    low, high = 40 * 3 / 200, 15 + 27 * math.log(8) / math.log(6.4)
+    low = 40 * 3 / 200
+    high = 15 + 27 * math.log(8) / math.log(6.4)
     corners = [low + (high - low) * (band + k) / 81 for k in range(3)]
     hertz = [m * 200 / 3 if m < 15 else 1000 * 6.4 ** ((m - 15) / 27) for m in corners]
-    total, n = 0.0, np.arange(1024)
+    total = 0.0
+    n = np.arange(1024)
     at = 128 * frame - 512 + n
     inside = (at >= 0) & (at < len(samples))
     x = np.where(inside, samples[np.clip(at, 0, len(samples) - 1)] / 2**15, 0)
     x *= 0.5 - 0.5 * np.cos(2 * np.pi * n / 1024)
     for k in range(513):
         f = k * 16000 / 1024
-        rise, fall = (f - hertz[0]) / (hertz[1] - hertz[0]), (hertz[2] - f) / (hertz[2] - hertz[1])
+        rise = (f - hertz[0]) / (hertz[1] - hertz[0])
+        fall = (hertz[2] - f) / (hertz[2] - hertz[1])
         weight = max(0, min(rise, fall)) * 2 / (hertz[2] - hertz[0])
         total += weight * abs(np.sum(x * np.exp(-2j * np.pi * k * n / 1024)))
     return total
@@ -99,7 +102,8 @@ def _mel_by_definition(samples, frame, band):
 
 def test_log_mel_follows_its_definition():
     samples = _clip(16000)
-    features, short = log_mel(samples), log_mel(_clip(8000))
+    features = log_mel(samples)
+    short = log_mel(_clip(8000))
     assert features.shape == log_mel(_clip(40000)).shape == (126, 80)
     assert (features.mean(), features.std(ddof=1)) == pytest.approx((0, 1), abs=1e-6)
     # Standardising is one line for the whole clip: differences of decibels have one ratio.
@@ -137,10 +141,11 @@ def test_log_energies_follow_their_definition(n):
 
 
 def test_standardising_uses_training_data():
-    train, other = np.array([[[1.0, 5.0]], [[3.0, 5.0]]]), np.array([[[4.0, 6.0]]])
-    found = standardised({"train": (train, 0), "test": (other, 1)}, 0)
-    assert (found["train"][0].tolist(), found["train"][1]) == ([[[-1, 0]], [[1, 0]]], 0)
-    assert (found["test"][0].tolist(), found["test"][1]) == ([[[2, 1]]], 1)
+    train = np.array([[[1.0, 5.0]], [[3.0, 5.0]]])
+    other = np.array([[[4.0, 6.0]]])
+    actual = standardised({"train": (train, 0), "test": (other, 1)}, 0)
+    assert (actual["train"][0].tolist(), actual["train"][1]) == ([[[-1, 0]], [[1, 0]]], 0)
+    assert (actual["test"][0].tolist(), actual["test"][1]) == ([[[2, 1]]], 1)
 
 
 SHORT = "@classLabel true up Down\n"
@@ -167,7 +172,8 @@ BAD_SERIES = [
 def _header(size, riff_size=0, samples=bytes(40)):
     """A wav file whose sizes are as given."""
     file = bytearray(wav_bytes(np.zeros(len(samples) // 2)))
-    file[4:8], file[40:44] = struct.pack("<I", riff_size), struct.pack("<I", size)
+    file[4:8] = struct.pack("<I", riff_size)
+    file[40:44] = struct.pack("<I", size)
     return bytes(file[:44]) + samples
 
 

@@ -102,11 +102,11 @@ def test_inestimable_coefficients_have_a_cause(entered, cause, dropped, changed)
     table = table.query(entered).reset_index(drop=True)
     terms = ["log_rate", "log_rate_squared", "noise"]
     terms = ["architecture", "width", *terms, *(f"architecture:{term}" for term in terms)]
-    made = build_design(terms, table, np.arange(float(len(table))))
+    design = build_design(terms, table, np.arange(float(len(table))))
     width = {"width": "the attempts have one width (8)"}
-    assert made.dropped == dict.fromkeys(dropped, cause) | width
-    assert made.changed == dict.fromkeys(changed, cause)
-    assert np.linalg.matrix_rank(made.matrix()) == len(made.names)
+    assert design.dropped == dict.fromkeys(dropped, cause) | width
+    assert design.changed == dict.fromkeys(changed, cause)
+    assert np.linalg.matrix_rank(design.matrix()) == len(design.names)
 
 
 # columns far from zero, and masked rows
@@ -143,33 +143,33 @@ def test_shifted_covariate_keeps_its_coefficient(shift, varying, random):
 
 
 def test_slope_of_shifted_covariate_equals_statsmodels():
-    made = _covariate_model(0.0, varying=True)
-    theirs = MixedLM(made.response, made.matrix(), groups=made.attempt).fit(reml=True)
+    design = _covariate_model(0.0, varying=True)
+    theirs = MixedLM(design.response, design.matrix(), groups=design.attempt).fit(reml=True)
     ours = fit(_covariate_model(3.3e7, varying=True), random=True)
     assert ours.estimate("x") == pytest.approx(theirs.params[1], rel=1e-5)
     assert ours.estimate("x", "standard_error") == pytest.approx(theirs.bse[1], rel=1e-3)
 
 
 def test_moments_of_uncentred_columns_are_refused():
-    made = _covariate_model(0.0, varying=True)
-    columns = np.column_stack([made.varying + 3.3e7, made.response])
+    design = _covariate_model(0.0, varying=True)
+    columns = np.column_stack([design.varying + 3.3e7, design.response])
     with pytest.raises(ConvergenceError, match="subtract a constant from those far from zero"):
-        fit_random_intercept(moments(np.ones((30, 1)), columns, made.attempt))
+        fit_random_intercept(moments(np.ones((30, 1)), columns, design.attempt))
 
 
 @pytest.mark.parametrize("random", [True, False])
 def test_masked_rows_are_left_out(random):
-    made = make()
-    masked = np.ma.masked_greater(made.response, np.quantile(made.response, 0.8))
+    design = make()
+    masked = np.ma.masked_greater(design.response, np.quantile(design.response, 0.8))
     table = pd.DataFrame({"learning_rate": np.full(60, 0.1)})
     left_out = ~masked.mask
-    attempt = pd.factorize(made.attempt[left_out])[0]
-    ours = fit(build_design((), table, masked, attempt=made.attempt), random=random)
-    kept = made.response[left_out]
+    attempt = pd.factorize(design.attempt[left_out])[0]
+    ours = fit(build_design((), table, masked, attempt=design.attempt), random=random)
+    kept = design.response[left_out]
     theirs = fit(build_design((), table[: attempt.max() + 1], kept, attempt=attempt), random=random)
     assert ours.coefficients.equals(theirs.coefficients) and ours.summary == theirs.summary
     with pytest.raises(NothingToFit, match="all values of the response are masked"):
-        build_design((), table, np.ma.masked_all(len(made.response)), attempt=made.attempt)
+        build_design((), table, np.ma.masked_all(len(design.response)), attempt=design.attempt)
 
 
 # least squares and robust errors
@@ -177,46 +177,47 @@ def test_masked_rows_are_left_out(random):
 
 @pytest.mark.parametrize("offset", [0, 1e6])
 def test_hc3_equals_statsmodels_with_large_mean(offset):
-    made = make(epochs=1, offset=offset)
-    found = fit(made).coefficients
+    design = make(epochs=1, offset=offset)
+    result = fit(design).coefficients
     # statsmodels loses digits to the offset; the subtraction is exact.
-    theirs = OLS(made.response - offset, made.matrix()).fit(cov_type="HC3")
-    np.testing.assert_allclose(found["robust_error"], theirs.bse, rtol=1e-10)
-    expected = theirs.params + np.where(found["term"] == "intercept", offset, 0.0)
-    np.testing.assert_allclose(found["estimate"], expected, rtol=1e-10)
+    theirs = OLS(design.response - offset, design.matrix()).fit(cov_type="HC3")
+    np.testing.assert_allclose(result["robust_error"], theirs.bse, rtol=1e-10)
+    expected = theirs.params + np.where(result["term"] == "intercept", offset, 0.0)
+    np.testing.assert_allclose(result["estimate"], expected, rtol=1e-10)
 
 
 def test_jackknife_leaves_out_one_treatment():
-    made = make(epochs=1, treatment=np.arange(60) % 17)
-    found, matrix = fit(made).coefficients, made.matrix()
-    left = [made.treatment != treatment for treatment in range(17)]
-    every = np.array([OLS(made.response[one], matrix[one]).fit().params for one in left])
-    expected = np.sqrt(((every - found["estimate"].to_numpy()) ** 2).sum(axis=0))
-    np.testing.assert_allclose(found["robust_error"], expected, rtol=1e-8)
-    assert (found["robust_df"] == 17 - len(found)).all()
+    design = make(epochs=1, treatment=np.arange(60) % 17)
+    result = fit(design).coefficients
+    matrix = design.matrix()
+    left = [design.treatment != treatment for treatment in range(17)]
+    every = np.array([OLS(design.response[one], matrix[one]).fit().params for one in left])
+    expected = np.sqrt(((every - result["estimate"].to_numpy()) ** 2).sum(axis=0))
+    np.testing.assert_allclose(result["robust_error"], expected, rtol=1e-8)
+    assert (result["robust_df"] == 17 - len(result)).all()
 
 
 @pytest.mark.parametrize("treatment", [None, np.arange(60) % 17])
 def test_clustered_errors_equal_statsmodels(treatment):
-    made = make(treatment=treatment)
-    found = fit(made, random=True)
-    ratio = (found.summary["group_sd"] / found.summary["residual_sd"]) ** 2
-    n = np.bincount(made.attempt)
+    design = make(treatment=treatment)
+    result = fit(design, random=True)
+    ratio = (result.summary["group_sd"] / result.summary["residual_sd"]) ** 2
+    n = np.bincount(design.attempt)
 
     def transform(column):
-        means = np.bincount(made.attempt, weights=column) / n
-        return column - ((1 - 1 / np.sqrt(1 + n * ratio)) * means)[made.attempt]
+        means = np.bincount(design.attempt, weights=column) / n
+        return column - ((1 - 1 / np.sqrt(1 + n * ratio)) * means)[design.attempt]
 
-    matrix = np.apply_along_axis(transform, 0, made.matrix())
-    groups = {"groups": made.treatment[made.attempt]}
-    theirs = OLS(transform(made.response), matrix).fit(cov_type="cluster", cov_kwds=groups)
-    np.testing.assert_allclose(found.coefficients["estimate"], theirs.params, rtol=1e-6)
-    np.testing.assert_allclose(found.coefficients["robust_error"], theirs.bse, rtol=1e-6)
+    matrix = np.apply_along_axis(transform, 0, design.matrix())
+    groups = {"groups": design.treatment[design.attempt]}
+    theirs = OLS(transform(design.response), matrix).fit(cov_type="cluster", cov_kwds=groups)
+    np.testing.assert_allclose(result.coefficients["estimate"], theirs.params, rtol=1e-6)
+    np.testing.assert_allclose(result.coefficients["robust_error"], theirs.bse, rtol=1e-6)
 
 
 def test_saturated_coefficient_has_no_robust_error():
-    made = simple(np.arange(8.0) ** 2, ["gru"] * 4 + ["rnn"] * 3 + ["lstm"])
-    errors = fit(made).coefficients.set_index("term")["robust_error"]
+    design = simple(np.arange(8.0) ** 2, ["gru"] * 4 + ["rnn"] * 3 + ["lstm"])
+    errors = fit(design).coefficients.set_index("term")["robust_error"]
     assert np.isnan(errors["architecture[lstm]"])
     assert errors[["intercept", "architecture[rnn]"]].gt(0).all()
 
@@ -237,13 +238,13 @@ def test_known_variances_give_a_meta_analysis(spread):
 
 
 def test_unknown_variances_give_least_squares():
-    made = simple([0.1, 0.3, 0.7, 0.4], ["a", "a", "b", "b"])
-    theirs = OLS(made.response, made.matrix()).fit()
-    found = fit_known_variance(made, np.full(4, np.nan))
-    np.testing.assert_allclose(found[:2], [theirs.params, theirs.bse])
-    found = fit_known_variance(simple([0.5, 0.7], ["a", "b"]), np.array([4e-4, 5e-4]))
-    np.testing.assert_allclose(found[:2], [[0.5, 0.2], [0.02, 0.03]])
-    assert found[2] == 0
+    design = simple([0.1, 0.3, 0.7, 0.4], ["a", "a", "b", "b"])
+    theirs = OLS(design.response, design.matrix()).fit()
+    result = fit_known_variance(design, np.full(4, np.nan))
+    np.testing.assert_allclose(result[:2], [theirs.params, theirs.bse])
+    result = fit_known_variance(simple([0.5, 0.7], ["a", "b"]), np.array([4e-4, 5e-4]))
+    np.testing.assert_allclose(result[:2], [[0.5, 0.2], [0.02, 0.03]])
+    assert result[2] == 0
 
 
 # a variance for each group
@@ -251,24 +252,26 @@ def test_unknown_variances_give_least_squares():
 
 @pytest.mark.parametrize("random", [False, True])
 def test_group_variances_equal_generalised_least_squares(random):
-    made, groups = make(attempts=90, epochs=5 if random else 1), NAMES[np.arange(90) % 3]
-    made = replace(made, response=3 * made.response)
-    found = fit_group_variances(fit(made, random=random), groups)
-    sizes, of_row = found.variances.set_index("group").fillna(0.0), groups[made.attempt]
+    design = make(attempts=90, epochs=5 if random else 1)
+    groups = NAMES[np.arange(90) % 3]
+    design = replace(design, response=3 * design.response)
+    result = fit_group_variances(fit(design, random=random), groups)
+    sizes = result.variances.set_index("group").fillna(0.0)
+    of_row = groups[design.attempt]
     between, within = (sizes[name][of_row].to_numpy() ** 2 for name in ("group_sd", "residual_sd"))
-    sigma = (made.attempt[:, None] == made.attempt) * between + np.diag(within)
-    theirs = GLS(made.response, made.matrix(), sigma=sigma).fit(cov_type="fixed scale")
+    sigma = (design.attempt[:, None] == design.attempt) * between + np.diag(within)
+    theirs = GLS(design.response, design.matrix(), sigma=sigma).fit(cov_type="fixed scale")
     close = {"rtol": 1e-5 if random else 1e-6}
-    np.testing.assert_allclose(found.coefficients["estimate"], theirs.params, **close)
-    np.testing.assert_allclose(found.coefficients["standard_error"], theirs.bse, **close)
+    np.testing.assert_allclose(result.coefficients["estimate"], theirs.params, **close)
+    np.testing.assert_allclose(result.coefficients["standard_error"], theirs.bse, **close)
     leverage = np.einsum("np,pn->n", theirs.model.wexog, theirs.model.pinv_wexog)
-    for own in (of_row == name for name in NAMES if not random):
-        expected = np.sum(theirs.resid[own] ** 2) / (own.sum() - leverage[own].sum())
-        assert within[own][0] == pytest.approx(expected, rel=1e-5)
+    for in_group in (of_row == name for name in NAMES if not random):
+        expected = np.sum(theirs.resid[in_group] ** 2) / (in_group.sum() - leverage[in_group].sum())
+        assert within[in_group][0] == pytest.approx(expected, rel=1e-5)
     # The basic RNN's attempts have a standard deviation of about 15, the others' of about 0.6, and rows one of about 3.
     if random:
-        found = sizes["group_sd"][["rnn", "lstm"]].tolist()
-        assert found == pytest.approx([15, 0.6], rel=0.4, abs=1)
+        result = sizes["group_sd"][["rnn", "lstm"]].tolist()
+        assert result == pytest.approx([15, 0.6], rel=0.4, abs=1)
     else:
         assert sizes.loc["rnn", "residual_sd"] > 3 * sizes.loc["gru", "residual_sd"]
 
@@ -295,10 +298,10 @@ def test_large_variance_ratios_are_estimated(ratio):
     constant, varying, group, _ = groups_of(groups=60)
     rng = np.random.default_rng(2)
     response = np.sqrt(ratio) * rng.normal(size=60)[group] + rng.normal(size=len(group))
-    found = fit_groups(constant, varying, group, response)
-    logs = np.log10(found.group_variance / found.residual_variance)
+    result = fit_groups(constant, varying, group, response)
+    logs = np.log10(result.group_variance / result.residual_variance)
     assert logs == pytest.approx(np.log10(ratio), abs=0.3)
-    assert found.residual_variance == pytest.approx(1, rel=0.5)
+    assert result.residual_variance == pytest.approx(1, rel=0.5)
 
 
 # refusals
@@ -311,7 +314,9 @@ def without_intercept(**changed):
 
 
 CONSTANT, _, GROUP, _ = groups_of()
-ONES, NINE, ALONE = np.ones((9, 1)), np.arange(9.0), ["rnn", "gru", "gru", "gru"]
+ONES = np.ones((9, 1))
+NINE = np.arange(9.0)
+ALONE = ["rnn", "gru", "gru", "gru"]
 test_unfittable_models_are_refused = refused(
     (ConvergenceError, NothingToFit),
     ("there is one group", lambda: fit_groups(ONES[:1], NINE[:, None], np.zeros(9, int), NINE**2)),

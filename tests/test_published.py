@@ -26,7 +26,8 @@ LEVELS = {
 
 
 def test_every_published_file_has_a_source():
-    listed, ids = sources(), artefacts()["id"]
+    listed = sources()
+    ids = artefacts()["id"]
     lists = {f"{name}.csv" for name in ("artefacts", "sources")}
     assert set(listed["file"]) == {path.name for path in PUBLISHED.glob("*.csv")} - lists
     assert (listed[["text", "table", "page"]] != "").all(axis=None)

@@ -30,7 +30,8 @@ from study.results.schema import (
 from study.stats.opened import open_results
 from synthetic_results import LEVELS, empty, make_results
 
-FIRST, LAST = (1, *[0] * 9), (*[0] * 9, 2)
+FIRST = (1, *[0] * 9)
+LAST = (*[0] * 9, 2)
 
 
 @pytest.fixture
@@ -240,7 +241,8 @@ def _write_lock(root, md5):
 
 def test_reference_keeps_results_tables_and_figures(root):
     path = reference.keep("factorial", root)
-    ds, folder = load(path), path.parent
+    ds = load(path)
+    folder = path.parent
     assert (path.name, folder.name) == ("factorial.nc", ds.attrs["profile"])
     tables = folder / "tables" / "factorial"
     assert {"diss-tab-3.5.csv", "diss-tab-1.7.csv"} <= {path.name for path in tables.iterdir()}

@@ -118,15 +118,15 @@ def both_ways(put, prepare, raw, tmp_path):
         path = put(origin, mirrored, contents=contents) / min(mirrored)
         path.write_bytes(b"altered")
         # In the mirror Reuters' files are packed each for itself, and hashes are of what is in them.
-        said = "cannot be unpacked" if origin == "reuters" else "expected SHA-256"
-        with pytest.raises(ChecksumError, match=f"{path.name}.* {said}"):
+        message = "cannot be unpacked" if origin == "reuters" else "expected SHA-256"
+        with pytest.raises(ChecksumError, match=f"{path.name}.* {message}"):
             prepare(name, "refused")
         assert path.read_bytes() == b"altered" and not (tmp_path / "refused").exists()
         path.write_bytes(mirrored[path.name])
-        found = prepare(name, "mirrored")
+        actual = prepare(name, "mirrored")
         one, other = (tmp_path / way / f"{name}.nc" for way in ("published", "mirrored"))
         assert one.read_bytes() == other.read_bytes()
-        return found
+        return actual
 
     return prepared
 
@@ -161,17 +161,18 @@ def test_wrong_downloads_are_refused_and_removed(raw, publisher):
 def test_download_does_not_follow_links(raw, publisher, tmp_path, kind):
     folder, address = publisher
     (folder / "a.gz").write_bytes(b"content")
-    precious, place = tmp_path / "elsewhere" / "precious", raw / "toy" / "a.gz"
+    precious = tmp_path / "elsewhere" / "precious"
+    place = raw / "toy" / "a.gz"
     precious.parent.mkdir()
     precious.write_bytes(b"con")
     place.parent.mkdir(parents=True)
     OBSTACLES[kind](place, precious)
-    said = "is no file"
+    message = "is no file"
     try:
         assert from_publisher(f"{address}a.gz", RIGHT, "toy").read_bytes() == b"content"
     except DownloadError as refusal:
-        said = str(refusal)
-    assert re.search("is no file|could not be kept", said)
+        message = str(refusal)
+    assert re.search("is no file|could not be kept", message)
     assert precious.read_bytes() == b"con" and list(precious.parent.iterdir()) == [precious]
 
 
@@ -210,7 +211,8 @@ def _idx(array):
 
 
 def test_idx_images_are_read_as_pixels(both_ways):
-    drawn, labels = np.arange(12).reshape(2, 2, 3) * 20, np.array([1, 0])
+    drawn = np.arange(12).reshape(2, 2, 3) * 20
+    labels = np.array([1, 0])
     files = {f: _idx(drawn if "images" in f else labels) for f in ORIGINS["mnist"]["files"]}
     ds = both_ways("mnist", "mnist", files, files)
     assert ds["inputs"].values[0, :, 0].tolist() == [0, 20, 40, 60, 80, 100]
@@ -254,7 +256,8 @@ def _strips(images, height=2):
 def test_cifar10_from_mirror_has_exact_pixels(put, prepare):
     drawn = _rng().integers(0, 256, (4, 32, 32, 3), dtype=np.uint8)
     webp, offsets = _strips(drawn)
-    labels, exact = np.array([3, 7, 1, 0], np.uint8), np.array([True, True, False, True])
+    labels = np.array([3, 7, 1, 0], np.uint8)
+    exact = np.array([True, True, False, True])
     about = {"offsets": offsets, "labels": labels, "exact": exact}
     pickled = npz(webp=np.array([{}], object), **about)
     put("cifar10", dict.fromkeys(images.EXACT.values(), pickled))
@@ -414,13 +417,15 @@ def test_digits_keep_proportion_of_noise(tmp_path):
 
 
 def _encoded(train, test, **more):
-    found = _tokens.encode((train, 0), (test, 1), **more)
-    return found["train"][0], found["test"][0]
+    actual = _tokens.encode((train, 0), (test, 1), **more)
+    return actual["train"][0], actual["test"][0]
 
 
 def test_words_are_numbered_by_training_frequency():
     train, test = _encoded(["b a b", "b c a"], ["a z z z b"])
-    b, a, c = FIRST_WORD, FIRST_WORD + 1, FIRST_WORD + 2
+    b = FIRST_WORD
+    a = FIRST_WORD + 1
+    c = FIRST_WORD + 2
     assert (train.shape, train.dtype) == ((2, 500), np.int32)
     assert train[:, -4:].tolist() == [[START, b, a, b], [START, b, c, a]]
     assert (train[:, :-4] == PAD).all()
@@ -472,14 +477,14 @@ def _document(number, topics, title, body):
 
 
 def test_document_has_topic_title_and_body():
-    found = reuters.parse(
+    actual = reuters.parse(
         '<!DOCTYPE lewis SYSTEM "lewis.dtd">\n'
         + _document(1, ["grain", "wheat"], "WHEAT UP", "Up 3 pct &lt;X> said")
         + _document(2, [], "NO TOPIC", "at all")
         + _document(3, ["earn"], "", "unprocessed text")
     )
-    said = [(topic, " ".join(_tokens.words(text))) for topic, text in found]
-    assert said == [("grain", "wheat up up 3 pct x said"), ("earn", "unprocessed text")]
+    message = [(topic, " ".join(_tokens.words(text))) for topic, text in actual]
+    assert message == [("grain", "wheat up up 3 pct x said"), ("earn", "unprocessed text")]
 
 
 SGML = {
@@ -499,7 +504,8 @@ def _reuters(contents):
 def test_reuters_from_mirror_and_publisher(both_ways, put, prepare):
     files = {f"{name}.gz": packed(content) for name, content in SGML.items()}
     ds = both_ways("reuters", "reuters", files, _reuters(SGML), SGML)
-    labels, test = ds["target"].values, ds["split"].values == 1
+    labels = ds["target"].values
+    test = ds["split"].values == 1
     assert np.bincount(labels).tolist() == [176, 88]
     assert np.bincount(labels[test]).tolist() == [44, 22], "a quarter of each topic is for testing"
     put("reuters", {f"{FIRST}.gz": packed("altered")})
@@ -531,7 +537,8 @@ def test_review_vectors_report_glove_coverage(put, tmp_path, monkeypatch):
         "glove": (7, 100),
         "glove_50": (7, 50),
     }
-    glove, shorter = data.word_vectors["glove"], data.word_vectors["glove_50"]
+    glove = data.word_vectors["glove"]
+    shorter = data.word_vectors["glove_50"]
     assert shorter[[4, 6], 7].tolist() == [1.5, 0.5]
     assert glove[:3, 0].tolist() == [0, 0, 0] and glove[[4, 6], 7].tolist() == [1.5, 0.5]
     assert glove[[3, 5]].all()
@@ -589,8 +596,8 @@ def test_filters_separate_gravity_and_remove_noise():
     signals = np.tile((slow + middle + 0.1 * fast)[:, None], (1, 6))
     body, angular, total = np.split(activities.filtered(signals), 3, axis=1)
     inside = slice(500, -500)
-    for found, waves in ((body, middle), (angular, slow + middle), (total, slow + middle)):
-        assert np.abs(found[inside, 0] - waves[inside]).max() < 0.1
+    for actual, waves in ((body, middle), (angular, slow + middle), (total, slow + middle)):
+        assert np.abs(actual[inside, 0] - waves[inside]).max() < 0.1
 
 
 def test_har2_from_mirror_and_publisher(both_ways):
@@ -631,7 +638,8 @@ def test_dsa19_from_mirror_and_publisher(put, prepare):
 
 
 def _vitals(patients, seconds):
-    rng, each = _rng(), np.arange(seconds + 1, dtype=np.float32)
+    rng = _rng()
+    each = np.arange(seconds + 1, dtype=np.float32)
     shape = patients, 125 * seconds + 1
     raw = {n: rng.normal(size=shape).round(3).astype(np.float32) for n in ("pleth", "ecg_ii")}
     raw["hr"] = each + 1000 * np.arange(patients, dtype=np.float32)[:, None]
@@ -663,7 +671,8 @@ def test_splits_cover_all_windows_once():
 
 def test_vital_signs_from_mirror_and_publisher(both_ways, monkeypatch):
     monkeypatch.setattr(vitals, "WINDOWS", 4)
-    raw, files = _vitals(7, 50), {}
+    raw = _vitals(7, 50)
+    files = {}
     for k in range(7):
         signals = zip(raw["pleth"][k], raw["ecg_ii"][k], strict=True)
         lines = "\n".join(f"0,0,{a:.3f},0,0,{b:.3f}" for a, b in signals)
@@ -729,9 +738,7 @@ def _half(second, why):
     ids=["incomplete", "half", "shorter", "others", "more"],
 )
 @pytest.mark.usefixtures("few")
-def test_wrong_archive_is_removed(
-    put, prepare, raw, tmp_path, name, archive, contents, sentence
-):
+def test_wrong_archive_is_removed(put, prepare, raw, tmp_path, name, archive, contents, sentence):
     put(name, {"EigenWorms.zip": archive} if name == "eigenworms" else archive, False, contents)
     with pytest.raises(ChecksumError, match=sentence) as error:
         prepare(name)
@@ -749,7 +756,8 @@ def _features(samples):
 
 
 def test_clips_are_split_by_official_lists(tones):
-    ours, theirs = speech.CLASSES["lem"], speech.CLASSES["edgeml"]
+    ours = speech.CLASSES["lem"]
+    theirs = speech.CLASSES["edgeml"]
     parts = speech.read_clips(tones.items(), ours, _features)
     # Of ten speakers one is for validation and one for testing; noise is silence, and trains.
     counts = {part: np.bincount(targets).tolist() for part, (_, targets) in parts.items()}

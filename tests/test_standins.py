@@ -51,18 +51,22 @@ def test_words_differ_more_than_speakers():
 
 
 def test_words_follow_zipf_and_followers():
-    made = language(50, _rng())
-    _, places = np.nonzero(np.array(text(made, 40_000, _rng(1)))[:, None] == made.words)
-    obeying = (made.followers[places[:-1]] == places[1:, None]).any(axis=1).mean()
-    assert len(set(made.words)) == 50 and obeying > 0.7
-    assert np.corrcoef(np.bincount(places, minlength=50), made.frequency)[0, 1] > 0.5
+    drawn_language = language(50, _rng())
+    _, indices = np.nonzero(
+        np.array(text(drawn_language, 40_000, _rng(1)))[:, None] == drawn_language.words
+    )
+    obeying = (drawn_language.followers[indices[:-1]] == indices[1:, None]).any(axis=1).mean()
+    assert len(set(drawn_language.words)) == 50 and obeying > 0.7
+    assert np.corrcoef(np.bincount(indices, minlength=50), drawn_language.frequency)[0, 1] > 0.5
 
 
 def test_reviews_are_separable_by_words():
-    made = language(200, _rng())
-    texts, targets = reviews(made, 400, 2, _rng(1))
+    drawn_language = language(200, _rng())
+    texts, targets = reviews(drawn_language, 400, 2, _rng(1))
     assert np.bincount(targets).tolist() == [200, 200]
-    counts = np.array([[words.split().count(word) for word in made.words] for words in texts])
+    counts = np.array(
+        [[words.split().count(word) for word in drawn_language.words] for words in texts]
+    )
     ours, theirs = (counts[:200][targets[:200] == k].sum(axis=0) + 1 for k in (1, 0))
     odds = np.log(ours / theirs)
     odds[np.abs(odds) < np.log(3)] = 0  # frequent words differ by chance, and repeat within a text

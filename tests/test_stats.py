@@ -53,13 +53,15 @@ def test_error_rates_of_small_example(ds):
 
 
 def test_adjoint_metric_in_both_precisions_and_its_regimes():
-    first, last = np.array([-3, -np.inf, -1, -np.inf]), np.array([-1, 0, -np.inf, -np.inf])
-    found = regimes.adjoint_metric(first, last)
-    np.testing.assert_array_equal(found, [-2.0, -np.inf, np.inf, np.nan])
-    first, last = [-3.0, -100.0, -np.inf, 60.0, -3.0], [-1.0, -1.0, -1.0, -1.0, -60.0]
-    found = regimes.float32_metric(first, last, np.full(5, 1000 / 32))
+    first = np.array([-3, -np.inf, -1, -np.inf])
+    last = np.array([-1, 0, -np.inf, -np.inf])
+    actual = regimes.adjoint_metric(first, last)
+    np.testing.assert_array_equal(actual, [-2.0, -np.inf, np.inf, np.nan])
+    first = [-3.0, -100.0, -np.inf, 60.0, -3.0]
+    last = [-1.0, -1.0, -1.0, -1.0, -60.0]
+    actual = regimes.float32_metric(first, last, np.full(5, 1000 / 32))
     # As many examples under the mean loss of 32: every norm is three orders smaller than their sum.
-    assert found.tolist() == pytest.approx([-2, *[np.log10(1.4013e-45) + 4] * 2, np.inf, np.inf])
+    assert actual.tolist() == pytest.approx([-2, *[np.log10(1.4013e-45) + 4] * 2, np.inf, np.inf])
     assert np.isnan(regimes.float32_metric(60.0, 60.0, 1)), "infinity by infinity"
     metric = np.array([-np.inf, -5.1, -5.0, -4.9, 0.0, 4.9, 5.0, np.inf, np.nan])
     expected = ["vanished"] * 3 + ["stable"] * 3 + ["exploded"] * 2 + ["undefined"]
@@ -75,8 +77,8 @@ def test_quartiles_are_per_task_and_ties_go_up():
     frame = pd.concat([one, of([0.5] * 7, "imdb"), of([0.8, 0.9], "mnist")])
     frame = frame.sample(frac=1, random_state=0)
     named = frame.assign(q=quartiles.quartiles(frame).to_numpy()).sort_values("accuracy")
-    found = {dataset: rows["q"].tolist() for dataset, rows in named.groupby("dataset")}
-    assert found == {
+    actual = {dataset: rows["q"].tolist() for dataset, rows in named.groupby("dataset")}
+    assert actual == {
         "digits": ["Q0.25", "Q0.50", "Q0.75", "Q1.00", "Q1.00"],
         "imdb": ["Q1.00"] * 7,
         "mnist": ["Q0.25", "Q1.00"],
@@ -157,7 +159,8 @@ def padded():
     labels = {f"{method}, {run}": 50.0 for run, method in enumerate(methods)}
     make = drawn(labels, spread=1, padding=[*padding], input_scale=[*scale])
     ds = make(np.random.default_rng(0), 3).drop_dims("record")
-    ds["status"][2, 2], ds["status"][3, 1:] = DIVERGED, [MISSING, NOT_PLANNED]
+    ds["status"][2, 2] = DIVERGED
+    ds["status"][3, 1:] = [MISSING, NOT_PLANNED]
     done = ds["status"] == COMPLETED
     ds["records"][:] = 2 * done
     ds["records"][2, 2] = 1
@@ -217,7 +220,8 @@ def test_emphasis_of_deciding_input():
 
 
 def test_latest_best_record_is_kept():
-    dims, test = ("run", "replicate", "record"), np.array([[[0.1, 0.2, 0.3, 0.4]], [[np.nan] * 4]])
+    dims = ("run", "replicate", "record")
+    test = np.array([[[0.1, 0.2, 0.3, 0.4]], [[np.nan] * 4]])
     validation = np.array([[[0.5, 0.9, 0.9, 0.2]], [[np.nan] * 4]])
     metrics = {"validation_metric": (dims, validation), "test_metric": (dims, test)}
     ds = xr.Dataset(metrics, {"record": range(4)})
@@ -284,13 +288,16 @@ def rows_of(shares):
     ds = drawn({"LEM": 80.0}, spread=1)(np.random.default_rng(0))
     shape = (ds.sizes["run"], ds.sizes["replicate"], 2, 1, len(DECADES))
     dims = ("run", "replicate", "stage", "scale", "decade")
-    held = ds.assign(time_step_share=(dims, np.broadcast_to(shares / shares.sum(), shape)))
-    return histograms(held.assign_coords(stage=["untrained", "trained"], scale=[0], decade=DECADES))
+    networks = ds.assign(time_step_share=(dims, np.broadcast_to(shares / shares.sum(), shape)))
+    return histograms(
+        networks.assign_coords(stage=["untrained", "trained"], scale=[0], decade=DECADES)
+    )
 
 
 def test_power_law_differs_from_exponential_decay():
     rows = rows_of(MIDDLES * MIDDLES**-2.0)  # of the density, times the width of a class
-    fits, ends = decays(rows), reach(rows).iloc[0]
+    fits = decays(rows)
+    ends = reach(rows).iloc[0]
     assert fits["exponent"].to_numpy() == pytest.approx(-2) and (fits["power"] > 0.999).all()
     assert (fits["exponential"] < 0.9).all()
     assert (ends["low"], ends["high"]) == pytest.approx((MIDDLES[0], MIDDLES[-1]))
@@ -306,14 +313,14 @@ def test_histogram_draws_mean_shares():
     [ax] = plot_histograms(rows_of(shares), ["one"], "lem", log=True).axes
     assert ax.get_xscale() == ax.get_yscale() == "log"
     for trained_or_not in ax.patches:
-        found = trained_or_not.get_data()
-        assert found.values == pytest.approx(shares / shares.sum())
-        assert np.log10(found.edges) == pytest.approx([*DECADES, 0], abs=1e-9)
+        actual = trained_or_not.get_data()
+        assert actual.values == pytest.approx(shares / shares.sum())
+        assert np.log10(actual.edges) == pytest.approx([*DECADES, 0], abs=1e-9)
 
 
 def test_equal_seeds_do_not_narrow_a_correlation():
     one = sweep(np.random.default_rng(4), together=True)
     parts = [one.assign_coords(replicate=[k]) for k in range(10)]
     ten = xr.concat(parts, "replicate", data_vars="minimal")
-    found = [chapter2.nearness(ds, 0)[0] for ds in (one, ten)]
-    assert [found[0].low, found[0].high] == pytest.approx([found[1].low, found[1].high])
+    actual = [chapter2.nearness(ds, 0)[0] for ds in (one, ten)]
+    assert [actual[0].low, actual[0].high] == pytest.approx([actual[1].low, actual[1].high])

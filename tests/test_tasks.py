@@ -38,8 +38,8 @@ def _tokens(length=20, noise_inputs=500, n=4):
 def test_permutation_is_shared_and_noise_is_not():
     author = np.random.RandomState(92916).permutation(50)
     settings = {"order": "permuted", "noise": "post", "permutation": "exprnn"}
-    found = [vary(_counting(50, 10), _rng(seed), **settings).test.inputs for seed in (0, 1)]
-    rows = np.concatenate(found)[:, :, 0]
+    actual = [vary(_counting(50, 10), _rng(seed), **settings).test.inputs for seed in (0, 1)]
+    rows = np.concatenate(actual)[:, :, 0]
     assert (rows[:, :50] - 10 == author).all()
     assert len(np.unique(rows[:, 50:], axis=0)) == len(rows)
 
@@ -49,18 +49,20 @@ SPREAD = [(1, 1), (1, 5), (7, 3), (64, 82), (784, 1000), (9, 9), (5, 0)]
 
 @pytest.mark.parametrize(("length", "noise_inputs"), SPREAD)
 def test_spread_noise_follows_both_rules(length, noise_inputs):
-    own = np.flatnonzero(~noise_places(length, noise_inputs, "uniform"))
-    after = np.diff([*own, length + noise_inputs]) - 1
+    signal_steps = np.flatnonzero(~noise_places(length, noise_inputs, "uniform"))
+    after = np.diff([*signal_steps, length + noise_inputs]) - 1
     upto = [i * noise_inputs // length for i in range(length + 1)]
     assert after.tolist() == np.diff(upto).tolist()
-    found = noise_places(length, noise_inputs, "uniform", "bresenham")
-    assert found.tolist() == list(_interleaved(length, noise_inputs))
+    actual = noise_places(length, noise_inputs, "uniform", "bresenham")
+    assert actual.tolist() == list(_interleaved(length, noise_inputs))
 
 
 def _interleaved(length, noise_inputs):
     """Bresenham's rule step by step, as more_itertools.interleave_evenly has it: True for noise."""
-    longer, shorter = max(length, noise_inputs), min(length, noise_inputs)
-    error, noise_is_longer = longer // 2, noise_inputs > length
+    longer = max(length, noise_inputs)
+    shorter = min(length, noise_inputs)
+    error = longer // 2
+    noise_is_longer = noise_inputs > length
     for _ in range(longer):
         yield noise_is_longer
         error -= shorter
@@ -131,7 +133,8 @@ def _pixels(counts=(30, 10), **changes):
     """A data set with counts[k] sequences of class k, sorted; the last two values are the class."""
     labels = np.repeat(np.arange(len(counts)), counts)
     inputs = _rng().integers(0, 17, (len(labels), 6, 1))
-    inputs[0, 0], inputs[0, 1] = 0, 16
+    inputs[0, 0] = 0
+    inputs[0, 1] = 16
     inputs[:, 4:, 0] = labels[:, None]
     settings = {"kind": "pixels", "source": "made up", "outputs": len(counts), "valid_max": 16}
     test = (inputs[:8], labels[:8])
@@ -303,7 +306,8 @@ def made(tmp_path_factory):
 
 
 def test_pixels_are_ordered_pooled_or_standardised(made):
-    plain, moved = made("pixels", "grey"), made("pixels", "grey", order="lem")
+    plain = made("pixels", "grey")
+    moved = made("pixels", "grey", order="lem")
     places = torch_permutation(16, 5544)
     for one, other in ((moved.train, plain.train), (moved.test, plain.test)):
         assert np.array_equal(one.inputs, other.inputs[:, places])
@@ -313,10 +317,10 @@ def test_pixels_are_ordered_pooled_or_standardised(made):
     task = made("pixels", "grey", standardised=True, validation_size=4)
     shares = task.train.inputs.mean(), task.train.inputs.std()
     assert shares == pytest.approx((0, 1), abs=1e-5) and task.kind == "series"
-    held = made("pixels", "grey", validation_size=4)
-    both = np.concatenate([held.train.inputs, held.validation.inputs])
+    dataset = made("pixels", "grey", validation_size=4)
+    both = np.concatenate([dataset.train.inputs, dataset.validation.inputs])
     assert np.array_equal(both, plain.train.inputs)
-    assert np.bincount(held.validation.targets).tolist() == [2, 2]
+    assert np.bincount(dataset.validation.targets).tolist() == [2, 2]
 
 
 def test_channels_of_rows_and_kinds_of_noise(made):
@@ -331,12 +335,13 @@ def test_channels_of_rows_and_kinds_of_noise(made):
         noise = np.concatenate([task.train.inputs, task.test.inputs])[:, 4:]
         assert len(np.unique(noise.reshape(24, -1), axis=0)) == blocks
     assert np.array_equal(shared.train.inputs[:, :4], fresh.train.inputs[:, :4])
-    part, whole = shared.train, shared.train.inputs  # the block that follows all is held once
+    part = shared.train
+    whole = shared.train.inputs  # the block that follows all is held once
     assert part.heads.size + part.block.size == 12 * (4 * len(part) + 6)
     assert whole.shape == (len(part), part.time_steps, shared.features) == (12, 10, 12)
-    taken = part.take(np.array([2, 0]))
-    assert np.array_equal(taken.inputs, whole[[2, 0]])
-    assert np.array_equal(taken.targets, part.targets[[2, 0]])
+    selected = part.take(np.array([2, 0]))
+    assert np.array_equal(selected.inputs, whole[[2, 0]])
+    assert np.array_equal(selected.targets, part.targets[[2, 0]])
 
 
 @pytest.mark.parametrize("law, mean, deviation", [("normal", 0, 1), ("uniform", 0.5, 12**-0.5)])
@@ -347,7 +352,9 @@ def test_noise_follows_its_distribution(made, law, mean, deviation):
 
 
 def test_padded_rows_end_in_noise(made):
-    task, images, rng = made("padded_rows", "grey", padding=2), made("pixels", "grey"), _rng()
+    task = made("padded_rows", "grey", padding=2)
+    images = made("pixels", "grey")
+    rng = _rng()
     for part, image in ((task.train, images.train), (task.test, images.test)):
         assert np.array_equal(part.inputs[:, :4].reshape(12, 16, 1), image.inputs)
         assert np.array_equal(part.inputs[:, 4:], rng.random((12, 8, 4), dtype=np.float32))
@@ -376,7 +383,8 @@ def test_stream_targets_are_the_next_token(made):
     task = made("language", "letters", time_steps=13)
     assert (task.vocabulary_size, task.outputs, task.target) == (7, 7, "steps")
     assert task.train.inputs.shape == (34, 13)
-    inputs, targets = task.train.inputs.ravel(), task.train.targets.ravel()
+    inputs = task.train.inputs.ravel()
+    targets = task.train.targets.ravel()
     assert np.array_equal(inputs[1:], targets[:-1])
     assert sorted(inputs[:7]) == list(range(7))
     assert np.array_equal(inputs, np.resize(inputs[:7], inputs.shape))
@@ -400,7 +408,8 @@ def test_texts_are_padded_and_have_word_vectors(made):
 def test_single_output_is_log_odds(made):
     data = made("texts", "reviews")
     assert [vary(data, _rng(), sigmoid=s).outputs for s in (False, True)] == [2, 1]
-    logits, classes = torch.randn(7, 2), torch.arange(7) % 2
+    logits = torch.randn(7, 2)
+    classes = torch.arange(7) % 2
     odds = (logits[:, 1] - logits[:, 0])[:, None]
     assert torch.allclose(*(cross_entropy(of, classes, "sum") for of in (logits, odds)))
     assert torch.equal(likeliest(odds), likeliest(logits))

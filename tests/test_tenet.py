@@ -67,22 +67,28 @@ def test_published_tables_are_consistent(number, fitted):
     assert (miss <= reach).all(), table[miss > reach]
     summary = load_published(MODELS[number].summary).set_index("model")
     assert summary["parameters"][number] == len(table) == table["term"].nunique()
-    found = fitted.fit(number)
-    terms = [term for term in table["term"] if term not in found.design.dropped]
-    assert list(found.coefficients["term"]) == terms
+    result = fitted.fit(number)
+    terms = [term for term in table["term"] if term not in result.design.dropped]
+    assert list(result.coefficients["term"]) == terms
 
 
 @pytest.mark.parametrize("kind", ["training", "terminal"])
 def test_account_covers_every_attempt(kind, odd):
-    made = select_observations(odd, kind)
-    account = made.account.set_index("what")
+    observations = select_observations(odd, kind)
+    account = observations.account.set_index("what")
     assert account["attempts"]["planned"] == odd["status"].size
     assert account["attempts"]["planned"] == account["attempts"].iloc[1:].sum()
     done = {"training": odd["epochs_completed"], "terminal": odd["status"] == 0}
     assert account["rows"].sum() == int(done[kind].sum())
-    assert account["rows"]["entered"] == len(made) and np.isfinite(made.column("metric")).all()
+    assert (
+        account["rows"]["entered"] == len(observations)
+        and np.isfinite(observations.column("metric")).all()
+    )
     assert account["rows"]["the adjoint of the first step is exactly zero"] > 0
-    row = {name: made.column(name)[len(made) // 3] for name in (*ATTEMPT, *made.measured)}
+    row = {
+        name: observations.column(name)[len(observations) // 3]
+        for name in (*ATTEMPT, *observations.measured)
+    }
     split, at = ("train", "epoch") if kind == "training" else ("test", "training_length")
     point = odd.sel({name: row[name] for name in ATTEMPT}).sel(split=split, epoch=row[at])
     assert point["accuracy"] == row["accuracy"]
@@ -114,9 +120,11 @@ def test_zero_norm_is_clamped(odd):
     ds = odd.copy(deep=True)
     for name, norm in (("adjoint_first", -np.inf), ("adjoint_last", -2.0)):
         ds[name] = xr.where(ds[name].notnull(), norm, np.nan).transpose(*odd[name].dims)
-    made = select_observations(ds, "terminal", view=SINGLE)
+    observations = select_observations(ds, "terminal", view=SINGLE)
     stored = -2 - np.log10(32 * np.maximum(ds["examples"].sel(split="test"), 1))
-    assert set(np.round(made.column("metric"), 9)) <= set(np.round(SMALLEST - stored.values, 9))
+    assert set(np.round(observations.column("metric"), 9)) <= set(
+        np.round(SMALLEST - stored.values, 9)
+    )
 
 
 def everywhere(ds, **values):
@@ -147,21 +155,23 @@ test_refusals_name_their_cause = refused(
 
 def test_faulty_synthetic_results_are_fitted(odd, reference):
     for number in MODELS:
-        found = Fits(odd).fit(number)
-        assert found.coefficients["estimate"].notna().all()
-        assert {"architecture[brandnew]", "noise[post]"}.isdisjoint(found.design.dropped)
+        result = Fits(odd).fit(number)
+        assert result.coefficients["estimate"].notna().all()
+        assert {"architecture[brandnew]", "noise[post]"}.isdisjoint(result.design.dropped)
     alone = Fits(reference.sel(architecture=["rnn"])).fit(6)
     assert not any("architecture" in term for term in alone.coefficients["term"])
 
 
 def test_coefficients_of_all_views_in_one_table(fitted):
-    own, ranks, spline = tenet.GROUP_VARIANCES, tenet.RANKS, tenet.SPLINE
-    table = fitted.coefficients(tenet.FAMILIES[2], (TRUE, ranks, spline, own))
+    group_variances = tenet.GROUP_VARIANCES
+    ranks = tenet.RANKS
+    spline = tenet.SPLINE
+    table = fitted.coefficients(tenet.FAMILIES[2], (TRUE, ranks, spline, group_variances))
     table = table.set_index(["view", "model", "term"])
     assert table["estimate"][TRUE, 5, "metric"] == fitted.fit(5).estimate("metric")
     assert (spline, 5, "spline 4") in table.index and (spline, 5, "metric") not in table.index
     assert table["estimate"][spline, 6, "intercept"] == table["estimate"][TRUE, 6, "intercept"]
-    assert {own, ranks} <= set(table.index.get_level_values("view"))
+    assert {group_variances, ranks} <= set(table.index.get_level_values("view"))
     # A curve explains at least as much as a line of the same rows.
     assert fitted.fit(5, spline).r2 > fitted.fit(5).r2 > fitted.fit(6).r2
     # Two regressions of a pair on each other explain the same share.
@@ -172,13 +182,13 @@ def test_coefficients_of_all_views_in_one_table(fitted):
 
 def test_spread_of_draws_equals_robust_error(fitted):
     for number in (5, 2):
-        found = fitted.fit(number, SINGLE)
-        drawn = resample(found, draws=300)
-        place = found.design.names.index("metric")
-        assert drawn.coefficients[0, place] == pytest.approx(found.estimate("metric"), rel=1e-6)
+        result = fitted.fit(number, SINGLE)
+        drawn = resample(result, draws=300)
+        place = result.design.names.index("metric")
+        assert drawn.coefficients[0, place] == pytest.approx(result.estimate("metric"), rel=1e-6)
         spread = drawn.coefficients[1:, place].std()
-        assert spread == pytest.approx(found.estimate("metric", "robust_error"), rel=0.15)
-        assert drawn.r2[0] == pytest.approx(found.r2, rel=1e-3)
+        assert spread == pytest.approx(result.estimate("metric", "robust_error"), rel=0.15)
+        assert drawn.r2[0] == pytest.approx(result.r2, rel=1e-3)
     # Few attempts stretch an interval, of which each end is the farther one of the draws' and of their mirror image's.
     expected = np.sqrt(20 / 15) * stats.t.ppf(0.975, 15) / stats.norm.ppf(0.975)
     assert stretch(20, 5) == pytest.approx(expected)
@@ -200,7 +210,8 @@ def verdict_of(claim, estimate):
 def test_judges_accept_the_published_models():
     """On data of the published coefficients and a tenth of the text's attempts, too."""
     fits = Evidence(simulate(7, replicates=2, training_length=[25]))
-    of_text, of_law = set(), set()
+    of_text = set()
+    of_law = set()
     for quantities in QUANTITIES.values():
         for claim, quantity in quantities.items():
             value = CLAIMS[claim].published
@@ -221,14 +232,14 @@ def test_judges_accept_the_published_counts():
         for name, mark in (("A5", "quartile"), ("A6", "regime"))
     )
     kinds = vanished.groupby(["order", "noise"]).sum()
-    found = {
+    result = {
         "training-quartile": mean_share(best["vanished"], best.sum(axis=1)),
         "terminal-quartile": share(vanished["Q1.00"].sum(), vanished.to_numpy().sum()),
         "terminal-median": smallest(
             share(row["Q0.75"] + row["Q1.00"], row.sum()) for _, row in kinds.iterrows()
         ),
     }
-    for name, finding in found.items():
+    for name, finding in result.items():
         assert verdict_of(f"diss-3.4-{name}", finding) == AGREES, name
 
 
@@ -267,14 +278,14 @@ def observed(kind: str) -> tuple[Observations, pd.DataFrame]:
     """Return the stored observations of `kind`, as `Observations` and as the table they come from."""
     factors = [name for name in ATTEMPT if name != "replicate"]
     table = pd.read_csv(FOLDER / f"{kind}.csv")
-    made = Observations(
+    observations = Observations(
         kind=kind,
         attempts=with_covariates(table.drop_duplicates("attempt")[factors], REFERENCE),
         attempt=pd.factorize(table["attempt"])[0],
         measured={name: table[name].to_numpy(float) for name in ("epoch", "accuracy", "metric")},
         account=pd.DataFrame(),
     )
-    return made, table
+    return observations, table
 
 
 @pytest.fixture(scope="module")
@@ -296,15 +307,16 @@ def assert_close(ours: dict, theirs: pd.Series) -> None:
 @pytest.mark.parametrize("number", MODELS)
 def test_tenet_models_equal_those_of_r(number, values):
     model = MODELS[number]
-    found = fit_model(model, observed(model.rows)[0])
-    terms = found.coefficients["term"].replace(INTERCEPT, "(Intercept)")
-    table = found.coefficients.set_index(terms.str.replace(r"[\[\]]", "", regex=True))
+    result = fit_model(model, observed(model.rows)[0])
+    terms = result.coefficients["term"].replace(INTERCEPT, "(Intercept)")
+    table = result.coefficients.set_index(terms.str.replace(r"[\[\]]", "", regex=True))
     ours = {
         (name, term): value
         for name in ("estimate", "standard_error")
         for term, value in table[name].items()
     }
-    theirs, summary = values[str(number)].drop("criterion", errors="ignore"), dict(found.summary)
+    theirs = values[str(number)].drop("criterion", errors="ignore")
+    summary = dict(result.summary)
     if model.random:
         summary["group_variance"] = summary["group_sd"] ** 2
         summary["residual_variance"] = summary["residual_sd"] ** 2
@@ -314,12 +326,13 @@ def test_tenet_models_equal_those_of_r(number, values):
 
 
 def test_zero_group_variance_is_estimated(values):
-    made, table = observed("training")
-    held, ones = table[["epoch", "unrelated"]].to_numpy(), np.ones((len(made.attempts), 1))
-    ours = fit_random_intercept(moments(ones, held, made.attempt))
+    observations, table = observed("training")
+    columns = table[["epoch", "unrelated"]].to_numpy()
+    ones = np.ones((len(observations.attempts), 1))
+    ours = fit_random_intercept(moments(ones, columns, observations.attempt))
     theirs = values["boundary"]
     assert ours.group_variance == 0.0 and theirs["group_variance", ""] < 1e-9
     # The intercept is zero up to rounding; the slope is a number.
-    found = {("estimate", "epoch"): ours.coefficients[1]}
-    found["residual_variance", ""] = ours.residual_variance
-    assert_close(found, theirs[list(found)])
+    result = {("estimate", "epoch"): ours.coefficients[1]}
+    result["residual_variance", ""] = ours.residual_variance
+    assert_close(result, theirs[list(result)])
