@@ -26,3 +26,12 @@ def test_wrong_results_are_reported(monkeypatch):
     assert failure(layer_class, "gradcheck")
     monkeypatch.setattr(torch, "vmap", lambda function: lambda several: several)
     assert failure(layer_class, "vmap").startswith("AssertionError: ")
+
+
+def test_opcheck_gets_each_operator_of_a_layer():
+    layer = LAYER_CLASSES["LEM"](2, 3, 2)
+    with conformance._OperatorCalls() as recorded:
+        layer(torch.randn(4, 1, 2))
+    assert [str(operator) for operator in recorded.calls] == ["longrnn.lem_cpu.default"]
+    [arguments] = recorded.calls.values()
+    assert any(torch.is_tensor(part) and part.requires_grad for part in arguments)
