@@ -49,7 +49,7 @@ from study.results.datasets import load
 from study.results.published import artefacts
 from study.stats.power import DETECTED
 
-DRAWS = 40
+DRAWS = 20
 REFERENCE = DATA / "reference" / "real"
 CLAIMS = claims()
 LISTED = claim_table()
