@@ -16,7 +16,7 @@ from study.results import quartiles
 from study.results.latching import LATCHING
 from study.results.published import load_published
 from study.results.schema import COMPLETED, DIVERGED, MISSING, NOT_PLANNED
-from study.stats import attempts, gaps, padded_images, regimes, treatments
+from study.stats import attempts, gaps, incremental, padded_images, regimes, treatments
 from study.stats.scales import decays, histograms, reach
 from synthetic_results import LEVELS, empty, make_results
 
@@ -324,3 +324,21 @@ def test_equal_seeds_do_not_narrow_a_correlation():
     ten = xr.concat(parts, "replicate", data_vars="minimal")
     actual = [chapter2.nearness(ds, 0)[0] for ds in (one, ten)]
     assert [actual[0].low, actual[0].high] == pytest.approx([actual[1].low, actual[1].high])
+
+
+def test_best_network_of_each_reading():
+    rows = [
+        ("HAR-2", "iRNN K=1", 90.0, "adopted"),
+        ("HAR-2", "iRNN K=5", 92.0, "adopted"),
+        ("HAR-2", "RNN", 40.0, ""),
+        ("HAR-2", "LSTM", float("nan"), ""),
+    ]
+    table = pd.DataFrame(rows, columns=["task", "network", "ours", "reading"]).assign(guess=50.0)
+    best = incremental.best_by_reading(table).set_index("reading")
+    assert best.index.tolist() == ["others", "adopted"]
+    assert best["network"].tolist() == ["RNN", "iRNN K=5"]
+    assert best["networks"].tolist() == [1, 2]
+    assert best["at_chance"].tolist() == [1, 0]
+    lowest = incremental.best_by_reading(table, higher=False).set_index("reading")
+    assert lowest.loc["adopted", "network"] == "iRNN K=1"
+    assert lowest["at_chance"].tolist() == [0, 2]
