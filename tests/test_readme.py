@@ -13,6 +13,7 @@ from study.claims.correction import corrected_verdicts
 from study.claims.verdict import AGREES, DIFFERS, displayed_verdict
 from study.paths import DATA, ROOT
 from study.report.inputs import load_artefacts
+from study.report.intervention import describe_intervention
 from study.report.readme import README, STORED, collect_slopes, fill, main, read_stored
 from study.report.readme import render_blocks as blocks
 from study.report.verdicts import judge_claims
@@ -111,3 +112,10 @@ def test_citation_is_that_of_the_citation_file():
 def test_lines_end_at_column_100():
     lines = [line for line in TEXT.splitlines() if not line.startswith("|")]
     assert [line for line in lines if len(line) > 100] == []
+
+
+def test_cause_is_claimed_only_if_intervals_leave_out_zero():
+    effects = pd.read_csv(STORED / "intervention.csv")
+    assert "is a cause" in describe_intervention(effects)
+    shifted = effects.assign(high=effects["high"] + 0.5)
+    assert "is a cause" not in describe_intervention(shifted)

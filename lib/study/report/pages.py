@@ -23,7 +23,9 @@ from study.report.inputs import (
     Inputs,
     Notebook,
     described,
+    read_table,
 )
+from study.report.intervention import EFFECTS, FIGURE, describe_intervention
 from study.report.notebooks import answer, escape_markdown, short_name, write_notebook
 from study.report.numbers import counted
 from study.report.restricted import NOTEBOOK_FOLDER, caption_html
@@ -195,7 +197,12 @@ def write_pages(
         path.write_text(text, encoding="utf-8")
 
     _write_notebooks(inputs, source, files, warn)
-    write("index", answers=front_page_answers(judged, by_id))
+    write(
+        "index",
+        answers=front_page_answers(judged, by_id),
+        experiment=_experiment(inputs.artefacts),
+        experiment_figure=by_id.get(FIGURE),
+    )
     write("claims")
     for _, row in judged.iterrows():
         write("claim", f"claims/{row['id']}", row=row, claim=site["claims"][row["id"]])
@@ -270,6 +277,14 @@ def front_page_answers(judged: pd.DataFrame, groups: dict[str, Group]) -> list[A
         figure = groups.get(question.figure)
         answers.append(Answer(question.question, figure, tuple(sentences)))
     return answers
+
+
+def _experiment(items: Iterable[Artefact]) -> str:
+    """Return what the stored experiment on the backward pass found; empty if it is not there."""
+    for item in items:
+        if item.artefact == EFFECTS and item.result_set == "reference":
+            return describe_intervention(read_table(item.path(".csv")))
+    return ""
 
 
 def group_artefacts(found: Iterable[Artefact], listed: pd.DataFrame) -> list[Group]:
@@ -396,6 +411,7 @@ _FUNCTIONS = (
     count_verdicts,
     counted,
     described,
+    read_table,
     escape_markdown,
     get_image_size,
     in_words,

@@ -24,6 +24,7 @@ from study.pipeline.files import write_whole
 from study.report.coverage import count_coverage, summarise
 from study.report.findings import Sentence, read_findings, write_sentence
 from study.report.inputs import Artefact, ReportError, load_artefacts, read_table
+from study.report.intervention import EFFECTS, describe_intervention
 from study.report.verdicts import (
     CAUSES,
     DECIDED,
@@ -71,7 +72,8 @@ def store_numbers(data: Path, stored: Path) -> None:
     data : Path
         Folder of ``made/``, as the pipeline leaves it.
     stored : Path
-        Folder that receives ``verdicts.csv``, ``coverage.csv``, ``slopes.csv`` and ``slopes.png``.
+        Folder that receives ``verdicts.csv``, ``coverage.csv``, ``slopes.csv``,
+        ``intervention.csv`` and ``slopes.png``.
 
     Raises
     ------
@@ -88,6 +90,7 @@ def store_numbers(data: Path, stored: Path) -> None:
         "verdicts": judged.reindex(columns=_COLUMNS),
         "coverage": coverage.reset_index(),
         "slopes": slopes,
+        "intervention": _reference_table(items, EFFECTS),
     }
     for name, table in tables.items():
         path = stored / f"{name}.csv"
@@ -105,12 +108,7 @@ def store_numbers(data: Path, stored: Path) -> None:
 
 def collect_slopes(items: tuple[Artefact, ...], judged: pd.DataFrame) -> pd.DataFrame:
     """Return the slopes of the figure with their intervals, in points of accuracy per order."""
-    found = [item for item in items if item.artefact == SLOPES and item.result_set == "reference"]
-    if not found:
-        raise ReportError(
-            f"no {SLOPES} of the stored reference; run `make look` or `make repro` first"
-        )
-    table = read_table(found[0].path(".csv")).set_index("variances")
+    table = _reference_table(items, SLOPES).set_index("variances")
     rows = []
     for name, words in _ROWS.items():
         slope = 100 * table.loc[name, "estimate"]
@@ -120,6 +118,16 @@ def collect_slopes(items: tuple[Artefact, ...], judged: pd.DataFrame) -> pd.Data
     smaller = 100 * claim["estimate"], 100 * claim["low"], 100 * claim["high"]
     rows.insert(2, ("ours, the same with a level per task", *smaller))
     return pd.DataFrame(rows, columns=["gradients", "slope", "low", "high"])
+
+
+def _reference_table(items: tuple[Artefact, ...], artefact: str) -> pd.DataFrame:
+    """Return the data of an artefact made of the stored reference."""
+    for item in items:
+        if item.artefact == artefact and item.result_set == "reference":
+            return read_table(item.path(".csv"))
+    raise ReportError(
+        f"no {artefact} of the stored reference; run `make look` or `make repro` first"
+    )
 
 
 def draw_slopes(slopes: pd.DataFrame) -> Figure:
@@ -162,6 +170,7 @@ def render_blocks(stored: Path) -> dict[str, str]:
         "tally": _tally_table(judged),
         "doubt": _doubt(judged, coverage),
         "findings": _findings(judged),
+        "cause": _intervention(read_table(stored / "intervention.csv")),
         "speed": _speed(REFERENCE / "timings"),
     }
 
@@ -255,6 +264,13 @@ def _findings(judged: pd.DataFrame) -> str:
         address = f"notebooks/{topic.notebook}.ipynb"
         lines.append(_wrap(f"- **{topic.title}.** {text} → [{number}]({address})", hanging="  "))
     return "\n".join(lines)
+
+
+def _intervention(effects: pd.DataFrame) -> str:
+    """Return the result of our experiment on the backward pass as a paragraph of README.md."""
+    text = describe_intervention(effects)
+    address = "notebooks/31_adjoint_interventions.ipynb"
+    return _wrap(f"**Cause or symptom? Our own experiment.** {text} → [31]({address})")
 
 
 def _short_status(sentence: Sentence) -> str:
