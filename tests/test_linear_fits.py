@@ -320,7 +320,10 @@ ALONE = ["rnn", "gru", "gru", "gru"]
 test_unfittable_models_are_refused = refused(
     (ConvergenceError, NothingToFit),
     ("there is one group", lambda: fit_groups(ONES[:1], NINE[:, None], np.zeros(9, int), NINE**2)),
-    ("cannot tell a random inter", lambda: fit_groups(ONES, np.sin(NINE)[:, None], range(9), NINE)),
+    (
+        "cannot separate a random inter",
+        lambda: fit_groups(ONES, np.sin(NINE)[:, None], range(9), NINE),
+    ),
     ("does not vary within any group beyond", without_intercept(response=np.sin(GROUP))),
     ("not independent", without_intercept(constant=CONSTANT[:, [0, 1, 1]])),
     ("column is zero", without_intercept(constant=CONSTANT * [1, 0])),

@@ -169,9 +169,13 @@ def _check_holds(
     ds: xr.Dataset, path: Path, notebook: str, tasks: tuple[str, ...], networks: tuple[str, ...]
 ) -> None:
     """Refuse results without the tasks and networks that a notebook needs."""
-    settings = [json.loads(text) for text in ds["task_settings"].values] if tasks else []
-    makers = list(dict.fromkeys(task.get("task", "") for task in settings))
-    labels = list(dict.fromkeys(ds["label"].values.tolist())) if "label" in ds else []
+    makers = []
+    if tasks:
+        settings = [json.loads(text) for text in ds["task_settings"].values]
+        makers = list(dict.fromkeys(task.get("task", "") for task in settings))
+    labels = []
+    if "label" in ds:
+        labels = list(dict.fromkeys(ds["label"].values.tolist()))
     lacking = [name for name in tasks if name not in makers]
     lacking += [name for name in networks if name not in labels]
     if not lacking:

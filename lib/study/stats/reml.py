@@ -15,8 +15,7 @@ Given the ratio :math:`\theta = \tau^2 / \sigma^2` everything is linear least sq
 
 because :math:`(I + \theta 1 1^\top)^{-1} = I - \frac{\theta}{1 + n\theta} 1 1^\top`. The first sum
 does not depend on :math:`\theta`, and in the second, groups of one size share a factor. A million
-rows become one small matrix per size, and the search over :math:`\theta` costs nothing beside
-making them.
+rows become one small matrix per size, and the search over :math:`\theta` takes almost no time.
 
 Bates, Mächler, Bolker, Walker: *Fitting linear mixed-effects models using lme4*, J. Stat. Soft. 67,
 2015, whose criterion (its equation 41) this is. The tests hold its estimates to lme4 and to
@@ -34,8 +33,9 @@ _LOG_RATIO = np.linspace(np.log(1e-8), np.log(1e12), 81)
 
 
 INDEPENDENT = 1e-10
-"""Smallest eigenvalue of the products of unit columns at which the columns count as independent:
-below it, rounding of the products would show in the sixth digit of a coefficient."""
+"""Smallest eigenvalue of the products of unit columns at which the columns count as independent.
+Below it, rounding of the products would show in the sixth digit of a coefficient.
+"""
 
 
 class ConvergenceError(RuntimeError):
@@ -60,8 +60,17 @@ class Moments(NamedTuple):
         return round(float(self.sizes @ self.groups))
 
     def total(self, ratio: float | np.ndarray) -> np.ndarray:
-        """Return A(ratio), shape (k, k), or of several ratios (.., k, k); A(0) has the products
-        of all columns over rows.
+        """Return the matrix A of the module's equation.
+
+        Parameters
+        ----------
+        ratio
+            Variance ratio, or several. A(0) has the products of all columns over rows.
+
+        Returns
+        -------
+        numpy.ndarray
+            Shape (k, k), or (ratios, k, k).
         """
         weight = self.sizes / (1 + np.multiply.outer(ratio, self.sizes))
         return self.within + np.tensordot(weight, self.between, axes=1)
@@ -153,13 +162,14 @@ def fit_random_intercept(data: Moments) -> RandomIntercept:
     k = len(data.within)
     if data.groups.sum() == 1:
         raise ConvergenceError(
-            "there is one group, whose intercept cannot be told from the common one; two or more "
-            "are needed"
+            "there is one group, whose intercept cannot be separated from the common one; two or "
+            "more are needed"
         )
     if data.rows <= max(k - 1, data.groups.sum()):
         raise ConvergenceError(
-            f"{data.rows} rows of {data.groups.sum():.0f} groups cannot tell a random intercept "
-            f"from the residual beside {k - 1} coefficients; more rows than both are needed"
+            f"{data.rows} rows of {data.groups.sum():.0f} groups cannot separate a random "
+            f"intercept from the residual, with {k - 1} coefficients; more rows than both are "
+            "needed"
         )
     # Columns of unit length: the square of a learning rate and an indicator differ by orders of
     # magnitude.
@@ -231,18 +241,20 @@ def _search(data: Moments) -> float:
     if (best == 0 or at_zero <= values[best]) and _slope(data, 0.0) >= 0:
         return 0.0
     if best == len(values) - 1:
+        smallest = np.exp(-_LOG_RATIO[-1])
         raise ConvergenceError(
             "the response does not vary within any group beyond what the columns and rounding "
-            "explain, so that the residual "
-            f"variance tends to zero: less than {np.exp(-_LOG_RATIO[-1]):.0g} of that between "
-            "groups"
+            f"explain, so that the residual variance tends to zero: less than {smallest:.0g} of "
+            "that between groups"
         )
 
     def slope_in_log(log_ratio: float) -> float:
         return _slope(data, np.exp(log_ratio)) * np.exp(log_ratio)
 
-    low, high = _LOG_RATIO[max(best - 1, 0)], _LOG_RATIO[best + 1]
-    if best == 0:  # the slope at zero is negative: there is a dip between zero and the first value
+    low = _LOG_RATIO[best - 1]
+    high = _LOG_RATIO[best + 1]
+    if best == 0:
+        # The slope at zero is negative, so there is a minimum between zero and the first value.
         low = -60.0
     try:
         return float(np.exp(brentq(slope_in_log, low, high, xtol=1e-12)))
