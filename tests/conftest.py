@@ -40,6 +40,12 @@ def browser():
         chromium.close()
 
 
+@pytest.fixture(autouse=True)
+def _denormals_are_kept():
+    """Undo what a job of another test set for its process: jobs flush denormals."""
+    torch.set_flush_denormal(False)
+
+
 @pytest.fixture(scope="session")
 def site(tmp_path_factory):
     """The report of fabricated results, next to files of its builder that no page may show."""

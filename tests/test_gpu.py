@@ -153,9 +153,9 @@ def packages_in(name):
 
 @pytest.fixture(scope="module")
 def not_on_a_box():
-    """Return the modules of our requirements that are not among those of a GPU box, nor needed by torch."""
+    """Return the modules of our requirements that are not among those of a GPU box, nor needed by torch or pytest."""
     absent = packages_in("requirements.in") - packages_in("requirements-box.in")
-    absent -= {"torch", "jinja2", "markupsafe", "mpmath"}
+    absent -= {"torch", "jinja2", "markupsafe", "mpmath", "pygments"}
     owned = packages_distributions().items()
     modules = {m for m, owners in owned if absent & set(map(canonicalize_name, owners))}
     assert {"playwright", "netCDF4", "pandas", "xarray"} <= modules

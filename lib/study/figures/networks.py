@@ -1,6 +1,6 @@
 """Figures of the networks of a group: curves over training, and histograms of time steps."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -11,10 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter
 
 from study.results.names import colour, marker
-from study.results.networks import CLASS, READINGS, curves
-
-_INNER = {1: ":", 2: "-.", 3: "-.", 5: "--", 10: "-"}
-"""Line style by the number of inner steps."""
+from study.results.networks import CLASS, curves
 
 
 def plot_curves(ax: Axes, frame: pd.DataFrame, *, styles: Mapping[str, str] | None = None) -> None:
@@ -81,58 +78,6 @@ def plot_accuracies(
     axes[0, 0].set(ylabel="test accuracy (%)")
     axes[0, -1].legend(loc="upper left", bbox_to_anchor=(1, 1))
     return figure, drawn
-
-
-def plot_readings(
-    frame: pd.DataFrame, draw: Callable[[Axes], object] = lambda ax: None, **axes: object
-) -> Figure:
-    """Draw curves of iRNN, one panel per reading of its equations.
-
-    A line is the median over runs, because one that blows up hides all others in a mean. Its
-    dashes show the number of inner steps, or which of two networks of an architecture it is.
-
-    Parameters
-    ----------
-    frame
-        `study.results.networks.curves` with the columns ``reading`` and ``inner_steps``.
-    draw
-        Adds something to each panel.
-    axes
-        Settings of each panel.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-        Two panels per row.
-    """
-    readings = [name for name in READINGS if (frame["reading"] == name).any()]
-    height = (len(readings) + 1) // 2
-    fig, panels = plt.subplots(
-        height, 2, sharex=True, sharey=True, squeeze=False, figsize=(9, 3.5 * height)
-    )
-    for ax, name in zip(panels.flat, readings, strict=False):
-        _plot_reading(ax, frame[frame["reading"] == name])
-        draw(ax)
-        ax.set(title=READINGS[name], **axes)
-        ax.legend(fontsize=8, ncols=2, loc="upper center", bbox_to_anchor=(0.5, -0.2))
-    for ax in panels.flat[len(readings) :]:
-        ax.set_visible(False)
-    lowest = panels.flat[max(len(readings) - 2, 0) : len(readings)]
-    for ax in lowest:
-        ax.set_xlabel("training step")
-        ax.tick_params(labelbottom=True)
-    return fig
-
-
-def _plot_reading(ax: Axes, frame: pd.DataFrame) -> None:
-    seen = set()
-    for label, rows in frame.groupby("label", sort=False):
-        first = rows.iloc[0]
-        line = rows.groupby("step")["value"].median()
-        second_of_its_kind = first["architecture"] in seen
-        dash = _INNER.get(first["inner_steps"], "--" if second_of_its_kind else "-")
-        seen.add(first["architecture"])
-        ax.plot(line.index, line, dash, color=colour(first["architecture"]), label=label)
 
 
 def plot_histograms(
