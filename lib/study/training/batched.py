@@ -10,11 +10,10 @@ from study.config.recipe import Recipe
 from study.results.schema import COMPLETED, DIVERGED
 from study.training.batches import Batches
 from study.training.checkpoint import Checkpoint
-from study.training.objectives import Objective
 from study.training.optimizers import build_optimizers
 from study.training.record import NOTHING, Record
 from study.training.state import NUMERICAL_ERRORS, RunState
-from study.training.together import Together
+from study.training.together import Objective, Together
 
 
 @dataclass(eq=False)

@@ -7,10 +7,10 @@ from torch import nn
 from study.config.recipe import Recipe
 from study.training.batches import Batches
 from study.training.checkpoint import Checkpoint
-from study.training.objectives import Objective
 from study.training.optimizers import build_optimizers
 from study.training.record import NOTHING, Record
 from study.training.state import RunState, check_finite
+from study.training.together import Objective
 
 Check = Literal["loss", "gradients", "nothing"]
 

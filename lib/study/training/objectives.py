@@ -1,16 +1,12 @@
 r"""What a training step minimizes."""
 
-from collections.abc import Callable
-
 from longrnn.probes.coadjoint import soft_orthogonality
 from torch import Tensor, nn
 
 from study.tasks import Task
 from study.training.measures import penalised
 from study.training.scores import task_loss
-
-Objective = Callable[[nn.Module, Tensor, Tensor], Tensor]
-"""Maps a model, inputs and targets of a batch to the number that is minimized."""
+from study.training.together import Objective
 
 
 def make_objective(name: str, task: Task, weight: float = 0.0) -> Objective:

@@ -21,8 +21,11 @@ from torch import Tensor, nn
 from torch.func import functional_call
 from torch.nn.utils import parametrize
 
-from study.training.objectives import Objective
+Objective = Callable[[nn.Module, Tensor, Tensor], Tensor]
+"""Maps a model, inputs and targets of a batch to the number that is minimized.
 
+It stands here because a GPU box has no package that tasks need.
+"""
 TAIL = 32
 """Numbers at the end of an array that a CPU may compute one by one.
 
