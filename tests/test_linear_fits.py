@@ -172,6 +172,33 @@ def test_masked_rows_are_left_out(random):
         build_design((), table, np.ma.masked_all(len(design.response)), attempt=design.attempt)
 
 
+# Yield of dyestuff in grams from five samples of six batches (Davies, 1947), lme4's `Dyestuff`.
+DYESTUFF = np.array(
+    [
+        [1545, 1440, 1440, 1520, 1580],
+        [1540, 1555, 1490, 1560, 1495],
+        [1595, 1550, 1605, 1510, 1560],
+        [1445, 1440, 1595, 1465, 1545],
+        [1595, 1630, 1515, 1635, 1625],
+        [1520, 1455, 1450, 1480, 1445],
+    ],
+    dtype=float,
+)
+
+
+@pytest.mark.parametrize(
+    ("limit", "mean", "standard_error"), [(2000, 1527.5, 19.38), (1600, 1514.5, 13.1)]
+)
+def test_masked_dyestuff_equals_lme4(limit, mean, standard_error):
+    batch = np.repeat(np.arange(6), 5)
+    table = pd.DataFrame({"learning_rate": np.full(6, 0.1)})
+    yields = np.ma.masked_greater(DYESTUFF.ravel(), limit)
+    mixed = fit(build_design((), table, yields, attempt=batch), random=True)
+    assert mixed.estimate("intercept") == pytest.approx(mean, abs=0.05)
+    error = mixed.estimate("intercept", "standard_error")
+    assert error == pytest.approx(standard_error, abs=0.05)
+
+
 # least squares and robust errors
 
 
