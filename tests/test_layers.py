@@ -64,6 +64,31 @@ def test_every_cell_has_a_layer_and_a_one_step_class():
     assert {*LAYER_CLASSES, "make_cell", "adjoint_norms"} <= set(dir(longrnn))
 
 
+def test_users_can_subclass_a_layer():
+    class Normalized(longrnn.LEM):
+        def forward(self, input, hx=None, **keywords):
+            output, state = super().forward(input, hx, **keywords)
+            return nn.functional.normalize(output, dim=-1), state
+
+    output, _ = Normalized(P, D, dtype=DOUBLE)(noise(T, B, P))
+    torch.testing.assert_close(output.norm(dim=-1), torch.ones(T, B, dtype=DOUBLE))
+    assert LAYER_CLASSES["LEM"] is longrnn.LEM
+
+
+def test_one_process_can_compile_every_layer_and_step():
+    # More than eight classes: torch.compile gives up if they share the code of `forward`.
+    def compiled(module):
+        return torch.compile(module, fullgraph=True, backend="eager")
+
+    u = torch.randn(1, B, P)
+    for name in LAYER_CLASSES:
+        layer = getattr(longrnn, name)(P, D)
+        output, _ = compiled(layer)(u)
+        torch.testing.assert_close(output, layer(u)[0])
+        step = getattr(longrnn, f"{name}Cell")(P, D)
+        torch.testing.assert_close(compiled(step)(u[0]), step(u[0]))
+
+
 @every_layer
 def test_signatures_state_the_declared_defaults(layer_class):
     parameters = dict(inspect.signature(layer_class).parameters)

@@ -22,6 +22,7 @@ from longrnn.cells._checks import (
     check_type_and_device,
     checked_size,
 )
+from longrnn.cells._compiling import with_own_code
 from longrnn.cells._init import Start, uniform_fan
 from longrnn.cells._keywords import Keyword, complete
 
@@ -106,6 +107,8 @@ class Cell(nn.Module):
                 draws[key.removeprefix("start_")] = value
         starts = {key: Start(draw) for key, draw in draws.items()}
         cls.starts = MappingProxyType(starts | dict(vars(cls).get("starts", {})))
+        if "forward" not in vars(cls):
+            cls.forward = with_own_code(cls.forward, cls)
         _REGISTRY[name] = cls
 
     def __init__(self, input_size: int, hidden_size: int, **hyper_parameters: object) -> None:

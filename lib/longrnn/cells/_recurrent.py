@@ -23,6 +23,7 @@ from longrnn.cells._checks import (
     check_type_and_device,
     checked_size,
 )
+from longrnn.cells._compiling import with_own_code
 from longrnn.cells._packing import Segment, pack, run_segments, segments_of
 
 LAYERS: dict[str, type["Recurrent"]] = {}
@@ -68,9 +69,13 @@ class Recurrent(nn.Module):
     fixed: ClassVar[Mapping[str, object]] = {}
     """Hyper-parameters of the cell that a layer class does not offer, such as its own layers."""
 
-    def __init_subclass__(cls, *, core: type[Cell], **kwargs: object) -> None:
+    def __init_subclass__(cls, *, core: type[Cell] | None = None, **kwargs: object) -> None:
         super().__init_subclass__(**kwargs)
+        if core is None:  # a user's subclass of a layer class
+            return
         cls.core = core
+        if "forward" not in vars(cls):
+            cls.forward = with_own_code(cls.forward, cls)
         LAYERS[core.name] = cls
 
     def __init__(
@@ -415,6 +420,10 @@ class OneStep(nn.Module):
 
     layer: ClassVar[type[Recurrent]]
     """The layer class with the same hyper-parameters."""
+
+    def __init_subclass__(cls, **kwargs: object) -> None:
+        super().__init_subclass__(**kwargs)
+        cls.forward = with_own_code(cls.forward, cls)
 
     def __init__(
         self,
