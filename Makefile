@@ -47,9 +47,9 @@ report: $(VENV)/project ## build the report again from existing results
 
 # As study.training.cluster starts its workers: the process keeps freed memory. Otherwise fresh
 # pages would be timed with every large array.
-bench: export MALLOC_TRIM_THRESHOLD_ := 4294967296
-bench: export MALLOC_MMAP_THRESHOLD_ := 4294967296
-bench: export MALLOC_ARENA_MAX := 1
+bench time-figure-1: export MALLOC_TRIM_THRESHOLD_ := 4294967296
+bench time-figure-1: export MALLOC_MMAP_THRESHOLD_ := 4294967296
+bench time-figure-1: export MALLOC_ARENA_MAX := 1
 bench: $(VENV)/project ## benchmark cells, training, statistics, and the coadjoint method: data/tables/bench_*.csv
 	python -m study.pipeline notebooks/80_bench_cpu.ipynb data/bench/80_bench_cpu.ipynb \
 	  -p out data/tables/bench_cpu.csv -p rounds 5 -p time_steps 784 -p widths "32 128" \

@@ -4,20 +4,33 @@ timed is the same computation, every measurement is kept at once, and the table 
 import os
 import shutil
 import sys
+from contextlib import contextmanager
 from importlib.metadata import packages_distributions
+from types import SimpleNamespace
 
 import pytest
 import torch
 from longrnn import kernels
 from longrnn.cells import cell_names
+from longrnn.probes.adjoint import ENGINE_CHUNK
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from processes import python
-from study.bench.counts import PROBES, TRAINING, count
+from study.bench.counts import PROBES, TRAINING, count, count_engine_probe
 from study.bench.gpu import __main__ as bench
 from study.bench.gpu import slices
 from study.bench.parity import converted, random_case
-from study.bench.race import COLUMNS, Ledger, Workload, engines_on, race, read_rows, wall
+from study.bench.race import (
+    COLUMNS,
+    Ledger,
+    Workload,
+    as_graph,
+    engines_on,
+    on_host,
+    race,
+    read_rows,
+    wall,
+)
 from study.paths import ROOT
 from torch import Tensor
 from torch.utils._pytree import tree_leaves, tree_map_only
@@ -283,6 +296,80 @@ def test_rows_are_added_to_a_table_or_begin_it_anew(tmp_path):
 def test_a_timer_counts_milliseconds_of_its_clock_and_other_devices_are_not_timed():
     assert wall(lambda: None, iter([2.0, 2.5]).__next__)() == 500
     assert engines_on("rnn") == ["reference", "numba-cpu", "library"]
+
+
+class FakeCuda:
+    """A stand-in for `torch.cuda` that logs what is asked of it."""
+
+    def __init__(self):
+        self.log = []
+
+    def synchronize(self):
+        self.log.append("synchronize")
+
+    def Stream(self):  # noqa: N802
+        return self
+
+    current_stream = Stream
+
+    def wait_stream(self, other):
+        self.log.append("wait")
+
+    @contextmanager
+    def stream(self, stream):
+        self.log.append("side")
+        yield
+
+    def CUDAGraph(self):  # noqa: N802
+        return SimpleNamespace(replay=lambda: self.log.append("replay"))
+
+    @contextmanager
+    def graph(self, graph):
+        self.log.append("record")
+        yield
+
+
+@pytest.fixture
+def fake_cuda(monkeypatch):
+    fake = FakeCuda()
+    for name in ("synchronize", "Stream", "current_stream", "stream", "CUDAGraph", "graph"):
+        monkeypatch.setattr(torch.cuda, name, getattr(fake, name))
+    return fake
+
+
+def test_host_time_ends_before_the_device(fake_cuda):
+    fake_cuda.log = log = []
+    clock = iter([2.0, 2.25])
+    timer = on_host(lambda: log.append("run"), lambda: log.append("clock") or next(clock))
+    assert timer() == 250
+    assert log == ["synchronize", "clock", "run", "clock", "synchronize"]
+
+
+def test_a_graph_is_recorded_once_then_replayed(fake_cuda):
+    replay = as_graph(lambda: fake_cuda.log.append("run") or len(fake_cuda.log))
+    assert fake_cuda.log == [], "nothing runs before the first call"
+    first = replay()
+    before = ["wait", "side", "run", "run", "run", "wait"]
+    assert fake_cuda.log == [*before, "record", "run", "replay"]
+    assert replay() == first, "a replay fills the same results"
+    assert fake_cuda.log[9:] == ["replay"]
+
+
+def test_benchmarks_keep_freed_memory():
+    lines = (ROOT / "Makefile").read_text("utf-8").splitlines()
+    exports = [line for line in lines if " export MALLOC_" in line]
+    assert len(exports) == 3
+    for line in exports:
+        assert line.startswith("bench time-figure-1: ")
+
+
+@pytest.mark.parametrize(("name", "loops"), [("rnn", 1), ("lipschitz", 1), ("unicornn", 2)])
+def test_probes_by_an_engine_submit_dozens_of_kernels(name, loops):
+    """A chunk is run forward twice and pulled back once, and the host waits for its norm."""
+    submitted = count_engine_probe(name, 16, 2, 4)
+    assert submitted.launches * ENGINE_CHUNK == 3 * loops
+    assert submitted.waits * ENGINE_CHUNK == 1
+    assert 30 < submitted.kernels * ENGINE_CHUNK < 120
 
 
 def test_products_of_a_step_are_those_counted_by_hand():

@@ -316,4 +316,9 @@ def _pull_back(
 
 def _lost(after: Tensor, before: Tensor, least: float) -> bool:
     """Return whether an adjoint underflowed (lost precision) or overflowed within the chunk."""
-    return bool(((before > 0) & ((after < least) | ~after.isfinite())).any())
+    return _any((before > 0) & ((after < least) | ~after.isfinite()))
+
+
+def _any(lost: Tensor) -> bool:
+    """Return whether anything is true; on a GPU the host waits for the answer."""
+    return bool(lost.any())

@@ -1,14 +1,21 @@
-"""The work of one time step of a cell: operators, products and bytes.
+"""The work of one time step of a cell: operators, products, bytes, and what a GPU is given.
 
 It is counted without a GPU and without a clock.
 """
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from unittest.mock import patch
 
 import numpy as np
 import torch
+from longrnn import kernels
 from longrnn.cells import Cell, make_cell
+from longrnn.kernels import _cuda
+from longrnn.probes import adjoint
 from longrnn.probes.adjoint import adjoint_norms
+from torch._library.custom_ops import OPDEFS
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import flop_registry
@@ -117,3 +124,120 @@ def _train(cell: Cell, u: torch.Tensor) -> None:
 def _probe(cell: Cell, u: torch.Tensor) -> None:
     """Measure the adjoint norms at the first and the last time step."""
     adjoint_norms(cell, u, torch.sum, times=(1, len(u)), engine="reference")
+
+
+@dataclass(frozen=True)
+class Submitted:
+    """What the host submits to a GPU per time step of one mini-batch.
+
+    Attributes
+    ----------
+    kernels : float
+        Kernels: operators of PyTorch that do work, and launches of our own.
+    launches : float
+        Those of our own among them.
+    waits : float
+        Times that the host waits for the device.
+    """
+
+    kernels: float
+    launches: float
+    waits: float
+
+
+_NO_KERNEL = {"empty", "new_empty", "empty_like", "empty_strided", "new_empty_strided", "detach"}
+"""Operators that are no views, and that submit nothing."""
+_LONG = 20
+"""Chunks of the longer of two probed sequences; the shorter has half as many."""
+
+
+class _Submitting(TorchDispatchMode):
+    """Counts the operators that submit a kernel to a GPU, those inside of engines included."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.kernels = 0
+
+    def __torch_dispatch__(self, operator, types, args=(), kwargs=None):
+        if operator.namespace == "longrnn":  # what it submits, not only its shapes
+            with self:
+                return OPDEFS[operator.name()]._init_fn(*args)
+        if not operator.is_view and operator.overloadpacket.__name__ not in _NO_KERNEL:
+            self.kernels += 1
+        return operator(*args, **(kwargs or {}))
+
+
+class _Host:
+    """Counts our launches, which do nothing, and the host's waits."""
+
+    def __init__(self) -> None:
+        self.launches = 0
+        self.waits = 0
+
+    def launch(self, *_: object, **__: object) -> None:
+        self.launches += 1
+
+    def any(self, lost: torch.Tensor) -> bool:
+        """Stand in for `longrnn.probes.adjoint._any`: nothing is lost."""
+        lost.any()
+        self.waits += 1
+        return False
+
+
+@contextmanager
+def kernels_on_meta(*cells: str) -> Iterator[_Host]:
+    """Let the GPU engines of some cells run on PyTorch's `meta` device, which has no values.
+
+    Parameters
+    ----------
+    *cells : str
+        Names of the cells.
+
+    Yields
+    ------
+    _Host
+        Counts launches and waits.
+    """
+    host = _Host()
+    with ExitStack() as stack:
+        stack.enter_context(patch.object(_cuda, "launch", host.launch))
+        stack.enter_context(patch.object(_cuda, "_processors", lambda: _H200_PROCESSORS))
+        stack.enter_context(patch.object(adjoint, "_any", host.any))
+        engines = {}
+        for cell in cells:
+            key = (cell, "numba-cuda")
+            engines[key] = replace(kernels._ENGINES[key], devices=("meta",), obstacle=str)
+        stack.enter_context(patch.dict(kernels._ENGINES, engines))
+        yield host
+
+
+_H200_PROCESSORS = 132
+
+
+def count_engine_probe(cell: str, width: int, features: int, batch: int) -> Submitted:
+    """Count what the host submits per time step of a probe by the GPU engine of a cell.
+
+    Parameters
+    ----------
+    cell : str
+        Name of a cell with an engine for GPUs.
+    width, features : int
+        Recurrent and input dimensions.
+    batch : int
+        Sequences that are probed at once.
+
+    Returns
+    -------
+    Submitted
+        What a longer sequence takes more than a shorter one, by time step.
+    """
+    counted = []
+    for chunks in (_LONG // 2, _LONG):
+        time_steps = chunks * adjoint.ENGINE_CHUNK
+        network = make_cell(cell, features, width).to("meta")
+        u = torch.empty(time_steps, batch, features, device="meta")
+        with kernels_on_meta(cell) as host, _Submitting() as submitting:
+            adjoint_norms(network, u, torch.sum, times=(1, time_steps))
+        counted.append((submitting.kernels + host.launches, host.launches, host.waits))
+    added = np.subtract(counted[1], counted[0]) / (_LONG // 2 * adjoint.ENGINE_CHUNK)
+    return Submitted(*added.tolist())

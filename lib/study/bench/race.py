@@ -48,6 +48,9 @@ MEASUREMENT = "time"
 MEDIAN = "median time"
 """Quantity of the rows of `race` that are medians over rounds."""
 
+_PASSES_BEFORE_GRAPH = 3
+"""Passes before a graph is recorded, as PyTorch advises."""
+
 _PACKAGES = ("torch", "numba", "numba-cuda", "numpy", "scipy", "statsmodels")
 
 Timer = Callable[[], float]
@@ -271,6 +274,71 @@ def on_device(run: Callable[[], object]) -> Timer:
         return start.elapsed_time(end)
 
     return between_events
+
+
+def on_host(run: Callable[[], object], clock: Callable[[], float] = time.perf_counter) -> Timer:
+    """Return a timer of what the host does in a call, on a GPU that is idle when it begins.
+
+    The time ends when the call returns, which is when all work is submitted, not when it is done.
+
+    Parameters
+    ----------
+    run : callable
+        What is timed.
+    clock : callable
+        Returns the time in seconds.
+
+    Returns
+    -------
+    Timer
+    """
+
+    def until_submitted() -> float:
+        torch.cuda.synchronize()
+        start = clock()
+        run()
+        submitted = 1e3 * (clock() - start)
+        torch.cuda.synchronize()
+        return submitted
+
+    return until_submitted
+
+
+def as_graph(run: Callable[[], object]) -> Callable[[], object]:
+    """Return a call that replays what another one submits to the GPU, as one CUDA graph.
+
+    The graph is recorded at the first call, after passes on another stream in which kernels are
+    compiled and libraries choose their algorithms.
+
+    Parameters
+    ----------
+    run : callable
+        Work on the GPU that looks at no values.
+
+    Returns
+    -------
+    callable
+        Returns what `run` returned when it was recorded; replaying fills it anew.
+    """
+    graphs: list[torch.cuda.CUDAGraph] = []
+    results: list[object] = []
+
+    def replay() -> object:
+        if not graphs:
+            side = torch.cuda.Stream()
+            side.wait_stream(torch.cuda.current_stream())
+            with torch.cuda.stream(side):
+                for _ in range(_PASSES_BEFORE_GRAPH):
+                    run()
+            torch.cuda.current_stream().wait_stream(side)
+            graph = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(graph):
+                results.append(run())
+            graphs.append(graph)
+        graphs[0].replay()
+        return results[0]
+
+    return replay
 
 
 def training_pass(module: nn.Module, u: torch.Tensor, **options) -> Callable[[], object]:
