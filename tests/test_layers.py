@@ -64,6 +64,15 @@ def test_every_cell_has_a_layer_and_a_one_step_class():
     assert {*LAYER_CLASSES, "make_cell", "adjoint_norms"} <= set(dir(longrnn))
 
 
+def test_code_written_for_nn_lstm_runs():
+    for layer_class in (nn.LSTM, longrnn.LSTM):
+        layer = layer_class(P, D, 2, batch_first=True, dropout=0.1)
+        layer.flatten_parameters()
+        output, (h_n, c_n) = layer(torch.randn(B, T, P))
+        assert output.shape == (B, T, D)
+        assert h_n.shape == c_n.shape == (2, B, D)
+
+
 def test_users_can_subclass_a_layer():
     class Normalized(longrnn.LEM):
         def forward(self, input, hx=None, **keywords):

@@ -150,6 +150,18 @@ def test_many_networks_side_by_side(name, engine):
         torch.testing.assert_close(found[k], expected)
 
 
+@pytest.mark.parametrize("name", cell_names())
+def test_hessian_by_forward_over_reverse_mode(name):
+    cell, u, _ = small_case(name)
+
+    def loss(u):
+        return cell(u)[0].square().sum()
+
+    forward_over_reverse = torch.func.hessian(loss)(u.detach())
+    reverse_over_reverse = torch.autograd.functional.hessian(loss, u.detach())
+    torch.testing.assert_close(forward_over_reverse, reverse_over_reverse)
+
+
 @by_engine
 def test_compiles_without_a_graph_break(name, engine):
     torch._dynamo.reset()

@@ -13,6 +13,7 @@ from typing import ClassVar, NamedTuple, Self
 
 import torch
 from torch import Tensor, nn
+from torch.autograd import forward_ad
 
 from longrnn import kernels
 from longrnn.cells._checks import (
@@ -343,6 +344,8 @@ class Cell(nn.Module):
         """
         if weights is None:
             weights = self.run_weights(u.shape[1])
+        if engine == "auto" and is_in_forward_mode():
+            engine = "reference"
         engine_run = kernels.select(self.name, engine, u, self.engine_options)
         if engine_run is None:
             engine_run = partial(unroll, self.step, readout=self.readout)
@@ -390,6 +393,15 @@ def is_autocasting(u: object) -> bool:
     if not isinstance(u, Tensor) or not torch.amp.is_autocast_available(u.device.type):
         return False
     return torch.is_autocast_enabled(u.device.type)
+
+
+def is_in_forward_mode() -> bool:
+    """Return whether forward-mode derivatives are computed, as `torch.func.jvp` does.
+
+    Engines have backward passes only. `torch.func.hessian` and `torch.func.jacfwd` use forward
+    mode, too.
+    """
+    return forward_ad._current_level >= 0
 
 
 def as_type(dtype: torch.dtype, *values: object) -> list:

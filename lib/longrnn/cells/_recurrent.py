@@ -149,6 +149,9 @@ class Recurrent(nn.Module):
                 for parameter in zeros:
                     parameter.zero_()
 
+    def flatten_parameters(self) -> None:
+        """Do nothing; code written for `torch.nn.LSTM` may call it."""
+
     def _cells_of(self, layer: int) -> list[Cell]:
         """Return the cells of a layer, one per direction."""
         directions = range(self.num_directions)
