@@ -582,13 +582,13 @@ test_inputs_that_are_no_tensors_are_refused = refused(
     ("lem: .*got tuple; a recurrent", lambda: make_cell("lem", P, D)(make_cell("lem", P, D)(U))),
     ("lem: .*got ndarray", lambda: make_cell("lem", P, D)(U.numpy())),
     ("LEMCell: .*got ndarray", lambda: longrnn.LEMCell(P, D)(U[0].numpy())),
-    ("unexpected keyword argument 'proj_size'", lambda: longrnn.LSTM(P, D, proj_size=3)),
     ("takes from 3 to 4 positional", lambda: longrnn.LSTM(P, D, 1, True)),
 )
 STATE = torch.zeros(1, B, D), torch.zeros(1, B, D)
 
 test_values_that_do_not_fit_are_refused = refused(
     ValueError,
+    ("LSTM: expected proj_size=0", lambda: longrnn.LSTM(P, D, proj_size=3)),
     (r"expected input \(time, batch, input\) or .*input=2, got \(6, 3, 5\)",
      lambda: LAYER(torch.zeros(T, B, 5))),
     (r"expected input \(batch, time, input\)",

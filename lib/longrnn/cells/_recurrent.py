@@ -504,7 +504,15 @@ class OneStep(nn.Module):
         return f"{type(self).__name__}({self.extra_repr()})"
 
 
-_LAYERS_ONLY = ("self", "num_layers", "batch_first", "dropout", "bidirectional", "skip")
+_LAYERS_ONLY = (
+    "self",
+    "num_layers",
+    "batch_first",
+    "dropout",
+    "bidirectional",
+    "proj_size",
+    "skip",
+)
 """Arguments of a layer class that one step does not have."""
 
 

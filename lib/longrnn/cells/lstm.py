@@ -74,6 +74,8 @@ class LSTM(Recurrent, core=LSTMCore):
         Probability of dropping an output of a layer other than the last, in training.
     bidirectional
         Whether each layer also reads the sequences backward.
+    proj_size
+        Must be 0: unlike `torch.nn.LSTM`, this layer has no projections.
     device, dtype
         Where the weights are, and their type.
 
@@ -106,9 +108,16 @@ class LSTM(Recurrent, core=LSTMCore):
         batch_first: bool = False,
         dropout: float = 0.0,
         bidirectional: bool = False,
+        proj_size: int = 0,
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
     ) -> None:
+        if proj_size != 0:
+            raise ValueError(
+                f"LSTM: expected proj_size=0, because projections are not implemented, "
+                f"got {proj_size!r}; put nn.Linear({hidden_size}, {proj_size}) after the layer "
+                "or use torch.nn.LSTM"
+            )
         super().__init__(
             input_size,
             hidden_size,
