@@ -18,7 +18,7 @@ from longrnn import kernels
 from longrnn.cells import cell_class, cell_names, make_cell
 from longrnn.kernels import _cuda, library
 from processes import python
-from study.training import cache_key, plans, together
+from study.training import cache_key, plans, vmapped_pass
 from study.training.model import Model
 from torch import nn
 from torch._library.custom_ops import OPDEFS
@@ -178,9 +178,9 @@ def test_a_pass_of_many_networks_and_their_steps_ask_for_no_value(name, vocabula
 
         return watched
 
-    monkeypatch.setattr(together, "RECORDED", ("meta",))
+    monkeypatch.setattr(vmapped_pass, "GRAPH_DEVICES", ("meta",))
     monkeypatch.setattr(torch.cuda, "make_graphed_callables", capture)
-    passes = together.Together(models[0], lambda m, u, k: F.cross_entropy(m(u), k), pass_size=4)
+    passes = vmapped_pass.VmappedPass(models[0], lambda m, u, k: F.cross_entropy(m(u), k), pass_size=4)
     with HostReads() as reads:
         torch.autograd.backward(passes.losses(models, [batch] * 3))
     assert captured == [[]], "within the graph"

@@ -47,7 +47,7 @@ def _objective(model, inputs, labels):
 def _train(model, recipe, *, record=None, objective=_objective, keep=None, **more):
     batches = Epochs(_part(), 3, np.random.default_rng(1))
     if record is None:
-        recorded = every_epoch(batches.epoch, recipe.total(batches.epoch))
+        recorded = every_epoch(batches.steps_per_epoch, recipe.total_steps(batches.steps_per_epoch))
         record = Record(norm, recorded, keep=keep)
     return train(model, batches, objective, recipe, record=record, **more)
 
@@ -55,11 +55,13 @@ def _train(model, recipe, *, record=None, objective=_objective, keep=None, **mor
 def test_epoch_is_a_permutation_of_the_sequences():
     part = Part(np.arange(7, dtype=np.float32).reshape(7, 1, 1), np.arange(7))
     batches = Epochs(part, 3, np.random.default_rng(0))
-    first, second = (torch.cat([batches.next()[1] for _ in range(batches.epoch)]) for _ in range(2))
+    first, second = (
+        torch.cat([batches.next()[1] for _ in range(batches.steps_per_epoch)]) for _ in range(2)
+    )
     assert sorted(first.tolist()) == sorted(second.tolist()) == list(range(7))
     assert first.tolist() != second.tolist()
     whole = Epochs(part, 3, np.random.default_rng(0), drop_last=True)
-    assert (batches.epoch, whole.epoch) == (3, 2)
+    assert (batches.steps_per_epoch, whole.steps_per_epoch) == (3, 2)
 
 
 GROUPED = {"groups": [{"names": "cell.*", "factor": 0.5, "optimiser": "adam"}], "drops": [1, 2]}
@@ -145,7 +147,7 @@ RNN = Network(cell="rnn", width=4)
 RNG = np.random.default_rng(0)
 test_what_does_not_fit_together_is_refused = refused(
     ValueError,
-    ("7 sequences has no whole batch of 8; use", lambda: Epochs(_part(7), 8, RNG, drop_last=True)),
+    ("7 sequences do not fill a batch of 8; use", lambda: Epochs(_part(7), 8, RNG, drop_last=True)),
     ("toy: tokens need an embedding; give emb", lambda: build(toy_task("tokens"), RNN)),
 )
 
@@ -275,7 +277,7 @@ def test_resumed_run_ends_with_the_same_bits(tmp_path, going_on, stop, capsys):
     with pytest.raises(KeyboardInterrupt):
         run(Checkpoint(path, every=0.0), fail=stop + 1)
     assert _equal(run(Checkpoint(path, every=0.0)), whole)
-    assert f"goes on from step {stop}" in capsys.readouterr().err
+    assert f"resumes at step {stop}" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -291,7 +293,7 @@ def test_a_cut_altered_or_foreign_state_begins_anew(tmp_path, going_on, name, da
     path.write_bytes(damage(written.read_bytes()))
     assert _equal(run(Checkpoint(path, "toy", every=1e9)), whole)
     said = capsys.readouterr().err
-    assert "one.state is damaged (its content is not what was written); toy begins anew" in said
+    assert "one.state is damaged (its content is not what was written); toy starts over" in said
     assert not path.exists() and path.with_suffix(".damaged").exists()
 
 

@@ -229,10 +229,12 @@ def test_cost_before_a_kill_counts(tmp_path):
     cut = Checkpoint(tmp_path / "a.state", batch_size=2)
     assert 0.1 <= spend(cut) < 0.2 and not cut.resumed
     state = torch.nn.Linear(1, 1), [], SimpleNamespace(state=dict, restore=id), RunState(step=1)
-    cut.restore(*state)
+    cut.track(*state)
+    cut.resume()
     cut.save()
     again = Checkpoint(tmp_path / "a.state")
-    again.restore(*state)
+    again.track(*state)
+    again.resume()
     assert spend(again) >= 0.3 and again.resumed
 
 

@@ -87,7 +87,9 @@ def _train_with_dropout(checkpoint):
     task = toy_task(n=60)
     recipe = Recipe(learning_rate=0.05, epochs=60, drops=(30,))
     batches = Epochs(task.train, 3, np.random.default_rng(1))
-    record = Record(norm, every_epoch(batches.epoch, recipe.total(batches.epoch)))
+    record = Record(
+        norm, every_epoch(batches.steps_per_epoch, recipe.total_steps(batches.steps_per_epoch))
+    )
 
     def objective(model, inputs, labels):
         return F.cross_entropy(model(inputs), labels)

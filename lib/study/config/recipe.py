@@ -1,4 +1,4 @@
-"""How a network is trained: optimizer, learning rate, length of training, objective."""
+"""Training settings: optimizer, learning rate, length of training, objective."""
 
 from collections.abc import Callable
 from typing import Annotated, Literal, Self
@@ -15,20 +15,20 @@ OPTIMISERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
 }
 Optimiser = Literal["adam", "rmsprop", "sgd"]
 WEIGHTS = {"plain": "", "coadjoint": "kappa", "orthogonal": "orthogonality"}
-"""The weight that each objective needs, by the objective's name."""
+"""Name of the setting that weights the penalty, by objective; empty if there is no penalty."""
 
 
 class Group(Section):
-    """Parameters with their own step.
+    """A parameter group with its own learning rate or optimizer.
 
     Attributes
     ----------
     names : str
-        Pattern of their names in the model, such as ``cell.parametrizations.*``.
+        Glob pattern of the parameters' names in the model, such as ``cell.parametrizations.*``.
     factor : float
-        Factor of the learning rate.
+        The group's learning rate is `factor` times that of the recipe.
     optimiser : str, optional
-        Their optimizer; by default the recipe's.
+        The group's optimizer; by default that of the recipe.
     """
 
     names: str
@@ -37,7 +37,7 @@ class Group(Section):
 
 
 class Recipe(Section):
-    """How a network is trained.
+    """Training settings of a run.
 
     Attributes
     ----------
@@ -46,25 +46,25 @@ class Recipe(Section):
     optimiser : str
         ``adam``, ``rmsprop`` or ``sgd``.
     options : dict
-        Further keywords of the optimizer.
+        Further keyword arguments of the optimizer.
     epochs, steps : int
         Length of training; exactly one of the two is positive.
     drops : tuple of int
-        Epochs (or steps, if `steps` counts) after which the learning rate falls to a tenth.
+        Epochs (steps, if the length is given in `steps`) after which the learning rate is divided
+        by ten.
     cosine : bool
-        Whether the learning rate falls to zero along a cosine.
+        Whether to anneal the learning rate to zero along a cosine.
     gradient_clip : float
-        Largest norm of the gradient; 0 for no limit.
+        The gradient's norm is clipped to this; 0 for no clipping.
     groups : tuple of Group
-        Parameters with their own step. A parameter belongs to the first group whose pattern it
-        matches.
+        Parameter groups. A parameter belongs to the first group whose pattern matches its name.
     objective : str
-        What a step minimizes: ``plain`` (the loss), ``coadjoint`` with weight `kappa`, or
-        ``orthogonal`` with weight `orthogonality`.
+        Training objective: ``plain`` (the loss), ``coadjoint`` (the loss plus `kappa` times the
+        coadjoint penalty), or ``orthogonal`` (plus `orthogonality` times the orthogonal penalty).
     kappa, orthogonality : float, optional
-        Weights of these objectives.
+        Weights of these penalties.
     stop_below : float
-        Training ends, as completed, once the validation loss is below this; 0 for never.
+        Stop early, with status completed, once the validation loss is below this; 0 for never.
     """
 
     learning_rate: LearningRate
@@ -100,6 +100,8 @@ class Recipe(Section):
             raise ValueError(f"the objective {self.objective} needs its weight; give {weight}")
         return self
 
-    def total(self, epoch: int) -> int:
-        """Return the number of steps, for epochs of so many batches each."""
-        return self.steps or self.epochs * epoch
+    def total_steps(self, steps_per_epoch: int) -> int:
+        """Return the number of optimizer steps of a whole run."""
+        if self.steps:
+            return self.steps
+        return self.epochs * steps_per_epoch

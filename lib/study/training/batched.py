@@ -1,4 +1,4 @@
-"""The training loop of several models of one shape, in one vmapped pass per step."""
+"""The training loop of several models of the same shape, with one vmapped pass per step."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,12 +13,15 @@ from study.training.checkpoint import Checkpoint
 from study.training.optimizers import build_optimizers
 from study.training.record import NOTHING, Record
 from study.training.state import NUMERICAL_ERRORS, RunState
-from study.training.together import Objective, Together
+from study.training.vmapped_pass import Objective, VmappedPass
 
 
 @dataclass(eq=False)
 class Run:
-    """One model of a batched pass; the arguments are those of `study.training.loop.train`."""
+    """One of several runs that are trained side by side.
+
+    The arguments are those of `study.training.loop.train`.
+    """
 
     model: nn.Module
     batches: Batches
@@ -29,15 +32,18 @@ class Run:
     def __post_init__(self) -> None:
         self.state = RunState()
         self.stopped = False
-        self.total_steps = self.recipe.total(self.batches.epoch)
+        self.total_steps = self.recipe.total_steps(self.batches.steps_per_epoch)
         self.parameters = [p for p in self.model.parameters() if p.requires_grad]
 
     def begin(self) -> None:
-        """Build the optimizers, go on from the checkpoint if it holds a state, and record."""
-        optimizers, schedulers = build_optimizers(self.model, self.recipe, self.batches.epoch)
-        self._stepped = optimizers + schedulers
+        """Build the optimizers, resume from the checkpoint if there is one, and record step 0."""
+        self.optimizers, self.schedulers = build_optimizers(
+            self.model, self.recipe, self.batches.steps_per_epoch
+        )
         if self.checkpoint is not None:
-            self.checkpoint.restore(self.model, self._stepped, self.batches, self.state)
+            optimizers = self.optimizers + self.schedulers
+            self.checkpoint.track(self.model, optimizers, self.batches, self.state)
+            self.checkpoint.resume()
         if self.state.step == 0:
             with self.state.catching_divergence():
                 self.record.add_if_due(self.model, self.state)
@@ -52,11 +58,13 @@ class Run:
         )
 
     def step(self) -> None:
-        """Clip the gradients, take an optimizer step, record, and save a checkpoint if due."""
+        """Finish a step after `backward`: clip, optimizer step, record, save a checkpoint."""
         if self.recipe.gradient_clip:
             nn.utils.clip_grad_norm_(self.parameters, self.recipe.gradient_clip)
-        for part in self._stepped:
-            part.step()
+        for optimizer in self.optimizers:
+            optimizer.step()
+        for scheduler in self.schedulers:
+            scheduler.step()
         self.state.step += 1
         self.stopped = self.record.add_if_due(self.model, self.state)
         if self.checkpoint is not None and not self.stopped:
@@ -64,36 +72,38 @@ class Run:
 
 
 def train_batched(runs: Sequence[Run], objective: Objective, *, pass_size: int) -> list[RunState]:
-    """Train models of one shape in place, with one forward and backward pass per step for all.
+    """Train models of the same shape in place, with one forward and backward pass per step.
 
-    Each run has its own batches, recipe, optimizer, clipping, record and end. One that diverges or
-    ends stays as it is while the others go on. The bits of a run don't depend on the other runs of
-    its pass, as long as `pass_size` stays the same.
+    Each run has its own batches, recipe, optimizer, clipping, measurements and number of steps. A
+    run that has finished or diverged is left alone while the others continue. The bits of a run
+    don't depend on the other runs, as long as `pass_size` is the same.
 
     Parameters
     ----------
     runs : sequence of Run
-        At most `pass_size` runs whose models and batches have one shape.
+        At most `pass_size` runs; their models have equal shapes, and so do their batches.
     objective : Objective
-        What a step minimizes. It must not branch on values, see `study.training.together`.
+        Function of a model, inputs and targets that returns the scalar to minimize. It must not
+        branch on values, see `study.training.vmapped_pass`.
     pass_size : int
-        Number of models that a pass has room for.
+        Number of models that the vmapped pass computes, see `VmappedPass`.
 
     Returns
     -------
     list of RunState
-        The state of each run at its end.
+        The final state of each run.
 
     Raises
     ------
     ArithmeticError
-        The objective itself failed with several runs: we can't tell which one has diverged.
+        The objective raised it while several runs were active, so we can't tell which of them
+        diverged. A single run is marked as diverged instead.
     """
-    vmapped_pass = Together(runs[0].model, objective, pass_size)
+    vmapped_pass = VmappedPass(runs[0].model, objective, pass_size)
     for run in runs:
         run.begin()
-    longest = max(run.total_steps - run.state.step for run in runs)
-    for _ in range(longest):
+    most_steps_left = max(run.total_steps - run.state.step for run in runs)
+    for _ in range(most_steps_left):
         active = [run for run in runs if run.is_active]
         if not active:
             break
@@ -110,13 +120,13 @@ def train_batched(runs: Sequence[Run], objective: Objective, *, pass_size: int) 
     return [run.state for run in runs]
 
 
-def _forward_and_backward(vmapped_pass: Together, runs: Sequence[Run]) -> list[Run]:
-    """Compute the gradients of some runs on their next batches.
+def _forward_and_backward(vmapped_pass: VmappedPass, runs: Sequence[Run]) -> list[Run]:
+    """Compute the gradients of all runs on their next batches.
 
     Returns
     -------
     list of Run
-        The runs whose loss is finite. The others have diverged, and have no gradients.
+        The runs whose loss is finite. The others are marked as diverged and get no gradients.
     """
     for run in runs:
         run.model.zero_grad()

@@ -1,10 +1,11 @@
-"""Where batches come from: a part of a task in epochs, or sequences drawn as they are needed.
+"""Sources of training batches: epochs over a fixed training set, or newly generated sequences.
 
-A source has an attribute ``epoch``, its number of batches per epoch (0 without epochs). Its method
-``next`` returns inputs and targets of the next batch, ``state`` its position as JSON values, and
-``restore`` goes on from such a position.
+Both sources have the same interface. ``steps_per_epoch`` is the number of batches per epoch (0 if
+there are no epochs). ``next`` returns the inputs and targets of the next batch. ``state`` returns
+the position as JSON values, and ``restore`` resumes from such a position.
 """
 
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -19,7 +20,7 @@ Batch = tuple[Tensor, Tensor]
 
 
 class Epochs:
-    """The sequences of a part without replacement, in a new order each epoch."""
+    """Batches of a fixed set of sequences, reshuffled every epoch."""
 
     def __init__(
         self,
@@ -30,45 +31,46 @@ class Epochs:
         *,
         drop_last: bool = False,
     ) -> None:
-        """Take the part.
+        """Start before the first epoch.
 
         Parameters
         ----------
         part : Part
+            The sequences, usually the training part of a task.
         size : int
             Sequences per batch.
         rng : numpy.random.Generator
-            Draws the orders.
+            Shuffles the sequences.
         device : torch.device or str
             Device of the batches.
         drop_last : bool
-            Whether an epoch leaves out its last batch if that is smaller.
+            Whether to skip the last batch of an epoch if it is smaller than `size`.
 
         Raises
         ------
         ValueError
-            The part is smaller than the only batch that would be left.
+            `drop_last` is set and there are fewer than `size` sequences.
         """
         self._part = part
         self._size = size
         self._rng = rng
         self._device = device
-        whole_batches = len(part) // size
-        self.epoch = whole_batches if drop_last else -(-len(part) // size)
-        if not self.epoch:
+        full_batches = len(part) // size
+        self.steps_per_epoch = full_batches if drop_last else math.ceil(len(part) / size)
+        if self.steps_per_epoch == 0:
             raise ValueError(
-                f"a part of {len(part)} sequences has no whole batch of {size}; "
-                "use a smaller batch_size"
+                f"{len(part)} sequences do not fill a batch of {size}; use a smaller batch_size"
             )
-        self._position = self.epoch  # as after a whole epoch
+        self._position = self.steps_per_epoch  # `next` then begins the first epoch
 
     def next(self) -> Batch:
         """Return inputs and targets of the next batch."""
-        if self._position == self.epoch:
+        if self._position == self.steps_per_epoch:
             self._begin_epoch()
         first = self._position * self._size
         self._position += 1
-        return tensors(self._part.take(self._order[first : first + self._size]), self._device)
+        indices = self._order[first : first + self._size]
+        return tensors(self._part.take(indices), self._device)
 
     def _begin_epoch(self) -> None:
         self._start = self._rng.bit_generator.state
@@ -76,23 +78,23 @@ class Epochs:
         self._position = 0
 
     def state(self) -> dict:
-        """Return the position: the generator at the start of the epoch, and batches since then."""
+        """Return the generator's state at the start of this epoch, and the batches since then."""
         return {"start": self._start, "position": self._position}
 
     def restore(self, state: dict) -> None:
-        """Go on from a position that `state` returned."""
+        """Resume from a position that `state` returned."""
         self._rng.bit_generator.state = state["start"]
         self._begin_epoch()
         self._position = state["position"]
 
 
 class Fresh:
-    """Sequences that no batch has seen before."""
+    """Batches of sequences that are generated when they are needed."""
 
-    epoch = 0
+    steps_per_epoch = 0
 
     def __init__(self, draw: Callable[[], Batch], *rngs: np.random.Generator) -> None:
-        """Take the function that draws a batch, and the generators that it draws from."""
+        """Name the function that generates a batch, and the random generators that it uses."""
         self.next = draw
         self._rngs = rngs
 
@@ -101,7 +103,7 @@ class Fresh:
         return {"rngs": [rng.bit_generator.state for rng in self._rngs]}
 
     def restore(self, state: dict) -> None:
-        """Go on from states that `state` returned."""
+        """Resume from states that `state` returned."""
         for rng, rng_state in zip(self._rngs, state["rngs"], strict=True):
             rng.bit_generator.state = rng_state
 

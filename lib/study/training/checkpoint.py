@@ -1,4 +1,4 @@
-"""The state of a run in a file, so that hours of training survive a kill."""
+"""Checkpoints: a long run that is killed resumes from its last saved state."""
 
 import math
 import time
@@ -7,45 +7,49 @@ from pathlib import Path
 
 import torch
 from torch import nn
+from torch.optim import Optimizer
+from torch.optim.lr_scheduler import LRScheduler
 
 from study.training.batches import Batches
 from study.training.sealed import read_sealed, say, write_sealed
 from study.training.state import RunState
 
-EVERY = 180.0
+SECONDS_BETWEEN = 180.0
 """Seconds between two checkpoints."""
-Stepped = list[torch.optim.Optimizer | torch.optim.lr_scheduler.LRScheduler]
-"""Optimizers and schedulers, which have a state of their own."""
 
 
 class Checkpoint:
-    """Where the state of a run is kept.
+    """The file that holds the state of one run.
+
+    The training loop calls `track` and `resume` once before the first step, and `save_if_due` after
+    every step.
 
     Attributes
     ----------
     resumed : bool
-        Whether the run went on from a stored state.
+        Whether the run resumed from a saved state.
     """
 
     _last_line = -math.inf
-    """Time of the last line of progress in this process."""
+    """When this process last printed a line of progress, on the clock of `time.monotonic`."""
 
     def __init__(
-        self, path: Path, title: str = "run", *, every: float = EVERY, batch_size: int = 1
+        self, path: Path, title: str = "run", *, every: float = SECONDS_BETWEEN, batch_size: int = 1
     ) -> None:
         """Name the file of a run.
 
         Parameters
         ----------
         path : Path
-            The file. It is named after everything the run depends on, so that no run reads the
+            The file. Its name is a hash of everything the run depends on, so no run can read the
             state of another.
         title : str
-            What lines of progress call the run.
+            Name of the run in lines of progress.
         every : float
             Seconds between two checkpoints.
         batch_size : int
-            Number of runs in the same vmapped pass. Each counts an equal share of the time.
+            Number of runs in the same vmapped pass. Each run is charged an equal share of the
+            processor time.
         """
         self.resumed = False
         self._path = Path(path)
@@ -60,52 +64,61 @@ class Checkpoint:
 
     @property
     def seconds(self) -> float:
-        """Processor time of the run, including that before its last checkpoint."""
-        here = time.process_time() - self._process_time_at_start
-        return self._earlier_seconds + here / self._batch_size
+        """Processor time of the run so far, including the time before the last resume."""
+        seconds_here = time.process_time() - self._process_time_at_start
+        return self._earlier_seconds + seconds_here / self._batch_size
 
-    def restore(
-        self, model: nn.Module, stepped: Stepped, batches: Batches, state: RunState
+    def track(
+        self,
+        model: nn.Module,
+        optimizers: list[Optimizer | LRScheduler],
+        batches: Batches,
+        state: RunState,
     ) -> None:
-        """Remember what makes up the run, and load its last state if the file holds one.
+        """Keep references to the objects whose state `save` writes and `resume` loads.
 
         Parameters
         ----------
         model : nn.Module
-        stepped : list
-            Optimizers and schedulers.
+        optimizers : list
+            Optimizers and learning rate schedulers.
         batches : Batches
         state : RunState
-            All four are changed in place, and PyTorch's generators, which draw dropout masks. A
-            damaged file is renamed, and the run begins anew.
         """
         self._model = model
-        self._stepped = stepped
+        self._optimizers = optimizers
         self._batches = batches
         self._state = state
-        # Tensors and numbers only: nothing is unpickled.
+
+    def resume(self) -> None:
+        """Load the saved state into the tracked objects, if the file exists.
+
+        The states of PyTorch's random generators, which draw dropout masks, are loaded as well. A
+        damaged file is renamed, and the run starts over.
+        """
+        # weights_only: the file holds only tensors and numbers, so no code in it can run.
         load = partial(torch.load, weights_only=True)
-        stored = read_sealed(self._path, load, f"{self._title} begins anew")
+        stored = read_sealed(self._path, load, f"{self._title} starts over")
         if stored is None:
             return
-        model.load_state_dict(stored["model"])
-        for part, part_state in zip(stepped, stored["stepped"], strict=True):
-            part.load_state_dict(part_state)
+        self._model.load_state_dict(stored["model"])
+        for optimizer, optimizer_state in zip(self._optimizers, stored["optimizers"], strict=True):
+            optimizer.load_state_dict(optimizer_state)
         torch.random.set_rng_state(stored["torch"])
         if stored["cuda"] is not None:
             torch.cuda.set_rng_state(stored["cuda"])
-        batches.restore(stored["batches"])
-        vars(state).update(stored["state"])
-        self._first_step = state.step
+        self._batches.restore(stored["batches"])
+        vars(self._state).update(stored["state"])
+        self._first_step = self._state.step
         self._earlier_seconds = stored["seconds"]
         self.resumed = True
-        say(f"{self._title}: goes on from step {state.step}")
+        say(f"{self._title}: resumes at step {self._state.step}")
 
     def save(self) -> None:
-        """Write the state of the run."""
+        """Write the state of the tracked objects."""
         stored = {
             "model": self._model.state_dict(),
-            "stepped": [part.state_dict() for part in self._stepped],
+            "optimizers": [optimizer.state_dict() for optimizer in self._optimizers],
             "torch": torch.random.get_rng_state(),
             "cuda": torch.cuda.get_rng_state() if torch.cuda.is_available() else None,
             "batches": self._batches.state(),
@@ -115,12 +128,12 @@ class Checkpoint:
         write_sealed(self._path, partial(torch.save, stored))
 
     def save_if_due(self, total_steps: int) -> None:
-        """Save the state if the last checkpoint is old, and print how far the run is.
+        """Save the state if the last checkpoint is older than `every`, and print the progress.
 
         Parameters
         ----------
         total_steps : int
-            Length of the run, from which the remaining time is estimated.
+            Length of the run in steps, to estimate the remaining time.
         """
         now = time.monotonic()
         if now - self._saved_at < self._every:

@@ -180,7 +180,7 @@ def _prepare_run(attempt: Factorial, task: Task, checkpoint: Checkpoint | None) 
         groups=AUTHORS_GROUPS.get(attempt.architecture, ()),
         options={"eps": KERAS_EPSILON},
     )
-    recorded = every_epoch(batches.epoch, recipe.total(batches.epoch))
+    recorded = every_epoch(batches.steps_per_epoch, recipe.total_steps(batches.steps_per_epoch))
     record = Record(partial(_measure_splits, task, attempt), recorded)
     return Run(model, batches, recipe, record, checkpoint)
 

@@ -10,7 +10,7 @@ from study.training.checkpoint import Checkpoint
 from study.training.optimizers import build_optimizers
 from study.training.record import NOTHING, Record
 from study.training.state import RunState, check_finite
-from study.training.together import Objective
+from study.training.vmapped_pass import Objective
 
 Check = Literal["loss", "gradients", "nothing"]
 
@@ -25,7 +25,7 @@ def train(
     checkpoint: Checkpoint | None = None,
     check: Check = "loss",
 ) -> RunState:
-    """Train one model in place, until its recipe ends, a record stops it, or it diverges.
+    """Train one model in place, until its last step, early stopping, or divergence.
 
     Parameters
     ----------
@@ -34,32 +34,37 @@ def train(
     batches : Batches
         Source of inputs and targets.
     objective : Objective
-        What a step minimizes. It may raise `ArithmeticError` if the run has diverged.
+        Function of the model, inputs and targets that returns the scalar to minimize. It may raise
+        `ArithmeticError` if the run has diverged.
     recipe : Recipe
         Optimizer, learning rate, length of training, clipping.
     record : Record, optional
-        What to record during training.
+        What to measure during training, and when to stop early.
     checkpoint : Checkpoint, optional
-        If it holds a state, training goes on from there, with the same bits as without a break.
-    check : str
-        What must be finite: the ``loss``, the ``gradients`` and the loss, or ``nothing``.
+        File of the run. If it holds a state, training resumes there; the result is bit-identical
+        to that of an uninterrupted run.
+    check : {"loss", "gradients", "nothing"}
+        What to check for finiteness at every step: the loss, the loss and the gradients, or
+        nothing. The run has diverged if a value is not finite.
 
     Returns
     -------
     RunState
-        Status, steps taken, and what was recorded.
+        Status, number of steps taken, and recorded measurements.
 
     Raises
     ------
     ValueError
-        The recipe does not fit the model, see `parameter_groups`.
+        The recipe does not fit the model, see `study.training.optimizers.parameter_groups`.
     """
     state = RunState()
-    total_steps = recipe.total(batches.epoch)
-    optimizers, schedulers = build_optimizers(model, recipe, batches.epoch)
+    total_steps = recipe.total_steps(batches.steps_per_epoch)
+    optimizers, schedulers = build_optimizers(model, recipe, batches.steps_per_epoch)
+    steppers = [*optimizers, *schedulers]
     parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
     if checkpoint is not None:
-        checkpoint.restore(model, optimizers + schedulers, batches, state)
+        checkpoint.track(model, steppers, batches, state)
+        checkpoint.resume()
     with state.catching_divergence():
         if state.step == 0:
             record.add_if_due(model, state)
@@ -74,10 +79,11 @@ def train(
                 check_gradients(parameters)
             if recipe.gradient_clip:
                 nn.utils.clip_grad_norm_(parameters, recipe.gradient_clip)
-            for part in (*optimizers, *schedulers):
-                part.step()
+            for stepper in steppers:
+                stepper.step()
             state.step += 1
-            if record.add_if_due(model, state):
+            stop_early = record.add_if_due(model, state)
+            if stop_early:
                 break
             if checkpoint is not None:
                 checkpoint.save_if_due(total_steps)

@@ -1,4 +1,4 @@
-r"""What a training step minimizes."""
+r"""Training objectives: the loss, alone or with a penalty."""
 
 from longrnn.probes.coadjoint import soft_orthogonality
 from torch import Tensor, nn
@@ -6,11 +6,11 @@ from torch import Tensor, nn
 from study.tasks import Task
 from study.training.measures import penalised
 from study.training.scores import task_loss
-from study.training.together import Objective
+from study.training.vmapped_pass import Objective
 
 
 def make_objective(name: str, task: Task, weight: float = 0.0) -> Objective:
-    r"""Return the objective of a name.
+    r"""Return the objective with this name.
 
     =============== ===================================================================
     ``plain``       :math:`F`, the loss of the task

@@ -56,7 +56,7 @@ def build_optimizers(
 def _schedulers(optimizer: Optimizer, recipe: Recipe, steps_per_epoch: int) -> list[Scheduler]:
     schedulers: list[Scheduler] = []
     if recipe.cosine:
-        total_steps = recipe.total(steps_per_epoch)
+        total_steps = recipe.total_steps(steps_per_epoch)
         schedulers.append(torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, total_steps))
     if recipe.drops:
         unit = steps_per_epoch if recipe.epochs else 1

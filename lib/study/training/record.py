@@ -1,4 +1,4 @@
-"""What is recorded during training, and at which steps."""
+"""Measurements during training: what to record, at which steps, and when to stop early."""
 
 import copy
 import math
@@ -24,11 +24,13 @@ class Record:
         Returns measurements of the model as ``{name: number}``. A ``nan`` ends the run as diverged;
         ``-inf`` is an ordinary value.
     steps : container of int
-        Optimizer steps to record at; 0 is before training.
+        Steps to record at: numbers of optimizer steps taken so far, 0 for before training.
     keep : callable, optional
-        Figure of merit of a row. The weights at the largest one are kept, of equals the last.
+        Score of a row, the larger the better. `RunState.best` gets the row with the largest score
+        and the weights at that step; the later one if two scores are equal.
     stop : callable, optional
-        Training ends, as completed, once this is true of a row.
+        Stopping criterion: training stops, with status completed, after the first row for which
+        this returns True.
     """
 
     measure: Callable[[nn.Module], Row]
@@ -37,24 +39,24 @@ class Record:
     stop: Callable[[Row], bool] | None = None
 
     def add_if_due(self, model: nn.Module, state: RunState) -> bool:
-        """Measure the model if its step is one to record at.
+        """Measure the model if ``state.step`` is a step to record at.
 
         Parameters
         ----------
         model : nn.Module
             The model after ``state.step`` optimizer steps.
         state : RunState
-            A row is added to it, and the model's weights if they are the best.
+            Gets a new row, and a copy of the model's weights if they are the best so far.
 
         Returns
         -------
         bool
-            Whether training is to stop now.
+            Whether to stop training now. Always False at a step that is not recorded.
 
         Raises
         ------
         Diverged
-            A measurement, or a loss since the last record, is not a number.
+            A measurement is ``nan``, or a loss on a GPU since the last record was not finite.
         """
         if state.step not in self.steps:
             return False
@@ -66,7 +68,8 @@ class Record:
         row["step"] = state.step
         state.rows.append(row)
         if self._is_best(row, state):
-            state.best = row, copy.deepcopy(model.state_dict())
+            weights = copy.deepcopy(model.state_dict())
+            state.best = (row, weights)
         return self.stop is not None and self.stop(row)
 
     def _is_best(self, row: Row, state: RunState) -> bool:
@@ -78,8 +81,9 @@ class Record:
 
 
 NOTHING = Record(measure=lambda model: {}, steps=())
+"""The record of a run that measures nothing during training."""
 
 
 def every_epoch(steps_per_epoch: int, total_steps: int) -> range:
-    """Return the steps at which an epoch ends."""
+    """Return the steps at which an epoch ends, for `Record.steps`."""
     return range(steps_per_epoch, total_steps + 1, steps_per_epoch)

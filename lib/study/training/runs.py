@@ -173,7 +173,7 @@ def _train(
         recipe,
         record=Record(
             measure,
-            _record_steps(config, recipe.total(batches.epoch)),
+            _record_steps(config, recipe.total_steps(batches.steps_per_epoch)),
             keep=_merit(config, task, trained.measured),
             stop=is_good_enough if recipe.stop_below else None,
         ),

@@ -1,4 +1,4 @@
-"""The state of a run: how far training has come, and what was recorded until then."""
+"""The state of a run: its status, the number of steps taken, and what was recorded so far."""
 
 import contextlib
 import math
@@ -17,7 +17,7 @@ NUMERICAL_ERRORS = (ArithmeticError, torch.linalg.LinAlgError)
 
 @dataclass
 class RunState:
-    """How far the training of one model has come.
+    """Progress of one run.
 
     Attributes
     ----------
@@ -26,11 +26,12 @@ class RunState:
     status : int
         `study.results.schema.COMPLETED` or `DIVERGED`.
     rows : list of dict
-        What was recorded, in order; each row also holds its ``step``.
+        Recorded measurements in order; each row also holds its ``step``.
     best : tuple of (dict, dict), optional
-        Row and weights of the model that `study.training.record.Record.keep` prefers.
+        Row and ``state_dict`` with the best score so far, see `study.training.record.Record.keep`.
     loss_sum : Tensor or float
-        Sum of all losses on a GPU, which is read with every record.
+        Sum of the losses so far, kept on the GPU so that finiteness is checked only when a row is
+        recorded. Not used on a CPU.
     """
 
     step: int = 0
@@ -40,7 +41,7 @@ class RunState:
     loss_sum: Tensor | float = 0.0
 
     def column(self, name: str, length: int = 0) -> list[float]:
-        """Return one measurement of every row, padded with ``nan`` to `length`."""
+        """Return one measurement of every row as a list, padded with ``nan`` to `length`."""
         values = [row[name] for row in self.rows]
         return values + [math.nan] * (length - len(values))
 
@@ -55,8 +56,8 @@ class RunState:
     def check_loss(self, loss: Tensor) -> None:
         """Raise `Diverged` if the loss of a batch is not finite.
 
-        On a GPU the loss is only added up, because reading it at every step would stop the device.
-        `check_loss_sum` reads the sum.
+        On a GPU this only adds the loss to `loss_sum`, because reading a value at every step would
+        synchronize the device. `check_loss_sum` checks the sum later.
         """
         if loss.is_cuda:
             self.loss_sum = self.loss_sum + loss.detach()
@@ -64,11 +65,11 @@ class RunState:
             check_finite(loss, "the loss of a batch")
 
     def check_loss_sum(self) -> None:
-        """Raise `Diverged` if any loss on a GPU was not finite until now."""
+        """Raise `Diverged` if any loss on a GPU so far was not finite."""
         check_finite(torch.as_tensor(self.loss_sum), "the sum of the losses")
 
 
 def check_finite(values: Tensor, name: str) -> None:
-    """Raise `Diverged` if any of the values is infinite or not a number."""
+    """Raise `Diverged` if any of the values is infinite or ``nan``; `name` starts the message."""
     if not torch.isfinite(values).all():
         raise Diverged(f"{name} is not finite")

@@ -15,7 +15,7 @@ from torch.nn import functional as F
 
 from study.bench.counts import TRAINING, count
 from study.bench.race import Ledger, Timer, Workload, on_device, race, wall
-from study.training.together import Together
+from study.training.vmapped_pass import VmappedPass
 
 CELLS = ("rnn", "lstm", "gru", "lipschitz", "antisymmetric", "exponential", "unicornn", "lem")
 CLASSES = 10
@@ -49,7 +49,7 @@ def time_slice(
     shape = workload.batch, workload.time_steps, workload.inputs
     batch = torch.rand(shape, device=device), torch.zeros(shape[0], dtype=torch.int64).to(device)
     passes = {
-        record: Together(networks[0], _loss, places, record=record) for record in (False, True)
+        record: VmappedPass(networks[0], _loss, places, use_cuda_graph=record) for record in (False, True)
     }
 
     def gradients(company: int, record: bool) -> tuple[Tensor, ...]:
@@ -69,7 +69,7 @@ def time_slice(
     baselines = dict.fromkeys((plain, graph), (alone,))
     found = race(entrants, ledger, size=workload, rounds=rounds, baselines=baselines)
     add = partial(ledger.add, size=workload)
-    add(graph, "recorded", passed=passes[True].recorded)
+    add(graph, "recorded", passed=passes[True].uses_cuda_graph)
     # What a time step, an operator and an operation took, of those that were timed.
     times = {row["what"]: row["value"] for row in found}
     of = count(name, workload.hidden, workload.inputs, TRAINING, workload.batch)

@@ -14,7 +14,7 @@ from study.config.network import Network
 from study.config.recipe import Recipe
 from study.results.factorial import MEASUREMENTS
 from study.results.schema import COMPLETED, DIVERGED
-from study.training import plans, together
+from study.training import plans, vmapped_pass
 from study.training.batched import Run, train_batched
 from study.training.batches import Epochs
 from study.training.cache_key import cache_key, engines
@@ -54,7 +54,7 @@ def _training(cell, i, *, epochs=2, rate=None, dtype=torch.float32, **more):
     if rate:  # one that no file may say
         recipe = recipe.model_copy(update={"learning_rate": rate})
     batches = Epochs(part, 4, np.random.default_rng(i), drop_last=True)
-    recorded = every_epoch(batches.epoch, recipe.total(batches.epoch))
+    recorded = every_epoch(batches.steps_per_epoch, recipe.total_steps(batches.steps_per_epoch))
     record = Record(norm, recorded, keep=lambda row: row["norm"])
     return Run(model, batches, recipe, record)
 
@@ -157,7 +157,7 @@ class Replays:
 
 @pytest.fixture
 def replays(monkeypatch):
-    monkeypatch.setattr(together, "RECORDED", ("cpu",))
+    monkeypatch.setattr(vmapped_pass, "GRAPH_DEVICES", ("cpu",))
     replays = Replays()
     monkeypatch.setattr(torch.cuda, "make_graphed_callables", replays)
     return replays
@@ -171,7 +171,7 @@ def test_replayed_passes_train_as_plain_ones(cell, replays, monkeypatch):
     recorded, plain = company(), company()
     found = _together(recorded)
     assert replays.recorded == [((6, 4, 6), (6, 4))] and replays.replayed == 4
-    monkeypatch.setattr(together, "RECORDED", ())
+    monkeypatch.setattr(vmapped_pass, "GRAPH_DEVICES", ())
     expected = _together(plain)
     assert replays.replayed == 4
     assert [one.status for one in found] == [COMPLETED, COMPLETED, DIVERGED]
@@ -192,14 +192,17 @@ def test_unrecordable_pass_runs_plainly_with_a_message(replays, monkeypatch, cap
     monkeypatch.setattr(torch.cuda, "make_graphed_callables", _fails(refused))
     trained = []
     for devices in (("cpu",), ()):
-        monkeypatch.setattr(together, "RECORDED", devices)
+        monkeypatch.setattr(vmapped_pass, "GRAPH_DEVICES", devices)
         trained.append(_training("rnn", 0))
         _together(trained[-1:])
-    assert capsys.readouterr().err.count("passes are not recorded, and so slower: operation") == 1
+    assert (
+        capsys.readouterr().err.count("training without a CUDA graph, which is slower: operation")
+        == 1
+    )
     assert torch.equal(*(weights(one.model) for one in trained))
     full = torch.OutOfMemoryError("CUDA out of memory")
     monkeypatch.setattr(torch.cuda, "make_graphed_callables", _fails(full))
-    monkeypatch.setattr(together, "RECORDED", ("cpu",))
+    monkeypatch.setattr(vmapped_pass, "GRAPH_DEVICES", ("cpu",))
     with pytest.raises(torch.OutOfMemoryError):
         _together([_training("rnn", 0)])
 
@@ -363,6 +366,6 @@ def test_cut_off_apart_they_end_alike(where, prepared, whole, tmp_path, monkeypa
     expected, cache = whole
     assert trained(where, prepared, tmp_path, replicates=3).identical(expected)
     told = capsys.readouterr().err
-    assert {f"goes on from step {k}" in told for k in (1, 2)} == {True}
+    assert {f"resumes at step {k}" in told for k in (1, 2)} == {True}
     assert shards(tmp_path).keys() == shards(cache).keys()
     assert not list(tmp_path.glob("*.state")), "states are forgotten with the results kept"

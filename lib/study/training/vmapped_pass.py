@@ -1,0 +1,181 @@
+"""One vmapped forward pass for several networks of the same shape.
+
+The weights are stacked along a leading axis, `run`, and the reference implementation of the cell is
+vmapped over it: R matrix products become one batched product. Each loss depends on the parameters
+of its own network only, so every network keeps its own gradients, gradient norm and optimizer. The
+weights are stacked again for every pass.
+
+On a GPU a forward and backward pass launches thousands of small kernels, and each launch takes
+longer than the kernel itself. The pass is therefore captured once as a CUDA graph and then
+replayed. Only the pass is in the graph: the optimizers are not, and neither are parametrizations
+(such as a matrix exponential), because PyTorch computes those with data-dependent control flow.
+"""
+
+import copy
+import math
+import sys
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call
+from torch.nn.utils import parametrize
+
+Objective = Callable[[nn.Module, Tensor, Tensor], Tensor]
+"""Maps a model, and the inputs and targets of a batch, to the scalar to minimize.
+
+Defined here, because a machine that only benchmarks this pass lacks the packages of the tasks.
+"""
+VECTOR_TAIL = 32
+"""Numbers at the end of an array that a CPU may compute one by one.
+
+Their last bits may then differ from those of numbers that are computed in vectors.
+"""
+
+GRAPH_DEVICES = ("cuda",)
+"""Types of devices on which a pass is captured as a graph."""
+
+
+class VmappedPass:
+    """The forward pass of several networks with the same architecture as `model`.
+
+    The networks have the same cell, hyper-parameters and shapes of weights. They must not use
+    dropout, because the masks of one network would depend on the others.
+
+    The pass always computes the same number of networks: missing ones are filled in with copies of
+    the first. The library rounds products of different sizes differently, so a fixed size makes the
+    bits of one network independent of how many others there are. On a CPU with one thread, further
+    copies are appended so that no real network lies in the last `VECTOR_TAIL` numbers of an array.
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        objective: Objective,
+        pass_size: int,
+        *,
+        use_cuda_graph: bool = True,
+    ) -> None:
+        """Prepare the pass.
+
+        Parameters
+        ----------
+        model : nn.Module
+            One of the networks (`study.training.model.Model`).
+        objective : Objective
+            Maps a model, inputs and targets to a loss. It must not branch on values.
+        pass_size : int
+            Largest number of networks.
+        use_cuda_graph : bool
+            Whether to capture and replay the pass on a GPU. If the capture fails, passes run
+            without a graph, and a line on standard error says so.
+        """
+        self._objective = objective
+        device = next(model.parameters()).device.type
+        self._stack_size = pass_size
+        if device == "cpu":
+            self._stack_size += math.ceil(VECTOR_TAIL / model.cell.hidden_size)
+        # Both copies hold no data. Input checks are off: vmap can't branch on values, and the data
+        # was validated when it was prepared.
+        self._parametrizations = _parametrized_weights_of(model).to("meta")
+        self._has_parametrizations = any(map(parametrize.is_parametrized, model.modules()))
+        self._template = _without_parametrizations(model).to("meta")
+        self._template.cell._check = lambda u, state=None: None
+        self._names = [name for name, _ in self._template.named_parameters()]
+        self._names += [name for name, _ in self._template.named_buffers()]
+        self.uses_cuda_graph = use_cuda_graph and device in GRAPH_DEVICES
+        """Whether passes replay a graph; False after a failed capture."""
+        self._pass: Callable[..., Tensor] | None = None
+        """Maps stacked weights, inputs and targets to the losses, (run,); None before first use."""
+
+    def losses(
+        self, models: Sequence[nn.Module], batches: Sequence[tuple[Tensor, Tensor]]
+    ) -> list[Tensor]:
+        """Return the loss of each model on its own batch.
+
+        Parameters
+        ----------
+        models : sequence of nn.Module
+            At most `pass_size` models.
+        batches : sequence of (Tensor, Tensor)
+            Inputs and targets for each model, with the same shapes for all models.
+
+        Returns
+        -------
+        list of Tensor
+            One scalar per model, differentiable with respect to the model's own parameters.
+        """
+        inputs = [batch_inputs for batch_inputs, _ in batches]
+        targets = [batch_targets for _, batch_targets in batches]
+        tensors = (*self._stack_weights(models), self._stack(inputs), self._stack(targets))
+        if self._pass is None:
+            self._pass = self._capture(tensors) if self.uses_cuda_graph else self._run
+        losses = self._pass(*tensors)
+        return list(losses[: len(models)])  # the rest are losses of copies
+
+    def _run(self, *tensors: Tensor) -> Tensor:
+        """Return the losses, (run,), for stacked weights, inputs and targets."""
+
+        def loss(weights: dict[str, Tensor], inputs: Tensor, targets: Tensor) -> Tensor:
+            def network(inputs: Tensor, *, engine: str = "reference") -> Tensor:
+                return functional_call(self._template, weights, (inputs,), {"engine": engine})
+
+            return self._objective(network, inputs, targets)
+
+        *weights, inputs, targets = tensors
+        return torch.vmap(loss)(dict(zip(self._names, weights, strict=True)), inputs, targets)
+
+    def _capture(self, tensors: tuple[Tensor, ...]) -> Callable[..., Tensor]:
+        """Return `_run` as a CUDA graph for tensors of these shapes; `_run` if that fails."""
+        static = tuple(part.detach().requires_grad_(part.requires_grad) for part in tensors)
+        try:
+            return torch.cuda.make_graphed_callables(self._run, static, allow_unused_input=True)
+        except torch.OutOfMemoryError:
+            raise
+        except RuntimeError as error:
+            reason = str(error).partition("\n")[0]
+            message = f"training without a CUDA graph, which is slower: {reason}"
+            print(message, file=sys.stderr, flush=True)
+            self.uses_cuda_graph = False
+            return self._run
+
+    def _stack_weights(self, models: Sequence[nn.Module]) -> list[Tensor]:
+        """Return stacked weights, each (run, ...), as functions of the models' own parameters."""
+        tensors = [dict(model.named_parameters()) | dict(model.named_buffers()) for model in models]
+        weights = {name: self._stack([part[name] for part in tensors]) for name in tensors[0]}
+        if self._has_parametrizations:
+            compute = torch.vmap(lambda free: functional_call(self._parametrizations, free, ()))
+            weights |= compute(weights)
+        return [weights[name] for name in self._names]
+
+    def _stack(self, tensors: list[Tensor]) -> Tensor:
+        """Stack one tensor per network, filled up with copies of the first."""
+        missing = self._stack_size - len(tensors)
+        return torch.stack(tensors + [tensors[0].detach()] * missing)
+
+
+def _parametrized_weights_of(model: nn.Module) -> nn.Module:
+    """Return a copy whose `forward` returns all parametrized weights by their full name."""
+    model = copy.deepcopy(model)
+    parametrized = [
+        (f"{where}.{name}", module, name)
+        for where, module in model.named_modules()
+        if parametrize.is_parametrized(module)
+        for name in module.parametrizations
+    ]
+    model.forward = lambda: {label: getattr(module, name) for label, module, name in parametrized}
+    return model
+
+
+def _without_parametrizations(model: nn.Module) -> nn.Module:
+    """Return a copy in which every parametrized weight is an ordinary parameter."""
+    model = copy.deepcopy(model)
+    for module in [part for part in model.modules() if parametrize.is_parametrized(part)]:
+        weights = {name: getattr(module, name).detach() for name in module.parametrizations}
+        # PyTorch's own removal would delete the weights' names from the class, which the original
+        # model shares.
+        module.__class__ = type(module).__bases__[0]
+        del module.parametrizations
+        for name, weight in weights.items():
+            module.register_parameter(name, nn.Parameter(weight))
+    return model
