@@ -276,7 +276,7 @@ def test_an_extreme_has_the_widest_ends():
 
 
 def test_claims_are_whole_and_have_one_judge():
-    for column in ("text", "section", "said", "quantity", "region", "refuted_by"):
+    for column in ("text", "section", "statement", "quantity", "region", "refuted_by"):
         assert (LISTED[column] != "").all(), column
     assert set(LISTED["artefact"]) <= set(artefacts()["id"])
     assert {claim.comparison.verb for claim in COMPARED} <= set(VERBS)
@@ -316,9 +316,7 @@ test_a_damaged_claim_is_named = refused(
     ],
 )
 def test_a_damaged_list_names_claim_and_field(tmp_path, text, message):
-    whole = (
-        "- id: lem-x\n  section: '1'\n  said: a\n  artefact: b\n  quantity: c\n  refuted_by: d\n"
-    )
+    whole = "- id: lem-x\n  section: '1'\n  statement: a\n  artefact: b\n  quantity: c\n  refuted_by: d\n"
     path = tmp_path / "lem.yaml"
     path.write_text(f"{whole}  region: {{above: 0}}\n")
     assert read_claims(path)[0].region == Region(above=0)

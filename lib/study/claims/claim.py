@@ -226,7 +226,7 @@ class Claim(_Frozen):
 
     Attributes
     ----------
-    said
+    statement
         The claim, in the paper's words if they are short.
     artefact
         Id of the figure or table that it is about.
@@ -252,7 +252,7 @@ class Claim(_Frozen):
     chapter: str = ""
     section: str
     page: str = ""
-    said: str
+    statement: str
     artefact: str
     quantity: str
     region: Region
@@ -320,7 +320,7 @@ def claim_table() -> pd.DataFrame:
     -------
     pandas.DataFrame
         Indexed by ``id``; columns ``id``, ``text`` (the paper), ``chapter``, ``section``,
-        ``page``, ``said``, ``artefact``, ``quantity``, ``region`` (as text), ``published``,
+        ``page``, ``statement``, ``artefact``, ``quantity``, ``region`` (as text), ``published``,
         ``null``, ``refuted_by``, ``no_effect``, ``threshold`` (``ours``, or empty if it is the
         paper's), and ``group`` and ``verb`` (empty if a judge has an estimator of its own).
     """
@@ -334,7 +334,7 @@ def claim_table() -> pd.DataFrame:
                 "chapter": claim.chapter,
                 "section": claim.section,
                 "page": claim.page,
-                "said": claim.said,
+                "statement": claim.statement,
                 "artefact": claim.artefact,
                 "quantity": claim.quantity,
                 "region": str(claim.region),

@@ -101,7 +101,7 @@ def write_sentence(finding: Finding, row: pd.Series) -> Sentence:
     """
     claim = describe_claim(row)
     if claim.interval is None or claim.corrected != finding.verdict:
-        text = f"“{claim.said}”: {claim.corrected}"
+        text = f"“{claim.statement}”: {claim.corrected}"
         if claim.interval:
             text += f" ({claim.estimate})"
         return Sentence(f"{text}.", claim)

@@ -321,7 +321,7 @@ class ClaimText:
 
     Attributes
     ----------
-    id, said, quantity, region : str
+    id, statement, quantity, region : str
         The claim, what is estimated, and the region in which the claim is true.
     where : str
         Section and page of the paper.
@@ -350,7 +350,7 @@ class ClaimText:
     """
 
     id: str
-    said: str
+    statement: str
     quantity: str
     region: str
     where: str
@@ -436,7 +436,7 @@ def describe_claim(row: pd.Series) -> ClaimText:
         interval = place_interval(row, region)
     return ClaimText(
         id=row["id"],
-        said=row["said"],
+        statement=row["statement"],
         quantity=row["quantity"],
         region=region_words(region),
         where=where,
