@@ -100,6 +100,7 @@ def test_hardly_one_of_the_trainings_that_guess_is_above_chance(tried):
     best = np.random.default_rng(0).binomial(1000, 0.11, (20_000, tried)).max(axis=1) / 1000
     assert 0.02 < above_chance(best, 0.11, 1000, tried).mean() <= SURE
     assert (best + 0.001 > chance_bound(0.11, 1000, tried)).mean() > 0.9 * SURE
+    assert (best > chance_bound(0.11, 1000, tried, level=0.5)).mean() > 0.3
 
 
 RIGHT, RMSE = "accuracy", "rmse"

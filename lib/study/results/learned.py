@@ -22,8 +22,8 @@ STAND_INS = ("digits", "imdb_ratings", "ucr_worms")
 """Data sets that no paper uses. Made-up data name themselves a stand-in in ``substitute``."""
 
 
-def chance_bound(guess, sequences, tried=1):
-    """Return the accuracy that guessing exceeds with a probability of at most `SURE`.
+def chance_bound(guess, sequences, tried=1, level=SURE):
+    """Return the accuracy that guessing exceeds with a probability of at most `level`.
 
     Parameters
     ----------
@@ -34,6 +34,8 @@ def chance_bound(guess, sequences, tried=1):
         evidence on chance.
     tried
         Number of runs of which the best is looked at (Bonferroni).
+    level
+        Probability that any of the runs passes for one that learned although all of them guess.
 
     Returns
     -------
@@ -45,7 +47,7 @@ def chance_bound(guess, sequences, tried=1):
     >>> round(float(chance_bound(0.1, 10_000)), 5)
     0.10505
     """
-    right = np.ceil(bdtrik(1 - SURE / tried, sequences, guess))  # the binomial quantile
+    right = np.ceil(bdtrik(1 - level / tried, sequences, guess))  # the binomial quantile
     return (right + 0.5) / sequences  # between two counts, so that rounding a share is harmless
 
 
