@@ -23,7 +23,7 @@ from study.claims.factorial import Evidence
 from study.results.factorial import FACTORIAL, MEASUREMENTS
 from study.results.published import load_published
 from study.results.schema import COMPLETED
-from study.stats import accuracy, comparisons, group_tests, task_models
+from study.stats import accuracy, comparisons, convergence, group_tests, task_models, task_pairs
 from study.stats.accuracy import at_best, best_configurations, entered, grade
 from study.stats.attempts import TASK, attempts
 from synthetic_results import LEVELS, empty, make_results
@@ -131,7 +131,7 @@ def test_models_equal_those_of_r(order, fit, frame, of_r):
 def test_pairwise_tests_equal_those_of_r(name, architecture, frame, of_r):
     rows = fit_first_order(frame).coefficients
     main = rows["term"].isin(["intercept", "architecture"])
-    pairs = comparisons.compare_tasks(rows[main & rows["architecture"].eq(architecture)])
+    pairs = task_pairs.compare_tasks(rows[main & rows["architecture"].eq(architecture)])
     theirs = of_r["pairwise"][name]
     # R and Python list the same pairs in the same order: that of the tasks in the design.
     for column in ("p_value", "p_bonferroni"):
@@ -148,9 +148,9 @@ def test_variance_tests_equal_those_of_r(frame, of_r):
 
 def test_convergence_times_equal_those_of_r(ds, frame, of_r):
     best = at_best(frame)
-    times = comparisons.convergence_times(ds, best)
+    times = convergence.convergence_times(ds, best)
     tests = comparisons.compare_times(best, times).set_index("architecture")
-    for row in comparisons.summarise_times(best, times).itertuples():
+    for row in convergence.summarise_times(best, times).itertuples():
         theirs = of_r["times"][row.architecture]
         task = f"{row.dataset} {row.order}"
         assert theirs["median"].get(task, None) == (None if np.isnan(row.median) else row.median)
@@ -245,7 +245,7 @@ def test_small_test_sets_explain_scatter(ds, crossed):
     for examples in (0, 10, 10**8):
         ds["examples"][:] = examples
         fits = fit_first_order(grade(ds), crossed=crossed)
-        pairs = comparisons.compare_tasks(fits.coefficients)
+        pairs = task_pairs.compare_tasks(fits.coefficients)
         rejected[examples] = int(pairs["weighted_rejected"].sum())
         if examples == 0:
             assert (pairs["weighted_rejected"] == pairs["rejected"]).all()
@@ -351,7 +351,7 @@ def coefficients(estimates, errors, df=10.0):
 
 def test_rejection_agrees_with_simultaneous_interval():
     rng = np.random.default_rng(1)
-    pairs = comparisons.compare_tasks(coefficients(rng.normal(0, 1, 4), rng.uniform(0.1, 0.5, 4)))
+    pairs = task_pairs.compare_tasks(coefficients(rng.normal(0, 1, 4), rng.uniform(0.1, 0.5, 4)))
     assert len(pairs) == 6
     assert (pairs["rejected"] == ((pairs["low"] > 0) | (pairs["high"] < 0))).all()
     assert 0 < pairs["rejected"].sum() < 6, "the case must show both"
@@ -371,7 +371,7 @@ def test_rejection_agrees_with_simultaneous_interval():
 )
 def test_tasks_without_error_count_as_untested(estimates, errors, counts, share):
     table = coefficients(estimates, errors)
-    result = comparisons.count_rejections(table, comparisons.compare_tasks(table)).iloc[0]
+    result = task_pairs.count_rejections(table, task_pairs.compare_tasks(table)).iloc[0]
     assert result[["tasks", "tests", "untested", "rejected"]].tolist() == counts
     np.testing.assert_equal(result["share"], share)
 

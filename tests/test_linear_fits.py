@@ -9,15 +9,12 @@ from refusals import refused
 from statsmodels.regression.linear_model import GLS, OLS
 from statsmodels.regression.mixed_linear_model import MixedLM
 from statsmodels.stats.meta_analysis import combine_effects
-from study.stats.design import (
-    NothingToFit,
-    build_design,
-    estimable,
-    independent,
-    with_covariates,
-)
+from study.stats.covariates import with_covariates
+from study.stats.design import NothingToFit
+from study.stats.estimability import estimable, independent
 from study.stats.linear import fit
 from study.stats.reml import ConvergenceError, fit_random_intercept, moments
+from study.stats.terms import build_design
 from study.stats.variances import fit_group_variances, fit_known_variance
 
 TERMS = ("architecture", "log_rate", "log_rate_squared", "epoch")

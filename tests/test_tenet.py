@@ -29,13 +29,15 @@ from study.results.netcdf import ResultsError
 from study.results.published import load_published
 from study.results.schema import DIVERGED, MISSING
 from study.stats import tenet
-from study.stats.design import INTERCEPT, NothingToFit, with_covariates
+from study.stats.covariates import with_covariates
+from study.stats.design import INTERCEPT, NothingToFit
 from study.stats.observations import Observations, select_observations
 from study.stats.regimes import SMALLEST
 from study.stats.reml import fit_random_intercept, moments
 from study.stats.resample import interval, resample, stretch
 from study.stats.simulated import PROFILE, caution, simulate
-from study.stats.tenet import MODELS, REFERENCE, SINGLE, TRUE, Fits, fit_model
+from study.stats.tenet import REFERENCE, SINGLE, TRUE, Fits, fit_model
+from study.stats.tenet_models import MODELS
 from synthetic_results import LEVELS, empty, make_results
 
 CLAIMS = claims()

@@ -17,7 +17,8 @@ from study.stats.accuracy import at_best, can_cross, grade
 from study.stats.design import NothingToFit
 from study.stats.reml import ConvergenceError
 from study.stats.resample import resample
-from study.stats.tenet import MODELS, SINGLE, Fits
+from study.stats.tenet import SINGLE, Fits
+from study.stats.tenet_models import MODELS
 
 
 class Evidence(Fits):

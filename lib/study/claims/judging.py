@@ -221,7 +221,8 @@ def sentences(judged: pd.DataFrame) -> list[str]:
         result = row.note or "nothing could be measured"
         if known:
             result = f"{row.estimate:.3g} [{row.low:.3g}, {row.high:.3g}]"
-        sentence = f"*{claim.statement}*: **{verdict}** ({claim.quantity}: {result}; true if {claim.region})."
+        condition = f"{claim.quantity}: {result}; true if {claim.region}"
+        sentence = f"*{claim.statement}*: **{verdict}** ({condition})."
         if row.reservation:
             sentence += f" Reservation: {row.reservation}."
         if known and row.note:

@@ -17,9 +17,9 @@ from study.claims.estimates import TAIL, Cause, Estimate, share, unable
 from study.claims.factorial import Evidence, judge_of
 from study.claims.judging import Judges
 from study.claims.power import chance_of_share
-from study.stats import comparisons, task_models
+from study.stats import comparisons, convergence, task_models, task_pairs
 from study.stats.accuracy import LEVEL
-from study.stats.design import COVARIATES
+from study.stats.covariates import COVARIATES
 
 LARGE = 0.7
 """Explained variance that the paper calls substantial."""
@@ -58,7 +58,7 @@ def spread_over_tasks(evidence: Evidence, fits: task_models.TaskFits, effect: st
     table = fits.coefficients[in_effect & (fits.coefficients["term"] != "intercept")]
     units = _half_ranges(evidence)
     spreads = []
-    for (term, _), rows in table.groupby(comparisons.TERM, sort=False):
+    for (term, _), rows in table.groupby(task_pairs.TERM, sort=False):
         errors = rows[["se", "robust_se", "weighted_se"]].agg(["max", "min"], axis=1)
         known = (errors["min"] > 0) & rows["robust_se"].notna()
         if known.sum() <= 2:
@@ -159,7 +159,7 @@ def chance_of_tests(made: pd.DataFrame, region: Region, _: float) -> float:
 
 
 def _times(evidence: Evidence) -> Estimate:
-    times = comparisons.convergence_times(evidence.ds, evidence.best)
+    times = convergence.convergence_times(evidence.ds, evidence.best)
     return _share_of_tests(comparisons.compare_times(evidence.frame, times, by=("dataset",)))
 
 

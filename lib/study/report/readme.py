@@ -18,7 +18,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from study.claims.estimates import Cause
-from study.figures import use_style
+from study.figures.style import use_style
 from study.paths import DATA, REFERENCE, ROOT, resolve
 from study.pipeline.files import write_whole
 from study.report.coverage import count_coverage, summarise

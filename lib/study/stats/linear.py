@@ -25,25 +25,11 @@ variance of the fixed part over the rows:
     R^2_\text{marginal} = \frac{\sigma_f^2}{\sigma_f^2 + \tau^2 + \sigma^2}, \qquad
     R^2_\text{conditional} = \frac{\sigma_f^2 + \tau^2}{\sigma_f^2 + \tau^2 + \sigma^2}
 
-*Robust* standard errors hold when variances differ and when the rows of a treatment depend on each
-other in any way. Without a random intercept they come from a jackknife that leaves out one
-treatment at a time,
-
-.. math::
-
-    V = \sum_t B_t a_t a_t^\top B_t^\top, \qquad a_t = (I - H_{tt})^{-1} r_t,
-
-with residuals r, hat matrix H, and B the pseudo-inverse that maps responses to coefficients. If
-each treatment has one attempt, this is HC3. With a random intercept they are clustered by treatment
-with the usual factor :math:`\frac{T}{T-1}\frac{N-1}{N-p}` for T treatments, N rows and p
-coefficients.
-
-Models with unequal variances are in `study.stats.variances`.
+Standard errors that hold when variances differ are in `study.stats.robust_errors`, models with
+unequal variances in `study.stats.variances`.
 
 Nakagawa, Schielzeth: *A general and simple method for obtaining R² from generalized linear
-mixed-effects models*, Methods Ecol. Evol. 4, 2013, reference 75 of the dissertation. MacKinnon,
-White: *Some heteroskedasticity-consistent covariance matrix estimators*, J. Econometrics 29, 1985.
-Cameron, Miller: *A practitioner's guide to cluster-robust inference*, J. Human Resources 50, 2015.
+mixed-effects models*, Methods Ecol. Evol. 4, 2013, reference 75 of the dissertation.
 """
 
 from collections.abc import Collection
@@ -57,13 +43,12 @@ from statsmodels.regression.linear_model import OLS, RegressionResults
 from study.stats.design import INTERCEPT, Design
 from study.stats.power import CONFIDENCE
 from study.stats.reml import fit_random_intercept
+from study.stats.robust_errors import clustered_errors, jackknife_errors, treatment_scores
 
 _EXACT = 1e-10
 """Residual standard deviation, relative to the range of the response, below which a fit is exact
 up to rounding.
 """
-_LEVERAGE_ONE = 1e-9
-"""Eigenvalue of I - H below which a direction is fitted exactly."""
 
 
 @dataclass(frozen=True)
@@ -162,7 +147,7 @@ def _fit_least_squares(design: Design) -> LinearFit:
     if not unmeasured:
         errors = standard_errors(design, np.asarray(result.cov_params()))
         inverse = np.asarray(result.model.pinv_wexog)
-        robust = _jackknife_errors(design, matrix, inverse, residuals)
+        robust = jackknife_errors(design, matrix, inverse, residuals)
         explained["r2_adjusted"] = float(result.rsquared_adj)
         explained["residual_sd"] = float(np.sqrt(result.scale))
     coefficients = coefficient_table(
@@ -213,54 +198,6 @@ def standard_errors(design: Design, covariance: np.ndarray) -> np.ndarray:
     return np.sqrt(variances)
 
 
-def _jackknife_errors(
-    design: Design, matrix: np.ndarray, inverse: np.ndarray, residuals: np.ndarray
-) -> np.ndarray:
-    """Return robust errors from leaving out one treatment at a time, shape (p,).
-
-    `matrix`, shape (N, p), and its pseudo-inverse `inverse`, shape (p, N), are of the centred
-    columns.
-    """
-    treatment_of_row = pd.Series(design.treatment[design.attempt])
-    treatments = list(treatment_of_row.groupby(treatment_of_row).indices.values())
-    variance = np.zeros(len(inverse))
-    # Treatments of equal size are handled together, as stacked arrays.
-    for size in sorted({len(rows) for rows in treatments}):
-        rows = np.stack([rows for rows in treatments if len(rows) == size])
-        variance += _jackknife_variance(design.uncentre, matrix, inverse, residuals, rows)
-    return np.sqrt(variance)
-
-
-def _jackknife_variance(
-    uncentre: np.ndarray,
-    matrix: np.ndarray,
-    inverse: np.ndarray,
-    residuals: np.ndarray,
-    rows: np.ndarray,
-) -> np.ndarray:
-    """Return what treatments of one size add to the variance of each coefficient, shape (p,).
-
-    `rows` has the row numbers of each treatment, shape (treatments, size). The result is nan for a
-    coefficient that a single treatment determines.
-    """
-    size = rows.shape[1]
-    inverse_of_rows = inverse.T[rows].swapaxes(1, 2)  # (treatments, p, size)
-    leverage_left = np.eye(size) - matrix[rows] @ inverse_of_rows
-    values, vectors = np.linalg.eigh(leverage_left)
-    # In a direction of eigenvalue zero the fit is exact, so its residual is rounding, not evidence.
-    residual = values > _LEVERAGE_ONE
-    divisors = np.where(residual, values, np.inf)
-    rotated_inverse = uncentre @ inverse_of_rows @ vectors
-    rotated_residuals = (residuals[rows][:, None] @ vectors)[:, 0]
-    deleted_residuals = rotated_residuals / divisors
-    changes = (rotated_inverse @ deleted_residuals[:, :, None])[..., 0]
-    variance = (changes**2).sum(axis=0)
-    depends = np.abs(rotated_inverse) > 1e-12
-    determined = (depends & ~residual[:, None]).any(axis=(0, 2))
-    variance[determined] = np.nan
-    return variance
-
-
 def _fit_mixed(design: Design) -> LinearFit:
     model = fit_random_intercept(design.moments)
     beta = model.coefficients[design.order]
@@ -274,13 +211,13 @@ def _fit_mixed(design: Design) -> LinearFit:
     intercepts = ratio / (1 + rows_of_attempt * ratio) * sums
     fitted = fixed + intercepts[design.attempt]
     residuals = design.response - fitted
-    scores = _treatment_scores(design, residuals) / model.residual_variance
+    scores = treatment_scores(design, residuals) / model.residual_variance
     coefficients = coefficient_table(
         design.names,
         design.uncentre @ beta,
         standard_errors(design, covariance),
         df=np.inf,
-        robust_errors=_clustered_errors(design, covariance, scores),
+        robust_errors=clustered_errors(design, covariance, scores),
         robust_df=len(scores) - 1,
     )
     fixed_variance = float(np.var(fixed, ddof=1))
@@ -300,34 +237,6 @@ def _fit_mixed(design: Design) -> LinearFit:
         intercepts=intercepts,
         boundary=model.group_variance == 0.0,
     )
-
-
-def _treatment_scores(design: Design, residuals: np.ndarray) -> np.ndarray:
-    """Return the products of columns and residuals summed over each treatment.
-
-    Divided by the residual variance they are the scores :math:`X_t^\\top V_t^{-1} (y_t - X_t
-    \\beta)`, because :math:`V^{-1} (y - X \\beta)` is the residual over its variance. Shape
-    (treatments, p), columns ordered as `Design.names`.
-    """
-    sum_of_attempt = np.bincount(design.attempt, weights=residuals)
-    treatment_of_row = design.treatment[design.attempt]
-    columns = []
-    for column in design.centred_constant.T:
-        columns.append(np.bincount(design.treatment, weights=column * sum_of_attempt))
-    for column in design.centred_varying.T:
-        columns.append(np.bincount(treatment_of_row, weights=column * residuals))
-    return np.column_stack(columns)[:, design.order]
-
-
-def _clustered_errors(design: Design, covariance: np.ndarray, scores: np.ndarray) -> np.ndarray:
-    """Return errors clustered by treatment, shape (p,); nan if there is one treatment."""
-    treatments = len(scores)
-    if treatments == 1:
-        return np.full(len(covariance), np.nan)
-    rows = len(design.response)
-    factor = treatments / (treatments - 1) * (rows - 1) / (rows - len(covariance))
-    changes = scores @ covariance @ design.uncentre.T
-    return np.sqrt(factor * (changes**2).sum(axis=0))
 
 
 def _summarise(

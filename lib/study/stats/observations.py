@@ -20,7 +20,8 @@ from scipy.stats import rankdata
 
 from study.results.factorial import ATTEMPT
 from study.stats.attempts import TREATMENT, attempts, count_status, epochs, terminal
-from study.stats.design import CENTRE, NothingToFit, with_covariates
+from study.stats.covariates import CENTRE, with_covariates
+from study.stats.design import NothingToFit
 
 TRAINING = "training"
 """Observations of every epoch, measured on the training data."""

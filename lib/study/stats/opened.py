@@ -12,7 +12,7 @@ import pandas as pd
 import xarray as xr
 from IPython.display import Markdown, display
 
-from study.figures import use_style
+from study.figures.style import use_style
 from study.paths import NOTEBOOKS, resolve
 from study.pipeline.notebooks import read_parameters
 from study.results.artefacts import Artefacts, has_labels

@@ -26,7 +26,7 @@ There is no random effect: each attempt gives one row, and both models are ordin
 statsmodels. The logarithm is natural, and recurrent dimension and training length are numbers. The
 paper does not say so, but with factors the condition number of the balanced design would be far
 below those of its Table A3. Coefficients that the attempts do not determine stay empty, with the
-cause (`study.stats.design`).
+cause (`study.stats.terms`).
 """
 
 from collections.abc import Mapping, Sequence
@@ -37,14 +37,10 @@ import pandas as pd
 
 from study.stats.accuracy import entered
 from study.stats.attempts import TASK
-from study.stats.design import (
-    COVARIATES,
-    NothingToFit,
-    absent_covariates,
-    build_design,
-    with_covariates,
-)
+from study.stats.covariates import COVARIATES, absent_covariates, with_covariates
+from study.stats.design import NothingToFit
 from study.stats.linear import LinearFit, fit
+from study.stats.terms import build_design
 from study.stats.variances import KnownVarianceFit, fit_known_variance
 
 REFERENCE = "antisymmetric"
