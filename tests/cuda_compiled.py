@@ -2,6 +2,7 @@
 
 import re
 import subprocess
+from types import SimpleNamespace
 
 import numba.cuda  # before longrnn.kernels, which then prepares the kernels although there is no GPU
 import pytest
@@ -10,21 +11,28 @@ from cuda.pathfinder import find_nvidia_binary_utility  # numba-cuda brings it
 from longrnn import kernels
 from longrnn.cells import cell_names, make_cell
 from longrnn.kernels import _cuda
+from numba.cuda import dispatcher
 
 CELLS = [name for name in cell_names() if "numba-cuda" in kernels.engine_names(name)]
 # With the multiprocessors of the GPU: of so many a block does one sequence.
 CASES = [*((name, 1) for name in CELLS), ("rnn", 10**6)]
 
 
-def compiled(run, arguments, **sizes):
-    return numba.cuda.compile_ptx(
-        run.bound(_cuda.dtype_of(arguments), **sizes), _cuda.signature(arguments), cc=(9, 0)
-    )[0]
+DEVICE = SimpleNamespace(compute_capability=(9, 0))
+
+
+def compiled(run, arguments, threads, **sizes):
+    """Return the PTX of a kernel, compiled as `cuda.jit` does for a device."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(dispatcher, "get_current_device", lambda: DEVICE)
+        function = run.bound(_cuda.dtype_of(arguments), **sizes)
+        code = dispatcher._Kernel(function, _cuda.signature(arguments), launch_bounds=threads)
+    return code.inspect_asm((9, 0))
 
 
 missing = "" if find_nvidia_binary_utility("ptxas") else "ptxas"
 try:
-    compiled(_cuda.kernel(lambda x: None), (torch.zeros(1),))
+    compiled(_cuda.kernel(lambda x: None), (torch.zeros(1),), 32)
 except Exception as error:  # each missing library has its own
     missing = type(error).__name__
 if missing:
@@ -40,13 +48,13 @@ def ptx(request):
         module = run.function.__module__.split(".")[-1]
         key = module, run.__name__, tuple(sizes.items()), _cuda.dtype_of(arguments)
         if key not in found:
-            found[key] = compiled(run, arguments, **sizes)
+            found[key] = compiled(run, arguments, threads, **sizes)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(_cuda, "launch", compile_instead)
         for name, processors in CASES:
             engine = kernels._ENGINES[name, "numba-cuda"]
-            patch.setattr(_cuda, "_processors", lambda processors=processors: processors)
+            patch.setattr(_cuda, "_processors", lambda _, processors=processors: processors)
             # One in float64 shows that its arithmetic would be seen in the others.
             for dtype in (torch.float32, torch.float64)[: 1 + (name == CELLS[0])]:
                 cell = make_cell(name, 2, request.param).to(dtype)
@@ -90,6 +98,14 @@ def test_float32_kernels_hold_no_float64_arithmetic(ptx):
             assert not wide, f"{kernel}: {wide[0]}"
         else:
             assert wide
+
+
+def test_the_compiler_knows_the_threads_of_a_block(ptx):
+    for (_, _, sizes, _), text in ptx.items():
+        (threads,) = re.findall(r"\.maxntid (\d+)", text)
+        units = dict(sizes).get("d")
+        expected = 32 if units is None else min(-(-units // 32) * 32, _cuda.MOST_THREADS)
+        assert int(threads) == expected
 
 
 FORBIDDEN = {

@@ -84,7 +84,7 @@ def test_second_derivatives_equal_the_reference(name):
 
 WIDE, REVERSED = make_cell("lem", 1, 1800), make_cell("unicornn", 1, 3, backward="reversible")
 TOLD = {
-    "at most 1755 in torch.float32 on numba-cuda, got 1800": WIDE,
+    "run lem: its hidden size is at most 1755 in torch.float32, got 1800": WIDE,
     "run unicornn: it has no option 'checkpoint'; it has back": REVERSED,
 }
 
@@ -94,3 +94,11 @@ def test_a_width_beyond_the_shared_memory_and_a_reversible_way_back_are_refused(
     with pytest.raises(ValueError, match=words):
         TOLD[words](torch.zeros(1, 1, 1), engine="numba-cuda")
     assert kernels.choose("unicornn", "cpu", REVERSED.engine_options) == "numba-cpu"
+
+
+def test_auto_passes_over_a_kernel_too_narrow():
+    wide = {"dtype": torch.float32, "units": 1800}
+    assert kernels.choose("lem", "cpu", **wide) == "numba-cpu"
+    assert kernels.choose("lem", "cpu", dtype=torch.float32, units=1755) == "numba-cuda"
+    outputs, _ = WIDE(torch.zeros(1, 1, 1))
+    assert torch.equal(outputs, WIDE(torch.zeros(1, 1, 1), engine="numba-cpu")[0])

@@ -64,7 +64,7 @@ class Launched:
 def in_turn(order=FIRST_AHEAD):
     """Return a `kernel.compiled` whose threads run in an order."""
 
-    def compiled(run, arguments, **sizes):
+    def compiled(run, arguments, threads, **sizes):
         real = getattr(np, str(_cuda.dtype_of(arguments)).removeprefix("torch."))
         return Launched(order, parsed(run), run.function.__globals__ | sizes, real)
 

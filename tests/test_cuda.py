@@ -99,7 +99,7 @@ PASSES = [
 @pytest.mark.parametrize(("name", "engine"), [one for one in PASSES if one[1] != "numba-cpu"])
 def test_a_pass_asks_for_no_value(name, engine, monkeypatch):
     monkeypatch.setattr(_cuda, "launch", lambda *_, **__: None)
-    monkeypatch.setattr(_cuda, "_processors", lambda: 132)
+    monkeypatch.setattr(_cuda, "_processors", lambda _: 132)
     cell, u = make_cell(name, 2, 5).to("meta"), torch.randn(6, 3, 2, device="meta")
     weights, leaves = cell.weights(), list(cell.parameters())
     if name in MAPPED:

@@ -175,6 +175,29 @@ def test_compiles_without_a_graph_break(name, engine):
     torch.testing.assert_close(found, gradients)
 
 
+@pytest.mark.parametrize("name", ["rnn", "lstm", "gru", "chrono_lstm"])
+def test_compiled_library_layers_do_not_unroll(name):
+    torch._dynamo.reset()
+    graphs = []
+
+    def count_nodes(graph, _):
+        graphs.append([node.target for node in graph.graph.nodes if node.op == "call_function"])
+        return graph
+
+    cell, u, state = small_case(name)
+    u = u.detach().repeat(100, 1, 1).requires_grad_()
+    compiled = torch.compile(cell, fullgraph=True, backend=count_nodes)
+    outputs, final = compiled(u, state, engine="library")
+    expected, expected_final = cell(u, state, engine="library")
+    torch.testing.assert_close((outputs, final), (expected, expected_final))
+    leaves = [u, *state, *cell.parameters()]
+    found = torch.autograd.grad(outputs.square().sum() + final[0].sum(), leaves)
+    loss = expected.square().sum() + expected_final[0].sum()
+    torch.testing.assert_close(found, torch.autograd.grad(loss, leaves))
+    (nodes,) = graphs
+    assert len(nodes) < 40, "one operator for 300 time steps"
+
+
 @by_engine
 def test_exports(name, engine):
     cell, u, _ = small_case(name)

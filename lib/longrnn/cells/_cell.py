@@ -346,7 +346,8 @@ class Cell(nn.Module):
             weights = self.run_weights(u.shape[1])
         if engine == "auto" and is_in_forward_mode():
             engine = "reference"
-        engine_run = kernels.select(self.name, engine, u, self.engine_options)
+        options = self.engine_options
+        engine_run = kernels.select(self.name, engine, u, options, self.hidden_size)
         if engine_run is None:
             engine_run = partial(unroll, self.step, readout=self.readout)
         return engine_run(weights, state, u)

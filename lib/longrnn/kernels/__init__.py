@@ -14,6 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from longrnn.kernels._memory import release_memory
 from longrnn.registry import import_files
 
 Run = Callable[..., tuple[Tensor, tuple[Tensor, ...]]]
@@ -38,9 +39,15 @@ class Engine:
     """Returns what this machine lacks to run the engine; an empty string if nothing."""
     transforms: bool = True
     """Whether `torch.func` transforms (vmap, grad) work; the reference runs inside them if not."""
+    most_units: Callable[[torch.dtype], int] | None = None
+    """Returns the largest hidden size for a type of number, if there is one."""
 
     def refusal(
-        self, device: str, options: Collection[str] = (), dtype: torch.dtype | None = None
+        self,
+        device: str,
+        options: Collection[str] = (),
+        dtype: torch.dtype | None = None,
+        units: int | None = None,
     ) -> str:
         """Return why the engine cannot run, or an empty string.
 
@@ -52,6 +59,8 @@ class Engine:
             Names of the options that are asked for.
         dtype : torch.dtype, optional
             Type of the input, if known.
+        units : int, optional
+            Hidden size, if known.
         """
         if device not in self.devices:
             return f"it runs on {' or '.join(self.devices)}, the input is on {device}"
@@ -60,6 +69,10 @@ class Engine:
             return f"it has no option {unknown[0]!r}; it has {', '.join(self.options) or 'none'}"
         if dtype is not None and dtype not in DTYPES:
             return f"it computes in {' or '.join(map(str, DTYPES))}, the input is {dtype}"
+        if units is not None and dtype is not None and self.most_units is not None:
+            most = self.most_units(dtype)
+            if units > most:
+                return f"its hidden size is at most {most} in {dtype}, got {units}"
         return self.obstacle()
 
 
@@ -100,7 +113,11 @@ def module_of(cell: str, engine: str) -> str | None:
 
 
 def choose(
-    cell: str, device: str, options: Collection[str] = (), dtype: torch.dtype | None = None
+    cell: str,
+    device: str,
+    options: Collection[str] = (),
+    dtype: torch.dtype | None = None,
+    units: int | None = None,
 ) -> str:
     """Return the engine that ``auto`` means: a name, or ``reference``.
 
@@ -117,10 +134,12 @@ def choose(
         Options that the engine must have.
     dtype : torch.dtype, optional
         Type that the engine must compute in.
+    units : int, optional
+        Hidden size that the engine must take.
     """
     chosen = "reference"
     for name in engine_names(cell)[1:]:
-        if not _ENGINES[cell, name].refusal(device, options, dtype):
+        if not _ENGINES[cell, name].refusal(device, options, dtype, units):
             chosen = name
             break
     if device == "cpu" or chosen.endswith(device):
@@ -129,7 +148,11 @@ def choose(
 
 
 def select(
-    cell: str, engine: str, u: Tensor, options: Mapping[str, object] | None = None
+    cell: str,
+    engine: str,
+    u: Tensor,
+    options: Mapping[str, object] | None = None,
+    units: int | None = None,
 ) -> Run | None:
     """Return the function that runs `cell` on an input, or None for the reference.
 
@@ -144,6 +167,8 @@ def select(
     options : mapping, optional
         How the engine is to work (see `Engine.options`). The reference ignores options: it
         computes the same.
+    units : int, optional
+        Hidden size of the cell. Under ``"auto"`` an engine that does not take it is passed over.
 
     Raises
     ------
@@ -152,7 +177,7 @@ def select(
     """
     options = options or {}
     if engine == "auto":
-        engine = choose(cell, u.device.type, options, u.dtype)
+        engine = choose(cell, u.device.type, options, u.dtype, units)
     if (cell, engine) not in _ENGINES:
         engine = engine.removesuffix(f"-{u.device.type}")
     if engine == "reference":
@@ -160,21 +185,12 @@ def select(
     if (cell, engine) not in _ENGINES:
         raise ValueError(f"{cell} has no engine {engine!r}; it has {', '.join(engine_names(cell))}")
     chosen = _ENGINES[cell, engine]
-    refusal = chosen.refusal(u.device.type, options, u.dtype)
+    refusal = chosen.refusal(u.device.type, options, u.dtype, units)
     if refusal:
         raise ValueError(f"engine {engine!r} cannot run {cell}: {refusal}; use engine='auto'")
-    if not chosen.transforms and _is_transformed():
+    if not chosen.transforms and torch._C._are_functorch_transforms_active():
         return None
     return partial(chosen.run, **options) if options else chosen.run
-
-
-def _is_transformed() -> bool:
-    """Return whether functorch transforms are active, or Dynamo traces the pass.
-
-    When `torch.compile` takes PyTorch's own LSTM apart it may choose oneDNN's forward pass, which
-    saves nothing for the backward pass.
-    """
-    return torch._C._are_functorch_transforms_active() or torch.compiler.is_dynamo_compiling()
 
 
 import_files(__name__, __path__)  # each file registers its engines

@@ -59,6 +59,7 @@ class kernel:
         self.function = function
         self.__name__ = function.__name__
         self._compiled = {}
+        self._prepared = {}
 
     def bound(self, dtype: torch.dtype, **sizes: int) -> FunctionType:
         """Return the function with `real` meaning `dtype`, and each of `sizes` its number."""
@@ -67,15 +68,18 @@ class kernel:
             self.function.__code__, names, self.__name__, None, self.function.__closure__
         )
 
-    def compiled(self, arguments: tuple, **sizes: int):
-        """Return the machine code for such arguments.
+    def compiled(self, arguments: tuple, threads: int, **sizes: int):
+        """Return the machine code for such arguments and blocks of so many threads.
+
+        The compiler is told the threads of a block. Without that it saves registers for blocks of
+        1,024 threads, and loads of memory wait for each other.
 
         Raises
         ------
         RuntimeError
             The kernel would be compiled during a graph capture.
         """
-        key = dtype_of(arguments), *sizes.items()
+        key = dtype_of(arguments), device_of(arguments), threads, *sizes.items()
         if key not in self._compiled:
             if not SIMULATED and torch.cuda.is_current_stream_capturing():
                 raise RuntimeError(
@@ -83,8 +87,21 @@ class kernel:
                     "allow; run the same forward and backward pass once before capturing it"
                 )
             options = () if SIMULATED else (types.void(*signature(arguments)),)
-            self._compiled[key] = cuda.jit(*options)(self.bound(key[0], **sizes))
+            # The simulator knows no bounds.
+            bounds = {} if SIMULATED else {"launch_bounds": threads}
+            self._compiled[key] = cuda.jit(*options, **bounds)(self.bound(key[0], **sizes))
         return self._compiled[key]
+
+    def prepared(
+        self, arguments: tuple, blocks: int, threads: int, stream: int, shared: int, **sizes: int
+    ) -> Callable:
+        """Return the machine code with its grid, prepared once: it takes pointers and numbers."""
+        device = device_of(arguments)
+        key = dtype_of(arguments), device, blocks, threads, stream, shared, *sizes.items()
+        if key not in self._prepared:
+            code = self.compiled(arguments, threads, **sizes)
+            self._prepared[key] = code[blocks, threads, _stream(stream, device), shared]
+        return self._prepared[key]
 
 
 def device(function: Callable) -> Callable:
@@ -96,6 +113,11 @@ def dtype_of(arguments: tuple) -> torch.dtype:
     """Return the one type of the tensors among a kernel's arguments."""
     (dtype,) = {part.dtype for part in arguments if isinstance(part, Tensor)}
     return dtype
+
+
+def device_of(arguments: tuple) -> torch.device:
+    """Return the device of a kernel's first tensor."""
+    return next(part.device for part in arguments if isinstance(part, Tensor))
 
 
 def signature(arguments: tuple) -> tuple:
@@ -126,47 +148,52 @@ def launch(
     **sizes : int
         Compile-time constants of the kernel: `d`, `tile` and others.
 
-    Raises
-    ------
-    ValueError
-        The tensors are on a second GPU.
+    Notes
+    -----
+    The kernel runs on the tensors' own device, whatever the current one is. While it is current
+    for PyTorch it is for Numba, too, which asks the driver.
     """
     tensors = [part for part in arguments if isinstance(part, Tensor)]
     if not all(part.is_contiguous() for part in tensors):
         raise AssertionError(f"kernel {run.__name__} got a tensor that is not contiguous")
-    if tensors[0].device.index:
-        advice = "choose a GPU with CUDA_VISIBLE_DEVICES"
-        raise ValueError(f"expected tensors on cuda:0, got {tensors[0].device}; {advice}")
-    take = (lambda part: part.reshape(-1).numpy()) if SIMULATED else Tensor.data_ptr
-    values = [take(part) if isinstance(part, Tensor) else part for part in arguments]
-    stream = 0 if SIMULATED else _stream(torch.cuda.current_stream(0).cuda_stream)
-    run.compiled(arguments, **sizes)[blocks, threads, stream, shared](*values)
+    if SIMULATED:
+        values = [part.reshape(-1).numpy() if torch.is_tensor(part) else part for part in arguments]
+        run.compiled(arguments, threads, **sizes)[blocks, threads, 0, shared](*values)
+        return
+    values = [part.data_ptr() if torch.is_tensor(part) else part for part in arguments]
+    device = tensors[0].device
+    with torch.cuda.device(device):
+        stream = torch.cuda.current_stream(device).cuda_stream
+        run.prepared(arguments, blocks, threads, stream, shared, **sizes)(*values)
 
 
 @cache
-def _stream(pointer: int):
+def _stream(pointer: int, device: torch.device):
     """Wrap a PyTorch stream, once: Numba looks launch configurations up by this object."""
     return cuda.external_stream(pointer) if pointer else 0
 
 
-def launch_chains(run: kernel, chains: int, *arguments: Tensor | int) -> None:
+def launch_chains(run: kernel, chains: int, *arguments: Tensor | int, **forms: int) -> None:
     """Run a kernel with one thread for each of `chains` independent recurrences.
 
-    A block has 128 threads, or fewer if that would leave multiprocessors without a block.
+    A block has 128 threads, or fewer if that would leave multiprocessors without a block. `forms`
+    are compile-time constants.
     """
-    processors = _processors()
+    processors = _processors(device_of(arguments))
     threads = next((count for count in (128, 64) if chains >= count * processors), 32)
-    launch(run, -(-chains // threads), threads, *arguments, chains)
+    launch(run, -(-chains // threads), threads, *arguments, chains, **forms)
 
 
 def launch_rows(
-    run: kernel, state: Tensor, *arguments: Tensor | int, buffers: int, **forms: int
+    run: kernel, state: Tensor, *arguments: Tensor | int, buffers: int, weights: int, **forms: int
 ) -> None:
     """Run a kernel with one block per `tile` sequences and one thread per unit.
 
-    A weight that was read serves all sequences of a block: four, or fewer if four would leave
-    multiprocessors without a block or exceed the shared memory. Above `MOST_THREADS` units, the
-    most that a block may have, a thread does several.
+    A weight that was read serves all sequences of a block. Weights that exceed the first cache
+    come from the second at every step, so a block does four sequences, a fourth of the reading.
+    Otherwise it does four, or fewer if four would leave multiprocessors without a block. Fewer,
+    too, if four exceed the shared memory. Above `MOST_THREADS` units, the most that a block may
+    have, a thread does several.
 
     Parameters
     ----------
@@ -177,25 +204,18 @@ def launch_rows(
         As in `launch`; the batch follows them.
     buffers : int
         Vectors of the hidden size that a block keeps in shared memory for each sequence.
+    weights : int
+        Weights that a block reads at every step.
     **forms : int
         Further compile-time constants.
-
-    Raises
-    ------
-    ValueError
-        The buffers exceed the shared memory that every GPU grants a block.
     """
     batch, d = state.shape
     vector = d * state.element_size()
     tiles = [tile for tile in (4, 2, 1) if tile * buffers * vector <= _SHARED_BYTES]
-    if not tiles:
-        most = _SHARED_BYTES // buffers // state.element_size()
-        raise ValueError(
-            f"expected a hidden size of at most {most} in {state.dtype} on numba-cuda, got {d}; "
-            "use engine='reference'"
-        )
-    processors = _processors()
+    processors = _processors(state.device)
     tile = next((tile for tile in tiles if -(-batch // tile) >= processors), 1)
+    if weights * state.element_size() > _CACHE_BYTES:
+        tile = next(tile for tile in tiles if tile <= max(batch, 1))
     threads = min(-(-d // 32) * 32, MOST_THREADS)
     blocks, shared = -(-batch // tile), tile * buffers * vector
     launch(run, blocks, threads, *arguments, batch, shared=shared, d=d, tile=tile, **forms)
@@ -203,11 +223,18 @@ def launch_rows(
 
 MOST_THREADS = 1024
 _SHARED_BYTES = 48 * 1024
+_CACHE_BYTES = 192 * 1024
+"""What a multiprocessor's first cache has left for weights (256 KiB less shared memory)."""
+
+
+def most_units(buffers: int) -> Callable[[torch.dtype], int]:
+    """Return the largest hidden size, by type of number, of a dense kernel with such buffers."""
+    return lambda dtype: _SHARED_BYTES // buffers // dtype.itemsize
 
 
 @cache
-def _processors() -> int:
-    return 1 if SIMULATED else torch.cuda.get_device_properties(0).multi_processor_count
+def _processors(device: torch.device) -> int:
+    return 1 if SIMULATED else torch.cuda.get_device_properties(device).multi_processor_count
 
 
 @cache

@@ -27,6 +27,7 @@ from torch._subclasses.fake_tensor import FakeTensor
 from torch.nn import functional as F
 
 from longrnn.kernels._blas import single_thread
+from longrnn.kernels._memory import empty_array, empty_tensor, is_large
 
 
 class Sources(NamedTuple):
@@ -459,7 +460,7 @@ class Recurrence:
 
     def _empty(self, shape: Sequence[int], like: Tensor) -> Any:
         """Return memory for a result."""
-        return np.empty(shape, like.numpy().dtype) if self.arrays else like.new_empty(shape)
+        return empty_array(shape, like.numpy().dtype) if self.arrays else like.new_empty(shape)
 
     def _zeros(self, shape: Sequence[int], like: Tensor) -> Any:
         """Return zeros; NumPy's come in huge pages, PyTorch's page by page."""
@@ -595,7 +596,43 @@ def as_tensor(value: Any) -> Any:
 
 def drive(u: Tensor, R: Tensor, b: Tensor | None = None) -> Tensor:
     """Return R u_t + b for all times at once, contiguous (time, batch, rows)."""
+    if not torch.compiler.is_compiling() and not torch._C._are_functorch_transforms_active():
+        is_plain = u.is_contiguous() and _is_ordinary((u, R, b))
+        if is_plain and u.dtype == R.dtype and is_large(u, len(R)):
+            return _Drive.apply(u, R, b)
     return F.linear(u, R, b).contiguous()
+
+
+class _Drive(torch.autograd.Function):
+    """The product of inputs and input weights in kept memory: bits equal those of `F.linear`."""
+
+    @staticmethod
+    def forward(ctx, u: Tensor, R: Tensor, b: Tensor | None) -> Tensor:
+        ctx.save_for_backward(u, R)
+        result = empty_tensor((*u.shape[:-1], len(R)), u.dtype)
+        rows = u.view(-1, u.shape[-1])
+        if b is None:
+            torch.mm(rows, R.T, out=result.view(-1, len(R)))
+        else:
+            torch.addmm(b, rows, R.T, out=result.view(-1, len(R)))
+        return result
+
+    @staticmethod
+    def backward(ctx, arrived: Tensor) -> tuple[Tensor | None, ...]:
+        u, R = ctx.saved_tensors
+        by_u, by_R, by_b = ctx.needs_input_grad
+        rows = arrived.reshape(-1, len(R))
+        of_u = of_R = of_b = None
+        if by_u and torch.is_grad_enabled():
+            of_u = (rows @ R).view_as(u)
+        elif by_u:
+            of_u = empty_tensor(u.shape, u.dtype)
+            torch.mm(rows, R, out=of_u.view(-1, u.shape[-1]))
+        if by_R:
+            of_R = rows.T @ u.view(-1, u.shape[-1])
+        if by_b:
+            of_b = rows.sum(0)
+        return of_u, of_R, of_b
 
 
 def per_chain(value: Tensor | float, like: Tensor) -> Tensor:

@@ -28,6 +28,7 @@ import numpy as np
 import torch
 
 from longrnn.kernels._cpu import ONE, engine, kernel, scalar, tanh
+from longrnn.kernels._memory import empty_array_like
 from longrnn.kernels._recurrence import (
     Recurrence,
     Sources,
@@ -97,7 +98,7 @@ def _forward(scalars, M, g, y0, z0, y, y_end, z_end, z, f):
 
 
 def _backward(scalars, M, y0, z0, y, z, f, from_y, y_carried, z_carried):
-    delta = np.empty_like(y)
+    delta = empty_array_like(y)
     _backward_kernel(*scalars, M, f, from_y, y_carried, z_carried, delta)
 
     def of_M():

@@ -30,6 +30,7 @@ import numpy as np
 import torch
 
 from longrnn.kernels._cpu import ONE, engine, kernel, sigmoid, tanh
+from longrnn.kernels._memory import empty_array_like
 from longrnn.kernels._recurrence import (
     Recurrence,
     Sources,
@@ -100,7 +101,7 @@ def _forward(scales, W, g, h0, c0, outputs, h_end, c_end, cells, gates):
 
 
 def _backward(scales, W, h0, c0, outputs, cells, gates, from_outputs, h_carried, c_carried):
-    delta = np.empty_like(gates)
+    delta = empty_array_like(gates)
     _backward_kernel(*scales, W, c0, cells, gates, from_outputs, h_carried, c_carried, delta)
     return None, state_product(delta, h0, outputs), delta, h_carried, c_carried
 

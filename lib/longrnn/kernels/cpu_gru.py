@@ -28,6 +28,7 @@ import numpy as np
 import torch
 
 from longrnn.kernels._cpu import ONE, engine, kernel, sigmoid, tanh
+from longrnn.kernels._memory import empty_array_like
 from longrnn.kernels._recurrence import Recurrence, Sources, drive, state_product
 
 
@@ -82,8 +83,8 @@ def _forward(W, g, h0, outputs, h_end, gates, products):
 
 
 def _backward(W, h0, outputs, gates, products, from_outputs, carried):
-    delta = np.empty_like(gates)
-    delta_state = np.empty_like(gates)
+    delta = empty_array_like(gates)
+    delta_state = empty_array_like(gates)
     _backward_kernel(W, h0, outputs, gates, products, from_outputs, carried, delta, delta_state)
     return state_product(delta_state, h0, outputs), delta, carried
 

@@ -29,6 +29,7 @@ from longrnn.kernels._cpu import (
     run_chains,
     times_slope,
 )
+from longrnn.kernels._memory import empty_array_like
 from longrnn.kernels._recurrence import Recurrence, Sources, per_chain
 
 
@@ -62,7 +63,7 @@ def _forward(phi, g, w, h0, outputs, h_end):
 
 
 def _backward(phi, w, h0, outputs, from_outputs, carried):
-    delta = np.empty_like(outputs)
+    delta = empty_array_like(outputs)
     of_w = np.zeros_like(w)
     run = _backward_kernel[phi]
     run_chains(run, len(delta), w, h0, outputs, from_outputs, carried, delta, of_w)

@@ -47,6 +47,7 @@ from longrnn.kernels._cpu import (
     scalar,
     times_slope,
 )
+from longrnn.kernels._memory import empty_array_like
 from longrnn.kernels._recurrence import Recurrence, drive, scalars_like
 
 
@@ -178,8 +179,8 @@ def _forward(phi, twice, from_zero, scalars, U, V, H, eta, r, h0, outputs, h_end
 
 def _backward(phi, twice, from_zero, scalars, U, V, H, eta, r, h0, outputs, from_outputs, carried):
     numbers = (twice, from_zero, *scalars)
-    of_r = np.empty_like(r)
-    of_eta = np.empty_like(eta)
+    of_r = empty_array_like(r)
+    of_eta = empty_array_like(eta)
     of_U, of_V, of_H = (np.zeros_like(h0[:0] if part is None else part) for part in (U, V, H))
     transposed = tuple(None if part is None else part.T for part in (U, H, V))
     states = U, V, H, transposed, eta, r, h0, outputs, from_outputs, carried

@@ -39,6 +39,7 @@ import numpy as np
 import torch
 
 from longrnn.kernels._cpu import ONE, ZERO, engine, scalar, sigmoid, tanh, variants
+from longrnn.kernels._memory import empty_array_like
 from longrnn.kernels._recurrence import (
     Recurrence,
     Sources,
@@ -150,8 +151,8 @@ def _forward(steps, W, W_y, g, g_y, y0, z0, y, y_end, z_end, z, gates, r):
 
 
 def _backward(steps, W, W_y, y0, z0, y, z, gates, r, from_y, y_carried, z_carried):
-    delta = np.empty_like(gates)
-    delta_y = np.empty_like(y)
+    delta = empty_array_like(gates)
+    delta_y = empty_array_like(y)
     is_single = len(W) == len(W_y)
     _backward_kernel[is_single](
         *steps, W, W_y, y0, z0, y, z, gates, r, from_y, y_carried, z_carried, delta, delta_y

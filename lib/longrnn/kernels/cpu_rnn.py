@@ -63,6 +63,7 @@ from longrnn.kernels._cpu import (
     times_slope,
     variants,
 )
+from longrnn.kernels._memory import empty_array_like
 from longrnn.kernels._recurrence import (
     Recurrence,
     Sources,
@@ -218,9 +219,9 @@ def _backward(form, turns, W, A, numbers, bias, x0, outputs, y, from_outputs, ca
         turns = _NO_TURNS
     if form < EULER:
         y = outputs
-    delta = np.empty_like(outputs)
+    delta = empty_array_like(outputs)
     sums = np.zeros((2, *x0.shape), x0.dtype)
-    lambdas = np.empty_like(outputs if form == LIPSCHITZ else outputs[:1])
+    lambdas = empty_array_like(outputs if form == LIPSCHITZ else outputs[:1])
     A = W if A is None else A
     numbers = _numbers(numbers, bias, W)
     _backward_kernel[form](

@@ -34,6 +34,7 @@ import torch
 from torch import Tensor
 
 from longrnn.kernels._cpu import ONE, engine, kernel
+from longrnn.kernels._memory import empty_array_like
 from longrnn.kernels._recurrence import Recurrence, sum_of_products
 
 CHUNK_ROWS = 512
@@ -78,7 +79,7 @@ def _backward(W, x, last, norms, adjoints, from_norms):
     slopes = np.divide(from_norms, norms, out=np.zeros_like(norms), where=norms > 0)
     steps = min(T, max(1, CHUNK_ROWS // batch))
     of_W = np.zeros_like(W)
-    of_states = np.empty_like(x)
+    of_states = empty_array_like(x)
     gamma = np.zeros((steps + 1, batch, d), x.dtype)
     scaled = np.empty((steps, batch, d), x.dtype)
     for start in range(0, T, steps):

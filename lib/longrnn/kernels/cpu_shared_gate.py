@@ -31,6 +31,7 @@ import numpy as np
 import torch
 
 from longrnn.kernels._cpu import ONE, engine, kernel, sigmoid, tanh
+from longrnn.kernels._memory import empty_array_like
 from longrnn.kernels._recurrence import Recurrence, Sources, scalars_like, state_product
 
 
@@ -87,8 +88,8 @@ def _forward(scalars, W, g, h0, outputs, h_end, gates):
 
 
 def _backward(scalars, W, h0, outputs, gates, from_outputs, carried):
-    delta = np.empty_like(gates)
-    delta_state = np.empty_like(outputs)
+    delta = empty_array_like(gates)
+    delta_state = empty_array_like(outputs)
     sums = np.zeros((2, *h0.shape), h0.dtype)
     _backward_kernel(
         *scalars, W, h0, outputs, gates, from_outputs, carried, delta, delta_state, sums

@@ -29,6 +29,7 @@ import numpy as np
 import torch
 
 from longrnn.kernels._cpu import ONE, engine, kernel, run_chains, scalar, sigmoid
+from longrnn.kernels._memory import empty_array_like
 from longrnn.kernels._recurrence import Recurrence, Sources, drive, per_chain
 
 
@@ -93,7 +94,7 @@ def _forward(g_f, candidate, g_r, highway, v_f, v_r, c0, h, c_end, c, f, r):
 
 
 def _backward(candidate, highway, v_f, v_r, c0, c, f, r, from_h, carried):
-    of_f, of_candidate, of_r, of_highway = (np.empty_like(c) for _ in range(4))
+    of_f, of_candidate, of_r, of_highway = (empty_array_like(c) for _ in range(4))
     of_v_f, of_v_r = np.zeros_like(c0), np.zeros_like(c0)
     states = v_f, v_r, c0, candidate, highway, c, f, r, from_h, carried
     gradients = of_f, of_candidate, of_r, of_highway, of_v_f, of_v_r

@@ -40,6 +40,7 @@ import torch
 from torch import Tensor
 
 from longrnn.kernels._cpu import ONE, engine, kernel, run_chains, scalar, tanh, variants
+from longrnn.kernels._memory import empty_array_like
 from longrnn.kernels._recurrence import Recurrence, Sources, per_chain
 
 STORED, RECOVERED, REVERSIBLE = range(3)
@@ -140,7 +141,7 @@ def _forward(way, checkpoint, alpha, g, w, h, y0, z0, y, y_end, z_end, z, y_kept
 def _backward(
     way, checkpoint, alpha, g, w, h, y0, z0, y, y_end, z_end, z, y_kept, from_y, lambda_, mu
 ):
-    of_g = np.empty_like(g)
+    of_g = empty_array_like(g)
     of_w = np.zeros_like(w)
     of_h = np.zeros_like(w)
     if way == "reversible":

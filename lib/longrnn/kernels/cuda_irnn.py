@@ -13,7 +13,7 @@ import numpy as np
 import torch
 
 from longrnn.kernels._cpu import PHI
-from longrnn.kernels._cuda import cuda, d, engine, kernel, launch_rows, real, tile
+from longrnn.kernels._cuda import cuda, d, engine, kernel, launch_rows, most_units, real, tile
 from longrnn.kernels._cuda_device import ZERO, activate, locate, products, times_slope
 from longrnn.kernels._recurrence import Recurrence, drive, scalars_like, sum_of_products
 from longrnn.kernels.cpu_irnn import reference, step_sizes
@@ -152,7 +152,7 @@ def _backward_kernel(
 def _forward(phi, K, twice, previous, scalars, U, eta, r, h0, outputs, h_end, factors, z):
     numbers = phi, K, twice, previous
     parts = U.T.contiguous(), scalars, eta, r, h0, factors, z, outputs, len(r)
-    launch_rows(_forward_kernel, h0, *numbers, *parts, buffers=_BUFFERS)
+    launch_rows(_forward_kernel, h0, *numbers, *parts, buffers=_BUFFERS, weights=U.numel())
     h_end.copy_(outputs[-1])
 
 
@@ -161,7 +161,9 @@ def _backward(phi, K, twice, previous, scalars, U, eta, r, h0, factors, z, from_
     shares = torch.empty_like(z)
     numbers = phi, K, twice, previous
     parts = U, scalars, eta, factors, z, from_outputs, carried, deltas, shares, len(z)
-    launch_rows(_backward_kernel, carried, *numbers, *parts, buffers=_BUFFERS)
+    launch_rows(
+        _backward_kernel, carried, *numbers, *parts, buffers=_BUFFERS, weights=U.numel()
+    )
     of_U = lambda: sum_of_products(deltas, factors)  # noqa: E731
     of_r = deltas[:, :, :K].sum(dim=2)
     return None, of_U, shares.sum(dim=-1), of_r, carried
@@ -192,7 +194,7 @@ _IRNN = Recurrence(
 )
 
 
-@engine("irnn")
+@engine("irnn", most_units=most_units(_BUFFERS))
 def irnn(weights, state, u):
     """Run the incremental RNN, (5) and (8) of Kag et al.; shapes as in `Cell.forward`."""
     U, V, H, W, b, eta, alpha, sign, form, from_zero, phi = weights

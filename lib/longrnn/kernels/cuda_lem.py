@@ -14,7 +14,7 @@ Stored: y (the output), z, and p q s r. Recomputed: the clipped steps.
 import numpy as np
 import torch
 
-from longrnn.kernels._cuda import cuda, d, engine, kernel, launch_rows, real, tile
+from longrnn.kernels._cuda import cuda, d, engine, kernel, launch_rows, most_units, real, tile
 from longrnn.kernels._cuda_device import ZERO, load, locate, products, shared, sigmoid, tanh
 from longrnn.kernels._recurrence import (
     Recurrence,
@@ -143,7 +143,8 @@ def _backward_kernel(
 
 def _forward(limits, W, W_y, g, y0, z0, y, y_end, z_end, z, gates):
     parts = W.T.contiguous(), W_y.T.contiguous(), limits, g, y0, z0, y, z, gates
-    launch_rows(_forward_kernel, y0, *parts, len(g), buffers=_BUFFERS)
+    weights = W.numel() + W_y.numel()
+    launch_rows(_forward_kernel, y0, *parts, len(g), buffers=_BUFFERS, weights=weights)
     y_end.copy_(y[-1])
     z_end.copy_(z[-1])
 
@@ -152,7 +153,8 @@ def _backward(limits, W, W_y, y0, z0, y, z, gates, from_y, y_carried, z_carried)
     delta = torch.empty_like(gates)
     d = y.shape[2]
     parts = W, W_y, limits, y0, z0, y, z, gates, from_y, y_carried, z_carried, delta
-    launch_rows(_backward_kernel, y0, *parts, len(y), buffers=_BUFFERS)
+    weights = W.numel() + W_y.numel()
+    launch_rows(_backward_kernel, y0, *parts, len(y), buffers=_BUFFERS, weights=weights)
     of_W = state_product(delta[..., : 3 * d], y0, y)
     of_W_y = lambda: sum_of_products(delta[..., 3 * d :], z)  # noqa: E731
     return None, of_W, of_W_y, delta, y_carried, z_carried
@@ -195,7 +197,7 @@ _LEM = Recurrence(
 )
 
 
-@engine("lem")
+@engine("lem", most_units=most_units(_BUFFERS))
 def lem(weights, state, u):
     """Run LEM, (3) of Rusch et al.; shapes as in `longrnn.cells.Cell.forward`."""
     W, W_y, V, b, dt, clip, single_scale = weights

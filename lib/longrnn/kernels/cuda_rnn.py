@@ -16,7 +16,7 @@ weight read is used for all sequences of the block.
 import numpy as np
 import torch
 
-from longrnn.kernels._cuda import cuda, d, engine, kernel, launch_rows, real, tile
+from longrnn.kernels._cuda import cuda, d, engine, kernel, launch_rows, most_units, real, tile
 from longrnn.kernels._cuda_device import ONE, ZERO, load, locate, products, shared, tanh
 from longrnn.kernels._recurrence import Recurrence, Sources, per_chain, state_product
 from longrnn.kernels.cpu_cornn import OPERATOR, oscillate, pull_back, run_by
@@ -160,10 +160,15 @@ def _backward_kernel(M, numbers, y, from_outputs, carried, z_carried, delta, T, 
                 z_carried[places[i] + j] = memory[mu + j * tile + i] + of_z[i]
 
 
+def _sizes(form, M):
+    """Return what `launch_rows` has to know of a network and its matrices."""
+    return {"buffers": _BUFFERS[form], "weights": M.numel(), "form": form}
+
+
 def _forward(form, M, numbers, g, x0, outputs, x_end, y):
     unused = g.new_empty(0)
     parts = M.T.contiguous(), numbers, g, x0, unused, outputs, y, unused
-    launch_rows(_forward_kernel, x0, *parts, len(g), buffers=_BUFFERS[form], form=form)
+    launch_rows(_forward_kernel, x0, *parts, len(g), **_sizes(form, M))
     x_end.copy_(outputs[-1])
 
 
@@ -171,7 +176,7 @@ def _backward(form, M, numbers, x0, outputs, y, from_outputs, carried):
     y = y if form >= EULER else outputs
     delta = outputs.new_empty(*outputs.shape[:2], len(M))
     parts = M, numbers, y, from_outputs, carried, y.new_empty(0), delta
-    launch_rows(_backward_kernel, x0, *parts, len(outputs), buffers=_BUFFERS[form], form=form)
+    launch_rows(_backward_kernel, x0, *parts, len(outputs), **_sizes(form, M))
 
     def of_numbers():
         return (delta * outputs.sign()).sum((0, 1))
@@ -207,7 +212,7 @@ _DENSE = Recurrence(
 
 def _cornn_forward(scalars, M, g, y0, z0, y, y_end, z_end, z, f):
     parts = M.T.contiguous(), scalars, g, y0, z0, y, f, z
-    launch_rows(_forward_kernel, y0, *parts, len(g), buffers=_BUFFERS[CORNN], form=CORNN)
+    launch_rows(_forward_kernel, y0, *parts, len(g), **_sizes(CORNN, M))
     y_end.copy_(y[-1])
     z_end.copy_(z[-1])
 
@@ -215,7 +220,7 @@ def _cornn_forward(scalars, M, g, y0, z0, y, y_end, z_end, z, f):
 def _cornn_backward(scalars, M, y0, z0, y, z, f, from_y, y_carried, z_carried):
     delta = torch.empty_like(f)
     parts = M, scalars, f, from_y, y_carried, z_carried, delta
-    launch_rows(_backward_kernel, y0, *parts, len(y), buffers=_BUFFERS[CORNN], form=CORNN)
+    launch_rows(_backward_kernel, y0, *parts, len(y), **_sizes(CORNN, M))
 
     def of_M():
         return torch.cat([state_product(delta, y0, y)(), state_product(delta, z0, z)()], dim=1)
@@ -228,16 +233,16 @@ _CORNN = Recurrence(
 )
 
 
-@engine("cornn")
+@engine("cornn", most_units=most_units(_BUFFERS[CORNN]))
 def cornn(weights, state, u):
     """Run coRNN, (3) of Rusch and Mishra; shapes as in `longrnn.cells.Cell.forward`."""
     return run_by(_CORNN, weights, state, u)
 
 
-def _register(cell: str) -> None:
-    @engine(cell)
+def _register(cell: str, form: int) -> None:
+    @engine(cell, most_units=most_units(_BUFFERS[form]))
     def run(weights, state, u):
-        form, W, A, numbers, bias, R, b = NETWORKS[cell](*weights)
+        _, W, A, numbers, bias, R, b = NETWORKS[cell](*weights)
         M = W if A is None else torch.cat([W, A])
         if bias is not None:
             numbers = bias
@@ -249,5 +254,7 @@ def _register(cell: str) -> None:
         return _DENSE(form, M, numbers, sources.drive(), state[0], sources=sources)
 
 
-for _cell in NETWORKS.keys() - {"fastrnn"}:
-    _register(_cell)
+_register("rnn", BASIC)
+_register("exponential", MODRELU)
+_register("antisymmetric", EULER)
+_register("lipschitz", LIPSCHITZ)

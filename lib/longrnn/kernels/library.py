@@ -2,17 +2,21 @@
 
 Their layers have two biases per gate, the cells one: the second is a constant zero.
 
+`torch.compile` would take a layer apart: into one operator per time step, or into oneDNN's forward
+pass, which saves nothing for a backward pass. So in code that is compiled the layer is one
+operator, and its adjoint another, which runs the layer a second time.
+
 By default cuDNN multiplies float32 with ten bits (TF32). Float32 means float32 here, on every
 device, so TF32 is off during the calls of these engines, forward and backward.
 """
 
 import threading
-from collections.abc import Callable
 
 import torch
 from torch import Tensor
 
 from longrnn.kernels import register
+from longrnn.kernels._recurrence import Recurrence
 
 
 class _FullFloat32:
@@ -48,25 +52,108 @@ def _keep_in_backward(outputs: Tensor) -> None:
         node.register_hook(lambda *_: full_float32.__exit__())
 
 
-def _register(layer: Callable, *cells: str) -> None:
+LAYERS = {"rnn": torch.rnn_tanh, "lstm": torch.lstm, "gru": torch.gru}
+"""PyTorch's layers by the name of the cell."""
+
+
+def _run_layer(name, W, R, b, state, u):
+    """Run a layer; return the outputs and the list of final states."""
+    flat = [R, W, b, torch.zeros_like(b)]
+    before = [part[None].contiguous() for part in state]
+    before = before if len(before) > 1 else before[0]  # an LSTM's two states come as a list
+    # has_biases, layers, dropout, train, bidirectional, batch_first; cuDNN needs train for a
+    # backward pass.
+    arguments = u, before, flat, True, 1, 0.0, True, False, False
+    if u.device.type != "cuda":
+        outputs, *final = LAYERS[name](*arguments)
+    else:
+        with full_float32:
+            outputs, *final = LAYERS[name](*arguments)
+        _keep_in_backward(outputs)
+    return outputs, [part[0] for part in final]
+
+
+def _forward(name, u, W, R, b, c0, h0, outputs, h_end, c_end):
+    state = [h0] if c0 is None else [h0, c0]
+    values, final = _run_layer(name, W, R, b, state, u)
+    results = outputs, h_end, c_end
+    for result, value in zip(results, [values, *final], strict=False):
+        result.copy_(value)
+
+
+def _backward(name, u, W, R, b, c0, h0, from_outputs, *from_final):
+    state = [h0] if c0 is None else [h0, c0]
+    leaves = [part.detach().requires_grad_() for part in (u, W, R, b, *state)]
+    # An operator runs without autograd, whatever its grad mode says.
+    included = torch._C._dispatch_tls_local_include_set()
+    with torch.enable_grad(), torch._C._ForceDispatchKeyGuard(included, _no_keys()):
+        outputs, final = _run_layer(name, *leaves[1:4], leaves[4:], leaves[0])
+        results = [outputs, *final]
+        arriving = [from_outputs, *from_final][: len(results)]
+        gradients = torch.autograd.grad(results, leaves, arriving)
+    of_c0 = None if c0 is None else gradients[5]
+    return *gradients[:4], of_c0, gradients[4]
+
+
+def _no_keys() -> torch._C.DispatchKeySet:
+    """Return the empty set of dispatch keys."""
+    key = torch._C.DispatchKeySet(torch._C.DispatchKey.CPU)
+    return key - key
+
+
+def _reference(name, u, W, R, b, c, h):
+    """Run a layer in plain PyTorch; arguments and results as for the operator."""
+    outputs = []
+    for g in (u @ R.T + b).unbind(0):
+        a = h @ W.T
+        if name == "rnn":
+            h = torch.tanh(a + g)
+        elif name == "gru":
+            a_r, a_z, a_n = a.chunk(3, dim=-1)
+            g_r, g_z, g_n = g.chunk(3, dim=-1)
+            z = torch.sigmoid(a_z + g_z)
+            n = torch.tanh(torch.sigmoid(a_r + g_r) * a_n + g_n)
+            h = (1 - z) * n + z * h
+        else:
+            a_i, a_f, a_g, a_o = (a + g).chunk(4, dim=-1)
+            c = torch.sigmoid(a_f) * c + torch.sigmoid(a_i) * torch.tanh(a_g)
+            h = torch.sigmoid(a_o) * torch.tanh(c)
+        outputs.append(h)
+    return torch.stack(outputs), (h, h.new_empty(len(h), 0) if c is None else c)
+
+
+def _shapes(a):
+    batch, d = a.h0.shape
+    return [(len(a.u), batch, d), (batch, d), (batch, 0 if a.c0 is None else d)]
+
+
+_LAYER = Recurrence(
+    "library",
+    settings="str name",
+    inputs="u:1 W R b c0?:0 h0:0",
+    results="outputs h_end c_end",
+    final=2,
+    saved="u W R b c0 h0",
+    shapes=_shapes,
+    forward=_forward,
+    backward=_backward,
+    reference=_reference,
+    arrays=False,
+)
+
+
+def _register(name: str, *cells: str) -> None:
     @register("library", *cells, devices=("cpu", "cuda"), transforms=False)
     def run(weights, state, u):
         W, R, b = weights
-        flat = [R, W, b, torch.zeros_like(b)]
-        before = [part[None].contiguous() for part in state]
-        before = before if len(before) > 1 else before[0]  # an LSTM's two states come as a list
-        # has_biases, layers, dropout, train, bidirectional, batch_first; cuDNN needs train for a
-        # backward pass.
-        arguments = u, before, flat, True, 1, 0.0, True, False, False
-        if u.device.type != "cuda":
-            outputs, *final = layer(*arguments)
-        else:
-            with full_float32:
-                outputs, *final = layer(*arguments)
-            _keep_in_backward(outputs)
-        return outputs, tuple(part[0] for part in final)
+        if torch.compiler.is_dynamo_compiling():
+            c0 = state[1] if len(state) > 1 else None
+            outputs, final = _LAYER(name, u, W, R, b, c0, state[0])
+            return outputs, final[: len(state)]
+        outputs, final = _run_layer(name, W, R, b, state, u)
+        return outputs, tuple(final)
 
 
-_register(torch.rnn_tanh, "rnn")
-_register(torch.lstm, "lstm", "chrono_lstm")
-_register(torch.gru, "gru")
+_register("rnn", "rnn")
+_register("lstm", "lstm", "chrono_lstm")
+_register("gru", "gru")

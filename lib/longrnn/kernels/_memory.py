@@ -1,0 +1,101 @@
+"""Memory for the large arrays of the CPU engines, kept for the next pass.
+
+The C library returns a large freed block to the system, and the next pass gets fresh pages, one
+page fault for each. For long sequences that takes as long as the recurrence itself. So a block
+that is freed stays in a pool, and the next array of its size gets it.
+"""
+
+import math
+import threading
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+
+SMALLEST = 2**20
+"""Bytes below which an array gets ordinary memory."""
+MOST_KEPT = 2**31
+"""Bytes of free blocks that the pool keeps; beyond it the oldest are returned to the system."""
+
+
+class _Lease:
+    """A block in use, which returns to the pool when the last array or tensor is gone."""
+
+    def __init__(self, block: np.ndarray, shape: Sequence[int], dtype: np.dtype) -> None:
+        self._block = block
+        self.__array_interface__ = {
+            "shape": tuple(shape),
+            "typestr": dtype.str,
+            "data": (block.ctypes.data, False),
+            "version": 3,
+        }
+
+    def __del__(self) -> None:
+        _pool.give(self._block)
+
+
+class _Pool:
+    """Free blocks, the oldest first."""
+
+    def __init__(self) -> None:
+        # The garbage collector may free a block on a thread that is inside the pool.
+        self._lock = threading.RLock()
+        self._blocks = []
+
+    def take(self, size: int) -> np.ndarray:
+        """Return a block of `size` bytes, a new one if none is free."""
+        with self._lock:
+            for k, block in enumerate(self._blocks):
+                if block.nbytes == size:
+                    return self._blocks.pop(k)
+        return np.empty(size, np.uint8)
+
+    def give(self, block: np.ndarray) -> None:
+        """Keep a block, or the newest ones if they are too many."""
+        with self._lock:
+            self._blocks.append(block)
+            kept = sum(block.nbytes for block in self._blocks)
+            while kept > MOST_KEPT:
+                kept -= self._blocks.pop(0).nbytes
+
+    def clear(self) -> None:
+        """Return all free blocks to the system."""
+        with self._lock:
+            self._blocks = []
+
+
+_pool = _Pool()
+
+
+def release_memory() -> None:
+    """Return the memory that the CPU engines keep for the next pass to the system."""
+    _pool.clear()
+
+
+def empty_array(shape: Sequence[int], dtype: np.dtype) -> np.ndarray:
+    """Return an array without values, as `numpy.empty` does, from kept memory if it is large."""
+    size = math.prod(shape) * dtype.itemsize
+    if size < SMALLEST:
+        return np.empty(shape, dtype)
+    return np.asarray(_Lease(_pool.take(size), shape, dtype))
+
+
+def empty_array_like(array: np.ndarray) -> np.ndarray:
+    """Return an array without values, as `numpy.empty_like` does, from kept memory."""
+    return empty_array(array.shape, array.dtype)
+
+
+_NUMBERS = {torch.float32: np.dtype(np.float32), torch.float64: np.dtype(np.float64)}
+
+
+def empty_tensor(shape: Sequence[int], dtype: torch.dtype) -> Tensor:
+    """Return a tensor of the CPU without values, from kept memory if it is large."""
+    return torch.from_numpy(empty_array(shape, _NUMBERS[dtype]))
+
+
+def is_large(like: Tensor, rows: int) -> bool:
+    """Return whether a result of `rows` numbers per vector of `like` is worth kept memory."""
+    if like.device.type != "cpu" or like.dtype not in _NUMBERS:
+        return False
+    return like.numel() // max(like.shape[-1], 1) * rows * like.dtype.itemsize >= SMALLEST
