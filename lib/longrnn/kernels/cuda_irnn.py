@@ -161,9 +161,7 @@ def _backward(phi, K, twice, previous, scalars, U, eta, r, h0, factors, z, from_
     shares = torch.empty_like(z)
     numbers = phi, K, twice, previous
     parts = U, scalars, eta, factors, z, from_outputs, carried, deltas, shares, len(z)
-    launch_rows(
-        _backward_kernel, carried, *numbers, *parts, buffers=_BUFFERS, weights=U.numel()
-    )
+    launch_rows(_backward_kernel, carried, *numbers, *parts, buffers=_BUFFERS, weights=U.numel())
     of_U = lambda: sum_of_products(deltas, factors)  # noqa: E731
     of_r = deltas[:, :, :K].sum(dim=2)
     return None, of_U, shares.sum(dim=-1), of_r, carried

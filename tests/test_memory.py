@@ -1,0 +1,105 @@
+"""Memory of the CPU engines: kept for the next pass, never shared by two live results."""
+
+import os
+
+import numpy as np
+import pytest
+import torch
+from longrnn import kernels
+from longrnn.cells import make_cell
+from longrnn.kernels import _memory
+from longrnn.kernels._recurrence import drive
+from processes import python
+from torch.nn import functional as F
+
+SHAPE = (400, 16, 64)
+NUMBER = np.dtype(np.float32)
+
+
+def test_a_freed_block_serves_the_next_array():
+    kernels.release_memory()
+    first = _memory.empty_array(SHAPE, NUMBER)
+    where = first.ctypes.data
+    view = torch.from_numpy(first)[5]
+    del first
+    second = _memory.empty_array(SHAPE, NUMBER)
+    assert second.ctypes.data != where, "a view of the first array is alive"
+    del view
+    assert _memory.empty_array(SHAPE, NUMBER).ctypes.data == where
+
+
+def test_the_pool_keeps_no_more_than_its_limit(monkeypatch):
+    kernels.release_memory()
+    size = int(np.prod(SHAPE)) * NUMBER.itemsize
+    monkeypatch.setattr(_memory, "MOST_KEPT", 2 * size)
+    arrays = [_memory.empty_array(SHAPE, NUMBER) for _ in range(4)]
+    arrays.clear()
+    assert len(_memory._pool._blocks) == 2
+    kernels.release_memory()
+    assert _memory._pool._blocks == []
+
+
+@pytest.mark.parametrize("with_bias", [True, False])
+def test_a_drive_in_kept_memory_changes_no_bit(with_bias):
+    torch.manual_seed(0)
+    u = torch.randn(400, 16, 24, requires_grad=True)
+    R = torch.randn(64, 24, requires_grad=True)
+    b = torch.randn(64, requires_grad=True) if with_bias else None
+    leaves = [part for part in (u, R, b) if part is not None]
+    expected = F.linear(u, R, b)
+    found = drive(u, R, b)
+    assert type(found.grad_fn).__name__ == "_DriveBackward"
+    assert torch.equal(found, expected)
+    arrived = torch.randn_like(expected)
+    gradients = torch.autograd.grad(found, leaves, arrived)
+    others = torch.autograd.grad(expected, leaves, arrived)
+    for gradient, other in zip(gradients, others, strict=True):
+        assert torch.equal(gradient, other)
+
+
+def test_second_derivatives_pass_a_drive_in_kept_memory(monkeypatch):
+    monkeypatch.setattr(_memory, "SMALLEST", 1)
+    u = torch.randn(3, 2, 2, dtype=torch.double, requires_grad=True)
+    R = torch.randn(4, 2, dtype=torch.double, requires_grad=True)
+    b = torch.randn(4, dtype=torch.double, requires_grad=True)
+    assert torch.autograd.gradcheck(drive, (u, R, b))
+    assert torch.autograd.gradgradcheck(drive, (u, R, b))
+
+
+def test_outputs_outlive_later_passes():
+    cell = make_cell("unicornn", 2, 64)
+    u = torch.randn(400, 16, 2)
+    kept, _ = cell(u)
+    before = kept.detach().clone()
+    for _ in range(3):
+        cell(torch.randn_like(u))[0].sum().backward()
+    assert torch.equal(kept, before)
+
+
+_FAULTS = """
+import resource
+import torch
+from longrnn.cells import make_cell
+
+torch.set_num_threads(1)
+cell, u = make_cell("unicornn", 2, 128), torch.randn(200, 128, 2)
+arrived = torch.randn(200, 128, 128)
+
+def count():
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    outputs, _ = cell(u)
+    outputs.backward(arrived)
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+
+for _ in range(2):
+    count()
+print(min(count() for _ in range(3)))
+"""
+
+
+def test_repeated_passes_need_no_fresh_pages():
+    env = {name: value for name, value in os.environ.items() if not name.startswith("MALLOC_")}
+    done = python("-c", _FAULTS, env=env)
+    assert done.returncode == 0, done.stderr
+    one_array = 200 * 128 * 128 * 4 // os.sysconf("SC_PAGE_SIZE")
+    assert int(done.stdout) < one_array // 10
