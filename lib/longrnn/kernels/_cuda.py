@@ -55,8 +55,10 @@ d = tile = 1
 class kernel:
     """Decorator for a function of one thread, compiled per type of number and sizes."""
 
-    def __init__(self, function: Callable) -> None:
+    def __init__(self, function: Callable, bounded: bool = True) -> None:
         self.function = function
+        self.bounded = bounded
+        """Whether the compiler is told the threads of a block."""
         self.__name__ = function.__name__
         self._compiled = {}
         self._prepared = {}
@@ -88,7 +90,9 @@ class kernel:
                 )
             options = () if SIMULATED else (types.void(*signature(arguments)),)
             # The simulator knows no bounds.
-            bounds = {} if SIMULATED else {"launch_bounds": threads}
+            bounds = {}
+            if self.bounded and not SIMULATED:
+                bounds["launch_bounds"] = threads
             self._compiled[key] = cuda.jit(*options, **bounds)(self.bound(key[0], **sizes))
         return self._compiled[key]
 
@@ -102,6 +106,10 @@ class kernel:
             code = self.compiled(arguments, threads, **sizes)
             self._prepared[key] = code[blocks, threads, _stream(stream, device), shared]
         return self._prepared[key]
+
+
+unbounded = partial(kernel, bounded=False)
+"""Decorator for a kernel that ptxas compiles worse when it knows the threads of a block."""
 
 
 def device(function: Callable) -> Callable:

@@ -13,7 +13,17 @@ import numpy as np
 import torch
 
 from longrnn.kernels._cpu import PHI
-from longrnn.kernels._cuda import cuda, d, engine, kernel, launch_rows, most_units, real, tile
+from longrnn.kernels._cuda import (
+    cuda,
+    d,
+    engine,
+    kernel,
+    launch_rows,
+    most_units,
+    real,
+    tile,
+    unbounded,
+)
 from longrnn.kernels._cuda_device import ZERO, activate, locate, products, times_slope
 from longrnn.kernels._recurrence import Recurrence, drive, scalars_like, sum_of_products
 from longrnn.kernels.cpu_irnn import reference, step_sizes
@@ -21,7 +31,7 @@ from longrnn.kernels.cpu_irnn import reference, step_sizes
 _BUFFERS = 4  # vectors in shared memory
 
 
-@kernel
+@unbounded  # with bounds some of its registers spill
 def _forward_kernel(
     phi, K, twice, previous, U_T, scalars, eta, r, h0, factors, z, outputs, T, batch
 ):
