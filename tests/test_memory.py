@@ -5,7 +5,6 @@ import os
 import numpy as np
 import pytest
 import torch
-from longrnn import kernels
 from longrnn.cells import make_cell
 from longrnn.kernels import _memory
 from longrnn.kernels._recurrence import drive
@@ -16,8 +15,8 @@ SHAPE = (400, 16, 64)
 NUMBER = np.dtype(np.float32)
 
 
-def test_a_freed_block_serves_the_next_array():
-    kernels.release_memory()
+def test_a_freed_block_serves_the_next_array(monkeypatch):
+    monkeypatch.setattr(_memory, "_pool", _memory._Pool())
     first = _memory.empty_array(SHAPE, NUMBER)
     where = first.ctypes.data
     view = torch.from_numpy(first)[5]
@@ -29,14 +28,12 @@ def test_a_freed_block_serves_the_next_array():
 
 
 def test_the_pool_keeps_no_more_than_its_limit(monkeypatch):
-    kernels.release_memory()
+    monkeypatch.setattr(_memory, "_pool", _memory._Pool())
     size = int(np.prod(SHAPE)) * NUMBER.itemsize
     monkeypatch.setattr(_memory, "MOST_KEPT", 2 * size)
     arrays = [_memory.empty_array(SHAPE, NUMBER) for _ in range(4)]
     arrays.clear()
     assert len(_memory._pool._blocks) == 2
-    kernels.release_memory()
-    assert _memory._pool._blocks == []
 
 
 @pytest.mark.parametrize("with_bias", [True, False])

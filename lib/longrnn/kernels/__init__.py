@@ -14,7 +14,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from longrnn.kernels._memory import release_memory as release_memory
 from longrnn.registry import import_files
 
 Run = Callable[..., tuple[Tensor, tuple[Tensor, ...]]]

@@ -59,18 +59,8 @@ class _Pool:
             while kept > MOST_KEPT:
                 kept -= self._blocks.pop(0).nbytes
 
-    def clear(self) -> None:
-        """Return all free blocks to the system."""
-        with self._lock:
-            self._blocks = []
-
 
 _pool = _Pool()
-
-
-def release_memory() -> None:
-    """Return the memory that the CPU engines keep for the next pass to the system."""
-    _pool.clear()
 
 
 def empty_array(shape: Sequence[int], dtype: np.dtype) -> np.ndarray:
