@@ -27,21 +27,14 @@ from study.claims.verdict import AGREES, NO_EFFECT, UNDECIDED, UNTESTABLE
 from study.paths import ROOT
 from study.report.__main__ import main
 from study.report.build import build
+from study.report.claim_text import describe_claim, place_interval
 from study.report.coverage import COLUMNS, STATES, count_coverage, summarise
 from study.report.findings import read_findings, write_sentence
 from study.report.inputs import ReportError, load_artefacts, load_notebooks
 from study.report.numbers import formatter
 from study.report.tables import PAGES, beside_html, key_columns, panels, to_html
-from study.report.verdicts import (
-    NOT_JUDGED,
-    count_causes,
-    count_verdicts,
-    describe_claim,
-    in_words,
-    judge_claims,
-    place_interval,
-    tally,
-)
+from study.report.tally import count_causes, count_verdicts, in_words, tally
+from study.report.verdicts import NOT_JUDGED, judge_claims
 from study.results.artefacts import Artefacts
 from study.results.datasets import load
 from study.results.learned import data_and_length
@@ -255,7 +248,7 @@ def test_what_is_no_report_is_never_replaced(data, tmp_path):
 def test_a_refused_page_leaves_the_old_report(copied, site, tmp_path, monkeypatch):
     out = shutil.copytree(site, tmp_path / "report")
     before = contents(out)
-    monkeypatch.setattr("study.report.pages.own_name", lambda name: "[x](no_such_plan.md)")
+    monkeypatch.setattr("study.report.groups.own_name", lambda name: "[x](no_such_plan.md)")
     monkeypatch.setattr("study.report.pages.escape_markdown", str)
     monkeypatch.setitem(PAGES.globals, "escape_markdown", str)
     with pytest.raises(ReportError, match=r"ours.*no_such_plan") as caught:

@@ -10,7 +10,7 @@ from study.paths import DATA, ROOT, resolve
 from study.pipeline.inputs import InputsChanged, unchanged_inputs
 from study.report.build import build
 from study.report.inputs import ReportError
-from study.report.verdicts import in_words
+from study.report.tally import in_words
 
 
 def main(arguments: list[str] | None = None) -> int:

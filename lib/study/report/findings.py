@@ -15,7 +15,7 @@ from ruamel.yaml import YAML
 from study.claims.claim import claims
 from study.claims.short_runs import in_words, lead_reservation
 from study.claims.verdict import AGREES
-from study.report.verdicts import ClaimText, describe_claim
+from study.report.claim_text import ClaimText, describe_claim
 
 _FILE = Path(__file__).with_name("findings.yaml")
 

@@ -25,15 +25,8 @@ from study.report.coverage import count_coverage, summarise
 from study.report.findings import Sentence, read_findings, write_sentence
 from study.report.inputs import Artefact, ReportError, load_artefacts, read_table
 from study.report.intervention import EFFECTS, describe_intervention
-from study.report.verdicts import (
-    CAUSES,
-    DECIDED,
-    OTHER,
-    TALLY,
-    count_causes,
-    judge_claims,
-    tally,
-)
+from study.report.tally import CAUSES, OTHER, TALLY, count_causes, tally
+from study.report.verdicts import DECIDED, judge_claims
 from study.results.names import PUBLICATIONS, label
 from study.results.published import artefacts
 

@@ -1,0 +1,86 @@
+"""Figures and tables, grouped by the artefact that they belong to."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from operator import attrgetter
+
+import pandas as pd
+from toolz import groupby
+
+from study.report.coverage import weight
+from study.report.inputs import Artefact
+from study.report.titles import OURS, own_name
+
+
+@dataclass(frozen=True)
+class Group:
+    """All files of one kind that belong to one artefact, with what the papers say about it.
+
+    Attributes
+    ----------
+    id, kind : str
+        The artefact, and ``figure`` or ``table``.
+    text : str
+        The publication, a key of `PUBLICATIONS`; empty if it is our own.
+    name : str
+        What readers call it: the publication and its label there.
+    what : str
+        What the paper shows there.
+    items : tuple of Artefact
+    """
+
+    id: str
+    kind: str
+    text: str
+    name: str
+    what: str
+    items: tuple[Artefact, ...]
+
+    @property
+    def title(self) -> str:
+        """Heading, such as ``Dissertation, Table 1.7 · error rate by architecture``."""
+        return f"{self.name} · {self.what}" if self.what else self.name
+
+    @property
+    def page(self) -> str:
+        """Address of the page that shows it."""
+        if self.kind == "table":
+            return f"tables/{self.id}.html"
+        return f"figures/{self.text or OURS}.html#{self.id}"
+
+    def by_result_set(self) -> dict[str, list[Artefact]]:
+        """Return the items by set of results, the weightiest set first and quick runs last.
+
+        Within a set the main file comes before its companions.
+        """
+        ordered = sorted(self.items, key=lambda item: (item.toy, -weight(item)))
+        in_set = groupby(attrgetter("result_set"), sorted(self.items, key=attrgetter("part")))
+        return {item.result_set: in_set[item.result_set] for item in ordered}
+
+
+def group_artefacts(artefacts: Iterable[Artefact], listed: pd.DataFrame) -> list[Group]:
+    """Return the figures and tables by kind and id.
+
+    Parameters
+    ----------
+    artefacts : iterable of Artefact
+    listed : pandas.DataFrame
+        `study.results.published.artefacts` with a column ``name``.
+
+    Returns
+    -------
+    list of Group
+        In the order of `listed`; those that no paper publishes come last.
+    """
+    shown = [item for item in artefacts if item.kind != "claims"]
+    by_id = groupby(attrgetter("artefact", "kind"), shown)
+    printed = {row.id: (row.text, row.name, row.what) for row in listed.itertuples()}
+    made = {name for name, _ in by_id}
+    own = sorted(made.difference(printed))
+    groups = []
+    for name in [*printed, *own]:
+        words = printed.get(name, ("", own_name(name), ""))
+        for kind in ("figure", "table"):
+            if (name, kind) in by_id:
+                groups.append(Group(name, kind, *words, tuple(by_id[name, kind])))
+    return groups

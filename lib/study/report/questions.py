@@ -1,0 +1,138 @@
+"""The questions that notebooks ask, and what answers them."""
+
+from collections import Counter
+from dataclasses import dataclass
+from operator import attrgetter
+
+import pandas as pd
+from toolz import groupby
+
+from study.report.coverage import weight
+from study.report.groups import Group
+from study.report.inputs import NO_PROFILE, Artefact, Inputs, Notebook
+from study.report.titles import SHARED
+
+
+@dataclass(frozen=True)
+class Question:
+    """A notebook's question, and what answers it.
+
+    Attributes
+    ----------
+    copies : tuple of Notebook
+        Its executed copies, the one with the weightiest results first.
+    made : tuple of Group
+        The artefacts it makes; those of which it makes a part alone count if there are no others.
+    runs : int
+        Runs behind the answer.
+    publication : str
+        A key of `PUBLICATIONS`, or `SHARED`.
+    """
+
+    copies: tuple[Notebook, ...]
+    made: tuple[Group, ...]
+    runs: int
+    publication: str
+
+    @property
+    def first(self) -> Notebook:
+        """The copy that answers."""
+        return self.copies[0]
+
+    @property
+    def title(self) -> str:
+        """The question itself."""
+        return self.first.title
+
+
+def questions(inputs: Inputs, groups: list[Group], judged: pd.DataFrame) -> list[Question]:
+    """Collect each notebook's question and what answers it.
+
+    Parameters
+    ----------
+    inputs : Inputs
+    groups : list of Group
+        As from `group_artefacts`.
+    judged : pandas.DataFrame
+        The claims with their verdicts.
+
+    Returns
+    -------
+    list of Question
+        In the order of the notebooks' numbers.
+    """
+    made_by = groupby(attrgetter("notebook", "result_set"), inputs.artefacts)
+    listed = []
+    for name, notebooks in groupby(attrgetter("name"), inputs.notebooks).items():
+        evidence = {copy: _evidence(_results(made_by, copy)) for copy in notebooks}
+        copies = sorted(notebooks, key=evidence.__getitem__, reverse=True)
+        made = _made_by(name, groups)
+        runs = max((item.runs for item in _results(made_by, copies[0])), default=0)
+        listed.append(Question(tuple(copies), made, runs, _publication(name, made, judged)))
+    return listed
+
+
+_ByNotebook = dict[tuple[str, str], list[Artefact]]
+
+
+def _results(made_by: _ByNotebook, notebook: Notebook) -> list[Artefact]:
+    """Return what an executed copy of a notebook made."""
+    return made_by.get((notebook.name, notebook.result_set), [])
+
+
+def _evidence(items: list[Artefact]) -> int:
+    """Return the weight of the strongest evidence among artefacts; -1 if there is none."""
+    weights = []
+    for item in items:
+        if not item.toy and item.profile != NO_PROFILE:
+            weights.append(weight(item))
+    return max(weights, default=-1)
+
+
+def _made_by(notebook: str, groups: list[Group]) -> tuple[Group, ...]:
+    """Return the groups that a notebook makes, or if there are none, those it makes a part of."""
+    whole = []
+    parts = []
+    for group in groups:
+        items = [item for item in group.items if item.notebook == notebook]
+        if any(not item.part for item in items):
+            whole.append(group)
+        elif items:
+            parts.append(group)
+    return tuple(whole or parts)
+
+
+def _publication(notebook: str, made: tuple[Group, ...], judged: pd.DataFrame) -> str:
+    """Return the publication of most artefacts that a notebook makes, or of its claims."""
+    texts = [group.text for group in made if group.text]
+    if not texts:
+        judging = judged["judged_by"].map(attrgetter("notebook"), na_action="ignore")
+        texts = list(judged.loc[judging == notebook, "text"])
+    if not texts:
+        return SHARED
+    return Counter(texts).most_common(1)[0][0]
+
+
+def tables_by_question(questions: list[Question]) -> dict[str, list[Group]]:
+    """Return the tables that no paper publishes by the question of the notebook that makes them.
+
+    Parameters
+    ----------
+    questions : list of Question
+
+    Returns
+    -------
+    dict
+        Title of a question: its tables. A table is listed once, with the first question.
+    """
+    by_question = {}
+    listed = set()
+    for question in questions:
+        tables = []
+        for group in question.made:
+            if group.kind == "table" and not group.text and group.id not in listed:
+                tables.append(group)
+                listed.add(group.id)
+        if tables:
+            by_question[question.title] = tables
+    return by_question

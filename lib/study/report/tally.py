@@ -1,0 +1,135 @@
+"""Claims counted by verdict, publication and cause."""
+
+import pandas as pd
+
+from study.claims.estimates import Cause
+from study.claims.verdict import (
+    AGREES,
+    DIFFERS,
+    NO_EFFECT,
+    UNDECIDED,
+    WITHIN,
+)
+from study.report.verdicts import COLUMNS
+from study.results.names import PUBLICATIONS
+
+TOO_SMALL = "too small to test"
+OTHER = "otherwise not testable"
+_KINDS = {
+    AGREES: "agree",
+    DIFFERS: "differ",
+    UNDECIDED: "undecided",
+    WITHIN: "“no effect”, not refuted",
+    NO_EFFECT: "“no effect”, not refuted",
+}
+TALLY = ("agree", "differ", "undecided", TOO_SMALL, OTHER, "“no effect”, not refuted")
+"""Columns of the tally; `kind_of` says which of them counts a claim."""
+CAUSES = {
+    Cause.TOO_SMALL: "too few training steps, runs or test sequences to decide",
+    Cause.NO_DATA: "the paper's data, or runs on them, are missing",
+    Cause.NO_SEEDS: "fewer than two runs, so there is no interval",
+    Cause.THRESHOLD: "undecided at our threshold, but decided at half or at twice it",
+    Cause.PREMISE: "what the claim takes for granted is not so, such as that a network learned",
+}
+"""Why claims are not testable, in words."""
+_SEVERAL = {AGREES: "agree", DIFFERS: "differ"}
+
+
+def count_verdicts(table: pd.DataFrame) -> pd.DataFrame:
+    """Count the claims by verdict.
+
+    Parameters
+    ----------
+    table : pandas.DataFrame
+        As from `judge_claims`.
+
+    Returns
+    -------
+    pandas.DataFrame
+        A row per ``text`` and ``chapter``; columns `COLUMNS`.
+    """
+    counts = table.groupby(["text", "chapter"], sort=False)["counted"].value_counts().unstack()
+    return counts.reindex(columns=list(COLUMNS)).fillna(0).astype(int)
+
+
+def kind_of(verdict: str, cause: str) -> str:
+    """Return the column of the tally that counts a claim.
+
+    Parameters
+    ----------
+    verdict : str
+        One of `COLUMNS`.
+    cause : str
+        Why it is not testable; empty if it is.
+    """
+    if verdict in _KINDS:
+        return _KINDS[verdict]
+    return TOO_SMALL if cause == Cause.TOO_SMALL else OTHER
+
+
+def tally(judged: pd.DataFrame, column: str = "counted") -> pd.DataFrame:
+    """Return the claims' verdicts counted by publication.
+
+    Parameters
+    ----------
+    judged : pandas.DataFrame
+        As from `judge_claims`.
+    column : str
+        ``counted``; ``corrected`` for the verdicts after Holm's correction, ``discovered`` for
+        those after Benjamini and Hochberg's.
+
+    Returns
+    -------
+    pandas.DataFrame
+        A row per publication and one called ``all``; the columns of `TALLY`, and ``total``.
+    """
+    kinds = [kind_of(*row) for row in zip(judged[column], judged["cause"], strict=True)]
+    counts = pd.crosstab(judged["text"], pd.Series(kinds, judged.index))
+    counts = counts.reindex(index=list(PUBLICATIONS), columns=list(TALLY), fill_value=0)
+    counts.loc["all"] = counts.sum()
+    counts["total"] = counts.sum(axis="columns")
+    return counts
+
+
+def count_causes(judged: pd.DataFrame) -> pd.DataFrame:
+    """Count the claims that are not testable by the reason why.
+
+    Parameters
+    ----------
+    judged : pandas.DataFrame
+        As from `judge_claims`.
+
+    Returns
+    -------
+    pandas.DataFrame
+        A row per publication and one called ``all``; a column per `Cause`, and ``total``.
+    """
+    counts = pd.crosstab(judged["text"], judged["cause"])
+    columns = [cause.value for cause in CAUSES]
+    counts = counts.reindex(index=list(PUBLICATIONS), columns=columns, fill_value=0)
+    counts.loc["all"] = counts.sum()
+    counts["total"] = counts.sum(axis="columns")
+    return counts
+
+
+def in_words(counts: pd.Series) -> str:
+    """Return numbers of claims as a phrase.
+
+    Parameters
+    ----------
+    counts : pandas.Series
+        Numbers of claims by verdict, one of `COLUMNS`.
+
+    Returns
+    -------
+    str
+        Such as ``26 agree, 1 differs``.
+    """
+    words = []
+    for kind in COLUMNS:
+        number = counts.get(kind, 0)
+        if number == 1:
+            words.append(f"1 {kind}")
+        elif number > 1:
+            words.append(f"{number} {_SEVERAL.get(kind, kind)}")
+    return ", ".join(words)

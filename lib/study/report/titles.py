@@ -1,0 +1,70 @@
+"""What readers call publications, chapters and artefacts."""
+
+import re
+
+from study.results.names import PUBLICATIONS, label
+
+OURS = "ours"
+"""Page of the figures that no paper publishes."""
+SHARED = "shared"
+"""Page of the notebooks that belong to no single publication."""
+
+
+def own_name(artefact: str) -> str:
+    """Return what readers call an artefact that no paper publishes.
+
+    >>> own_name("own-slope-model-5")
+    'Slope model 5'
+    """
+    words = artefact.removeprefix("own-").replace("-", " ")
+    return words[:1].upper() + words[1:]
+
+
+def text_name(text: str) -> str:
+    """Return what readers call a publication, such as ``LEM``.
+
+    Parameters
+    ----------
+    text : str
+        A key of `PUBLICATIONS`, `OURS` or `SHARED`.
+
+    Returns
+    -------
+    str
+    """
+    if text in PUBLICATIONS:
+        return PUBLICATIONS[text].name
+    return {SHARED: "Data, cells and speed", OURS: "Our own"}.get(text, label(text))
+
+
+def chapter_name(text: str, chapter: str) -> str:
+    """Return what readers call a chapter of the dissertation, or a section of a paper.
+
+    Parameters
+    ----------
+    text : str
+        A key of `PUBLICATIONS`.
+    chapter : str
+        Its number or letter; empty for the whole publication.
+
+    Returns
+    -------
+    str
+        Such as ``LEM, section 5``.
+    """
+    if not chapter:
+        return text_name(text)
+    if text == "dissertation":
+        return f"{text_name(text)}, chapter {chapter}"
+    if chapter.isalpha():
+        return f"{text_name(text)}, appendix {chapter}"
+    return f"{text_name(text)}, section {chapter}"
+
+
+def slug(verdict: str) -> str:
+    """Return a verdict as a word for addresses and CSS classes.
+
+    >>> slug("not judged yet")
+    'not-judged-yet'
+    """
+    return "-".join(re.findall(r"\w+", verdict))
