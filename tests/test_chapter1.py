@@ -18,8 +18,8 @@ from numpy.testing import assert_allclose
 from refusals import refused
 from scipy.stats import chi2, kruskal
 from study.claims import tasks
-from study.claims.claim import Region
 from study.claims.factorial import Evidence
+from study.claims.region import Region
 from study.results.factorial import FACTORIAL, MEASUREMENTS
 from study.results.published import load_published
 from study.results.schema import COMPLETED

@@ -12,8 +12,8 @@ from drawn import FALSE, IN_NOTEBOOKS, JUDGES, TRUE, deciding, evidence, failing
 from refusals import refused
 from scipy import stats
 from statsmodels.stats.multitest import multipletests
-from study.claims import estimates
-from study.claims.claim import ClaimError, Region, claim_table, claims, read_claims
+from study.claims import estimates, extremes
+from study.claims.claim import ClaimError, claim_table, claims, read_claims
 from study.claims.comparisons import magnitude
 from study.claims.correction import (
     benjamini_hochberg_adjusted,
@@ -31,6 +31,7 @@ from study.claims.judging import (
     sentences,
 )
 from study.claims.networks import Networks
+from study.claims.region import Region
 from study.claims.short_runs import barred_verdicts, lead_reservation
 from study.claims.verdict import (
     AGREES,
@@ -103,11 +104,11 @@ def between(low, high):
         (share(4, 6), Region(above=0.5), math.nan, UNDECIDED),
         (share(6, 6), Region(above=0.5), math.nan, AGREES),
         # Nor were the best case of all of them, whatever their order.
-        (estimates.largest([MANY, FEW]), Region(below=0.05), math.nan, UNTESTABLE),
-        (estimates.largest([FEW, MANY]), Region(below=0.05), math.nan, UNTESTABLE),
-        (estimates.largest([MANY, MANY]), Region(below=0.05), math.nan, AGREES),
-        (estimates.smallest([FEW, MANY]), Region(above=0), 0.02, UNTESTABLE),
-        (estimates.smallest([MANY, MANY]), Region(above=0), 0.02, UNDECIDED),
+        (extremes.largest([MANY, FEW]), Region(below=0.05), math.nan, UNTESTABLE),
+        (extremes.largest([FEW, MANY]), Region(below=0.05), math.nan, UNTESTABLE),
+        (extremes.largest([MANY, MANY]), Region(below=0.05), math.nan, AGREES),
+        (extremes.smallest([FEW, MANY]), Region(above=0), 0.02, UNTESTABLE),
+        (extremes.smallest([MANY, MANY]), Region(above=0), 0.02, UNDECIDED),
     ],
 )
 def test_the_interval_decides(finding, region, published, expected):
@@ -124,10 +125,10 @@ def test_a_reservation_leaves_undecided_what_it_is_about():
         ([unsure_below, sure], UNDECIDED),
         ([unsure_below, below], DIFFERS),
     ):
-        assert decide(estimates.smallest(parts), Region(above=0)).verdict == said
+        assert decide(extremes.smallest(parts), Region(above=0)).verdict == said
     near = Estimate(0, -1, 1, reservation="three seeds")
     for parts, said in (([sure, near], AGREES), ([below, unsure_below], UNDECIDED)):
-        assert decide(estimates.largest(parts), Region(above=0)).verdict == said
+        assert decide(extremes.largest(parts), Region(above=0)).verdict == said
 
 
 @pytest.mark.parametrize(
@@ -238,12 +239,12 @@ def test_intervals_of_correlations_cover(rho):
     (lambda: estimates.difference([1.0, math.nan], [2.0] * 2), "gave no finite value"),
     (lambda: estimates.correlation(range(6), [1] * 6), "hardly vary"),
     (
-        lambda: estimates.smallest(
+        lambda: extremes.smallest(
             [Estimate(1, 0.5, 1.5), estimates.unable("not run", Cause.NO_DATA)]
         ),
         "not run",
     ),
-    (lambda: estimates.largest([]), "nothing was measured"),
+    (lambda: extremes.largest([]), "nothing was measured"),
     (lambda: estimates.correlation([*range(5), math.nan], range(6)), "have no number"),
 ])  # fmt: skip
 def test_where_nothing_can_be_said_the_reason_is(found, why):
@@ -252,24 +253,24 @@ def test_where_nothing_can_be_said_the_reason_is(found, why):
 
 def test_an_extreme_has_the_widest_ends():
     known = Estimate(1, 0.5, 1.5)
-    assert estimates.smallest([known, Estimate(2, 0.1, 4)]).low == 0.1
-    assert estimates.largest([known, Estimate(2, 0.1, 4)]).high == 4
+    assert extremes.smallest([known, Estimate(2, 0.1, 4)]).low == 0.1
+    assert extremes.largest([known, Estimate(2, 0.1, 4)]).high == 4
     # Either of two could exceed a bound, so the end is farther out than its own interval's.
-    assert estimates.largest([known, known]).low < 0.5 == estimates.largest([known]).low
+    assert extremes.largest([known, known]).low < 0.5 == extremes.largest([known]).low
     few = estimates.mean(np.array([0.9, 1.0, 1.1]))  # of two degrees of freedom, in an extreme too
     p = stats.ttest_1samp([0.9, 1.0, 1.1], 0.5).pvalue
-    for found in (few, estimates.smallest([few, Estimate(2, 1.5, 2.5)])):
+    for found in (few, extremes.smallest([few, Estimate(2, 1.5, 2.5)])):
         assert p_value(found, Region(above=0.5)) == pytest.approx(p)
     both = few, Estimate(5, 0.2, 9.8)  # the larger, of which less is known
     surely, less = (p_value(one, Region(above=0.1)) for one in both)
-    assert p_value(estimates.smallest(both), Region(above=0.1)) == less
-    assert p_value(estimates.largest(both), Region(below=0.1)) == 2 * surely
+    assert p_value(extremes.smallest(both), Region(above=0.1)) == less
+    assert p_value(extremes.largest(both), Region(below=0.1)) == 2 * surely
     pair, above = (Estimate(15, 12, 18), Estimate(5.1, 3, 7)), Region(above=5)  # one suffices
-    assert p_value(estimates.largest(pair), above) == 2 * p_value(pair[0], above)
+    assert p_value(extremes.largest(pair), above) == 2 * p_value(pair[0], above)
     assert p_value(Estimate(0, 0, 0), Region(above=0)) == 1  # two that are always right
     logs = [few, estimates.mean([0.2, 0.3, 0.5])]  # of ratios: widened on their scale
-    of_ratios = estimates.largest([*map(estimates.exponential, logs)])
-    assert math.log(of_ratios.low) == pytest.approx(estimates.largest(logs).low)
+    of_ratios = extremes.largest([*map(estimates.exponential, logs)])
+    assert math.log(of_ratios.low) == pytest.approx(extremes.largest(logs).low)
 
 
 # the list
@@ -316,7 +317,10 @@ test_a_damaged_claim_is_named = refused(
     ],
 )
 def test_a_damaged_list_names_claim_and_field(tmp_path, text, message):
-    whole = "- id: lem-x\n  section: '1'\n  statement: a\n  artefact: b\n  quantity: c\n  refuted_by: d\n"
+    whole = (
+        "- id: lem-x\n  section: '1'\n  statement: a\n  artefact: b\n"
+        "  quantity: c\n  refuted_by: d\n"
+    )
     path = tmp_path / "lem.yaml"
     path.write_text(f"{whole}  region: {{above: 0}}\n")
     assert read_claims(path)[0].region == Region(above=0)
@@ -413,10 +417,10 @@ def test_short_runs_leave_an_open_lead_untested():
     for reason, verdict in (("", UNDECIDED), ("ten of 20 steps", UNTESTABLE)):
         near = replace(between(-1.0, 3.0), too_short_to_differ=reason)
         assert decide(near, claim.region).verdict == verdict
-        assert decide(estimates.smallest([near, between(1, 3)]), claim.region).verdict == verdict
+        assert decide(extremes.smallest([near, between(1, 3)]), claim.region).verdict == verdict
     # The part that is open was long enough.
     short = replace(between(1.0, 3.0), too_short_to_differ="ten of 20 steps")
-    both = estimates.smallest([between(-1.0, 3.0), short])
+    both = extremes.smallest([between(-1.0, 3.0), short])
     assert decide(both, claim.region).verdict == UNDECIDED
 
 
@@ -465,7 +469,7 @@ def test_the_smallest_lead_keeps_every_reservation():
         Estimate(2, 1, 3, estimates.Scale(steps=20, at_edge="LEM", at_chance="RNN")),
         Estimate(3, 2, 4, estimates.Scale(steps=10, at_edge="LEM; GRU")),
     ]
-    scale = estimates.smallest(pairs).scale
+    scale = extremes.smallest(pairs).scale
     assert (scale.steps, scale.at_edge, scale.at_chance) == (10, "LEM; GRU", "RNN")
 
 

@@ -7,12 +7,15 @@ import pandas as pd
 import pytest
 import xarray as xr
 from drawn import RECORD, drawn, factorial, linear
-from study.claims.claim import NetworkName, Region
+from study.claims.claim import NetworkName
 from study.claims.comparisons import UNSETTLED
-from study.claims.estimates import smallest
 from study.claims.estimating import VERBS
-from study.claims.judging import leads_over, standing_among
-from study.claims.networks import PATIENTS, Networks
+from study.claims.extremes import smallest
+from study.claims.networks import Networks
+from study.claims.region import Region
+from study.claims.reservations import rate_reservation
+from study.claims.sampling import PATIENTS, sampling_variance
+from study.claims.standings import leads_over, standing_among
 from study.claims.verdict import decide
 from study.results import networks
 from study.results.learned import SURE, above_chance, chance_bound, networks_learned, stands_in
@@ -285,7 +288,7 @@ def test_learning_rates_are_not_chosen_by_test_luck(favoured, agree):
         if agree
         else "the learning rate of LEM was chosen on the test part, whose two halves disagree"
     )
-    assert networks.rate_reservation("LEM") == expected
+    assert rate_reservation(networks, "LEM") == expected
     assert expected in ask(networks, "lead", "LEM", "LSTM").reservation
 
 
@@ -314,7 +317,7 @@ def test_the_spread_of_trainings_is_beyond_that_of_few_test_sequences(spread):
     """The chances of runs have this spread; how often 4 points are met is known by drawing."""
     rng, found, said = np.random.default_rng(7), [], Region(below=4)
     assert (
-        _answering(rng, np.array([0.0, 1.0] * 3)[None, :, None]).sampling_variance("LEM") == 0
+        sampling_variance(_answering(rng, np.array([0.0, 1.0] * 3)[None, :, None]), "LEM") == 0
     )  # all or none
     for _ in range(200):
         chances = 0.6 + spread * rng.standard_normal((1, 6, 1))

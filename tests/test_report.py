@@ -19,10 +19,11 @@ import pytest
 import xarray as xr
 from fabricated_report import counts, drawing, error_rates, write_notebook
 from lxml.html import HTMLParser, document_fromstring
-from study.claims.claim import Region, claim_table
+from study.claims.claim import claim_table
 from study.claims.estimates import Cause, Estimate, Scale, share, unable
 from study.claims.judging import judged_row, show_claims
 from study.claims.networks import Networks
+from study.claims.region import Region
 from study.claims.verdict import AGREES, NO_EFFECT, UNDECIDED, UNTESTABLE
 from study.paths import ROOT
 from study.report.__main__ import main

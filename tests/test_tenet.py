@@ -18,7 +18,8 @@ from refusals import refused
 from scipy import stats
 from study.claims.attempts import mean_share
 from study.claims.claim import claims
-from study.claims.estimates import Estimate, share, smallest
+from study.claims.estimates import Estimate, share
+from study.claims.extremes import smallest
 from study.claims.factorial import Evidence
 from study.claims.models import JUDGES, QUANTITIES, estimate_quantity
 from study.claims.verdict import AGREES, decide

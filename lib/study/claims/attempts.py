@@ -11,16 +11,8 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from study.claims.estimates import (
-    Cause,
-    Estimate,
-    correlation,
-    largest,
-    mean,
-    share,
-    smallest,
-    unable,
-)
+from study.claims.estimates import Cause, Estimate, correlation, mean, share, unable
+from study.claims.extremes import largest, smallest
 from study.claims.factorial import Evidence, judge_of
 from study.claims.judging import Judges
 from study.results.learned import above_chance

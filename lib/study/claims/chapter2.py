@@ -11,17 +11,8 @@ import numpy as np
 import xarray as xr
 
 from study.claims.comparisons import magnitude
-from study.claims.estimates import (
-    Cause,
-    Estimate,
-    Scale,
-    correlation,
-    largest,
-    mean,
-    share,
-    smallest,
-    unable,
-)
+from study.claims.estimates import Cause, Estimate, Scale, correlation, mean, share, unable
+from study.claims.extremes import largest, smallest
 from study.claims.judging import Judges
 from study.results.learned import above_chance, longest
 from study.results.schema import COMPLETED, NOT_PLANNED, settings_of
@@ -94,13 +85,13 @@ def deciding_input_emphasized(ds: xr.Dataset) -> Estimate:
     deciding = sizes.sel(time=_place(ds), drop=True)
     others = sizes.sizes["time"] - 1
     relative = deciding / ((sizes.sum("time") - deciding) / others)
-    found = share(int((relative > EMPHASIS).sum()), len(learners), _scale(ds, len(learners)))
+    estimate = share(int((relative > EMPHASIS).sum()), len(learners), _scale(ds, len(learners)))
     times = float(relative.median())
     note = (
         f"the median network weighs the deciding input {times:.1f} times as much "
         f"as the mean of the others; {learners['rank'].median() - 1:g} of {others} weigh more"
     )
-    return replace(found, note=note)
+    return replace(estimate, note=note)
 
 
 def orthogonality_costs(ds: xr.Dataset) -> Estimate:

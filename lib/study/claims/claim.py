@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Literal
 
 import pandas as pd
-from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
+from pydantic import ValidationError, model_validator
 from ruamel.yaml import YAML
 from ruamel.yaml.error import MarkedYAMLError
 
+from study.claims.region import Frozen, Region, Threshold
 from study.paths import PUBLISHED
 
 PAPERS = ("dissertation", "irnn", "lem", "unicornn")
@@ -25,94 +26,7 @@ class ClaimError(LookupError):
     """The list of claims is damaged, or it holds no claim about what was asked."""
 
 
-class _Frozen(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class Threshold(_Frozen):
-    """How a threshold of ours is made larger or smaller, to see what depends on it.
-
-    Attributes
-    ----------
-    origin
-        The number that the threshold is measured from: mostly that of no effect.
-    scale
-        Whether distances from it are differences, ratios (of logarithms), or odds, for
-        proportions.
-    """
-
-    origin: float = 0.0
-    scale: Literal["linear", "ratio", "odds"] = "linear"
-
-    def scaled(self, end: float, factor: float) -> float:
-        """Return a threshold `factor` times as far from the origin."""
-        if self.scale == "ratio":
-            return self.origin * (end / self.origin) ** factor
-        if self.scale == "odds":
-            return factor * end / (1 - end + factor * end)
-        return self.origin + factor * (end - self.origin)
-
-
-class Region(_Frozen):
-    """An open interval of numbers: those above one end and below the other."""
-
-    above: float = -math.inf
-    below: float = math.inf
-
-    @model_validator(mode="after")
-    def _not_empty(self) -> "Region":
-        if not self.above < self.below or (math.isinf(self.above) and math.isinf(self.below)):
-            raise ValueError(
-                f"a region from {self.above} to {self.below} holds nothing or everything; "
-                "give `above`, `below`, or both with above < below"
-            )
-        return self
-
-    @property
-    def bounded(self) -> bool:
-        """Whether it has two ends."""
-        return math.isfinite(self.above) and math.isfinite(self.below)
-
-    def contains(self, low: float, high: float) -> bool:
-        """Return whether all numbers from `low` to `high` lie inside."""
-        clears_above = self.above < low or self.above == -math.inf
-        clears_below = high < self.below or self.below == math.inf
-        return clears_above and clears_below
-
-    def excludes(self, low: float, high: float) -> bool:
-        """Return whether all numbers from `low` to `high` lie outside."""
-        return high <= self.above or low >= self.below
-
-    def scaled(self, factor: float, threshold: "Threshold") -> "Region":
-        """Return the region with each threshold `factor` times as large.
-
-        Parameters
-        ----------
-        factor
-            2 for thresholds twice as large, 0.5 for half.
-        threshold
-            Says what twice as large means.
-
-        Returns
-        -------
-        Region
-            With the same open ends.
-        """
-
-        def moved(end: float) -> float:
-            return end if math.isinf(end) else threshold.scaled(end, factor)
-
-        return Region(above=moved(self.above), below=moved(self.below))
-
-    def __str__(self) -> str:
-        if self.bounded:
-            return f"{self.above:g} .. {self.below:g}"
-        if math.isfinite(self.above):
-            return f"> {self.above:g}"
-        return f"< {self.below:g}"
-
-
-class NetworkName(_Frozen):
+class NetworkName(Frozen):
     """Which runs a claim is about.
 
     Attributes
@@ -150,7 +64,7 @@ class NetworkName(_Frozen):
         return " & ".join([name, *map(str, self.pooled)])
 
 
-class TaskCondition(_Frozen):
+class TaskCondition(Frozen):
     """A condition on a number that every task has, such as its length in time steps."""
 
     column: Literal["time_steps", "padding"]
@@ -162,7 +76,7 @@ class TaskCondition(_Frozen):
         return runs[runs[self.column].between(self.at_least, self.at_most)]
 
 
-class Comparison(_Frozen):
+class Comparison(Frozen):
     """How the networks of a group decide a claim.
 
     Attributes
@@ -221,7 +135,7 @@ class Comparison(_Frozen):
         return math.nan if self.paper_steps == NOT_PRINTED else float(self.paper_steps)
 
 
-class Claim(_Frozen):
+class Claim(Frozen):
     """What a paper says, and how it is decided.
 
     Attributes

@@ -6,10 +6,19 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
-from study.claims.claim import NetworkName, Region
+from study.claims.claim import NetworkName
 from study.claims.estimates import Cause, Estimate, difference, exponential, unable, widened
-from study.claims.networks import Networks, join_reasons, too_few_seeds
+from study.claims.networks import Networks, join_reasons
 from study.claims.power import normal_chance
+from study.claims.region import Region
+from study.claims.reservations import (
+    catching_up,
+    chance_reservation,
+    rate_reservation,
+    shorter_than_paper,
+    too_few_seeds,
+)
+from study.claims.sampling import sampling_error
 from study.results.networks import steps_to
 
 SOLVED = 0.01
@@ -54,34 +63,34 @@ def _compared(networks: Networks, first: Name, second: Name, *, logs: bool) -> E
     rows = [networks.runs(name) for name in names]
     sides = [_oriented(networks, side["score"], logs=logs) for side in rows]
     scale = networks.scale(*names)
-    found = difference(*sides, scale)
-    error, paired = networks.sampling_error(*names, logs=logs)
+    estimate = difference(*sides, scale)
+    error, paired = sampling_error(networks, *names, logs=logs)
     fewest = min(len(side) for side in sides)
     if paired and fewest < 2:
         value = sides[0].mean() - sides[1].mean()
-        found = Estimate(value, value, value, scale, note="of single runs")
+        estimate = Estimate(value, value, value, scale, note="of single runs")
     behind, ahead = names if _is_behind(sides, logs=logs) else reversed(names)
     few = "" if paired and fewest > 1 else too_few_seeds(*rows)
     reservation = join_reasons(
         few,
-        networks.chance_reservation(behind),
-        networks.catching_up(behind, ahead),
-        *(networks.rate_reservation(name) for name in names),
+        chance_reservation(networks, behind),
+        catching_up(networks, behind, ahead),
+        *(rate_reservation(networks, name) for name in names),
     )
     improving = any(side["improving"].mean() > 0.5 for side in rows)
-    note = found.note
+    note = estimate.note
     if not note and improving:
         note = UNSETTLED
-    found = widened(found, error)
+    estimate = widened(estimate, error)
     if not logs:
-        note = join_reasons(note, _note_on_last_record(networks, names, found))
-    return replace(found, note=note, reservation=reservation)
+        note = join_reasons(note, _note_on_last_record(networks, names, estimate))
+    return replace(estimate, note=note, reservation=reservation)
 
 
-def _note_on_last_record(networks: Networks, names: tuple[Name, Name], found: Estimate) -> str:
+def _note_on_last_record(networks: Networks, names: tuple[Name, Name], estimate: Estimate) -> str:
     """Return the lead at the last record, if it lies outside the interval of the validated one."""
     at_end = difference_at_end(networks, *names)
-    if found.low <= at_end <= found.high or not found.known:
+    if estimate.low <= at_end <= estimate.high or not estimate.known:
         return ""
     first, second = names
     return f"at the last record {first} less {second} is {at_end:+.2g}"
@@ -160,7 +169,7 @@ def longer(networks: Networks, first: Name, second: Name) -> Estimate:
     if all(np.isinf(rows["steps"]).all() for rows in sides):
         reason = f"neither {first} nor {second} solves the problem"
         refused = unable(reason, Cause.PREMISE, scale)
-        short = networks.shorter_than_paper(first, second)
+        short = shorter_than_paper(networks, first, second)
         if short:
             refused = unable(f"{reason}; {short}", Cause.TOO_SMALL, scale)
         return refused
@@ -170,11 +179,11 @@ def longer(networks: Networks, first: Name, second: Name) -> Estimate:
         late, early = np.log(rows[["late", "early"]].clip(lower=1).to_numpy(float)).T
         middles.append((late + early) / 2)
         spacing += float(np.mean(late - early)) / 2
-    found = difference(*middles, scale)
-    low = -math.inf if never[1] else found.low - spacing
-    high = math.inf if never[0] else found.high + spacing
-    reservation = join_reasons(too_few_seeds(*sides), networks.chance_reservation(first))
-    return exponential(replace(found, low=low, high=high, reservation=reservation))
+    estimate = difference(*middles, scale)
+    low = -math.inf if never[1] else estimate.low - spacing
+    high = math.inf if never[0] else estimate.high + spacing
+    reservation = join_reasons(too_few_seeds(*sides), chance_reservation(networks, first))
+    return exponential(replace(estimate, low=low, high=high, reservation=reservation))
 
 
 def solved_steps(networks: Networks, name: Name) -> pd.DataFrame:

@@ -6,9 +6,10 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from study.claims.claim import Region, claims
+from study.claims.claim import claims
 from study.claims.estimates import TAIL, Estimate, Z
 from study.claims.power import distance, needs_all_parts
+from study.claims.region import Region
 from study.claims.verdict import AGREES, DIFFERS, UNDECIDED
 from study.stats.power import CONFIDENCE
 

@@ -11,8 +11,10 @@ import pandas as pd
 from study.claims import measurements, time_steps
 from study.claims.claim import Claim, ClaimError, Comparison, NetworkName
 from study.claims.comparisons import apart, lead, longer, ratio
-from study.claims.estimates import Cause, Estimate, largest, smallest, unable
+from study.claims.estimates import Cause, Estimate, unable
+from study.claims.extremes import largest, smallest
 from study.claims.networks import Networks
+from study.claims.reservations import shorter_than_paper
 from study.claims.short_runs import barred_verdicts
 
 
@@ -108,7 +110,7 @@ def _estimate_pair(networks: Networks, claim: Claim, pair: tuple[Name, ...]) -> 
         return refused
     arguments = [getattr(comparison, verb.argument)] if verb.argument else []
     estimate = verb.estimate(networks, *pair, *arguments)
-    return _guarded(estimate, networks.shorter_than_paper(*pair), claim)
+    return _guarded(estimate, shorter_than_paper(networks, *pair), claim)
 
 
 def _guarded(estimate: Estimate, short: str, claim: Claim) -> Estimate:

@@ -1,7 +1,7 @@
 """Judge every claim of an experiment: a row of a table, and a sentence."""
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from functools import cache, partial
 
@@ -13,11 +13,8 @@ from study.claims.claim import (
     NOT_PRINTED,
     Claim,
     ClaimError,
-    NetworkName,
-    Region,
     claims,
 )
-from study.claims.comparisons import lead
 from study.claims.correction import p_value
 from study.claims.estimates import Cause, Estimate, Z, unable
 from study.claims.estimating import estimate_claim
@@ -27,21 +24,17 @@ from study.claims.verdict import (
     AGREES,
     DIFFERS,
     UNDECIDED,
-    decide,
     displayed_verdict,
     sensitivity,
     verdict_on,
 )
 from study.results.artefacts import Artefacts
-from study.results.networks import beside_published, outcomes
 from study.stats.power import detectable
 
 TOYS = ("smoke", "quick", "simulated")
 """Profiles whose results judge nothing: they show that the pipeline runs."""
 COMPARES = (Statement.LEADS, Statement.ALIKE)
 """Statements that compare networks, where one at chance deserves a word."""
-
-Name = NetworkName | str
 Judge = Callable[[object], Estimate]
 
 
@@ -243,85 +236,3 @@ def show_claims(artefacts: Artefacts, judged: pd.DataFrame) -> None:
     """
     artefacts.save_claims(judged)
     display(Markdown("\n".join(f"- {sentence}" for sentence in sentences(judged))))
-
-
-# beside tables of results
-
-
-def leads_over(networks: Networks, name: Name, others: Iterable[Name]) -> pd.DataFrame:
-    """Compare one network with others, by the rule of claims, for the claim that it leads.
-
-    Parameters
-    ----------
-    networks
-        The networks on one task.
-    name
-        The network in question.
-    others
-        Those it is compared with.
-
-    Returns
-    -------
-    pandas.DataFrame
-        One row per other network: ``rival``; ``lead``, ``low`` and ``high``, by how much `name`
-        scores better, with a 95 % interval over runs and test sequences (``nan`` if it is
-        unknown); ``standing``: ahead, behind or undecided; ``note``: what speaks against a
-        verdict, or why there is no lead.
-    """
-    rows = []
-    for rival in others:
-        estimate = networks.refusal((name, rival), (name,)) or lead(networks, name, rival)
-        verdict = decide(estimate, Region(above=0.0)).verdict
-        standing = {AGREES: "ahead", DIFFERS: "behind"}.get(verdict, "undecided")
-        note = estimate.note if not estimate.known else estimate.reservation
-        interval = (estimate.value, estimate.low, estimate.high)
-        rows.append((str(rival), *interval, standing, note))
-    return pd.DataFrame(rows, columns=["rival", "lead", "low", "high", "standing", "note"])
-
-
-def standing_among(leads: pd.DataFrame) -> str:
-    """Return a table of `leads_over` as a phrase, such as "ahead of LSTM; behind GRU".
-
-    Parameters
-    ----------
-    leads
-        `leads_over`.
-
-    Returns
-    -------
-    str
-        The rivals by standing; empty if there are none.
-    """
-    phrases = {"ahead": "ahead of", "behind": "behind", "undecided": "undecided against"}
-    parts = []
-    for standing, phrase in phrases.items():
-        rivals = leads.loc[leads["standing"] == standing, "rival"]
-        if len(rivals):
-            parts.append(f"{phrase} {', '.join(rivals)}")
-    return "; ".join(parts)
-
-
-def beside_learned(ds: xr.Dataset, published: pd.DataFrame) -> pd.DataFrame:
-    """Put our networks beside a published table, with whether they learned.
-
-    Parameters
-    ----------
-    ds
-        Results of a group.
-    published
-        A table of `data/published`.
-
-    Returns
-    -------
-    pandas.DataFrame
-        `study.results.networks.beside_published` of the published networks alone, with
-        ``learned``: whether ours does better than chance; None if it was not trained.
-    """
-    table = beside_published(outcomes(ds), published)
-    table = table[table["published"].notna()].reset_index(drop=True)
-    networks = Networks(ds)
-    learned = []
-    for task, network in zip(table["task"], table["network"], strict=True):
-        here = networks.at(task)
-        learned.append(here.learned(network) if network in here.labels() else None)
-    return table.assign(learned=learned)

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import chi2, norm, t
 
-from study.claims.claim import NetworkName, Region
+from study.claims.claim import NetworkName
 from study.claims.comparisons import solved_steps
 from study.claims.estimates import (
     TAIL,
@@ -22,8 +22,11 @@ from study.claims.estimates import (
     unable,
     widened,
 )
-from study.claims.networks import Networks, join_reasons, too_few_seeds
+from study.claims.networks import Networks, join_reasons
 from study.claims.power import normal_chance
+from study.claims.region import Region
+from study.claims.reservations import chance_reservation, still_falling, too_few_seeds
+from study.claims.sampling import sampling_error, sampling_variance
 
 Name = NetworkName | str
 
@@ -44,29 +47,29 @@ def over_chance(networks: Networks, name: Name) -> Estimate:
         In the unit of the score; its interval covers the finite test set.
     """
     rows = networks.runs(name)
-    error, _ = networks.sampling_error(name)
-    found = widened(mean(rows["score"] - rows["guess"], networks.scale(name)), error)
+    error, _ = sampling_error(networks, name)
+    estimate = widened(mean(rows["score"] - rows["guess"], networks.scale(name)), error)
     guess = rows["guess"].iloc[0]
     answers = len(rows) * rows["test_sequences"].iloc[0]
 
     def chance(region: Region, truth: float) -> float:
         if not networks.higher_is_better or not region.contains(0.0, 0.0):
-            return normal_chance(found, region, truth)
+            return normal_chance(estimate, region, truth)
         # Networks at chance spread by sampling noise alone, however much those that learn vary.
         noise = math.sqrt(guess * (networks.unit - guess) / answers)
         half = noise * math.hypot(t.isf(TAIL, len(rows) - 1), Z)
         low, high = norm.cdf([region.above + half, region.below - half], truth, noise)
         return float(max(high - low, 0.0))
 
-    return replace(found, reservation=networks.chance_reservation(name), chance=chance)
+    return replace(estimate, reservation=chance_reservation(networks, name), chance=chance)
 
 
 def share_of_chance(networks: Networks, name: Name) -> Estimate:
     """Estimate a network's error over that of guessing, geometric mean over runs."""
     rows = networks.runs(name)
-    found = geometric_mean(rows["score"] / rows["guess"], networks.scale(name))
-    reservation = join_reasons(networks.chance_reservation(name), networks.still_falling(name))
-    return replace(found, reservation=reservation)
+    estimate = geometric_mean(rows["score"] / rows["guess"], networks.scale(name))
+    reservation = join_reasons(chance_reservation(networks, name), still_falling(networks, name))
+    return replace(estimate, reservation=reservation)
 
 
 def deviation(networks: Networks, name: Name, paper_accuracy: float | None = None) -> Estimate:
@@ -93,7 +96,7 @@ def deviation(networks: Networks, name: Name, paper_accuracy: float | None = Non
     if len(scores) < 2:
         return unable("fewer than two replicates have no spread", Cause.NO_SEEDS, scale)
     df = len(scores) - 1
-    noise = networks.sampling_variance(name)
+    noise = sampling_variance(networks, name)
     far, near = chi2.ppf([1 - TAIL, TAIL], df)
     factor = 1.0
     if paper_accuracy is not None:
@@ -136,12 +139,12 @@ def steps_needed(networks: Networks, name: Name) -> Estimate:
     """
     rows = solved_steps(networks, name)
     half = float((rows["late"] - rows["early"]).mean()) / 2
-    found = mean((rows["late"] + rows["early"]) / 2, networks.scale(name))
-    low = found.low - half
+    estimate = mean((rows["late"] + rows["early"]) / 2, networks.scale(name))
+    low = estimate.low - half
     if not np.isinf(rows["steps"]).any():
-        return replace(found, low=low, high=found.high + half)
-    reservation = join_reasons(too_few_seeds(rows), networks.chance_reservation(name))
-    return replace(found, low=low, high=math.inf, reservation=reservation)
+        return replace(estimate, low=low, high=estimate.high + half)
+    reservation = join_reasons(too_few_seeds(rows), chance_reservation(networks, name))
+    return replace(estimate, low=low, high=math.inf, reservation=reservation)
 
 
 def gain(networks: Networks, first: Name, second: Name | None = None) -> Estimate:
@@ -215,9 +218,9 @@ def _log_decay(networks: Networks, name: Name) -> np.ndarray:
 def _mean_or_difference(networks, sides, first, second) -> Estimate:
     if second is None:
         return mean(sides[0], networks.scale(first))
-    found = difference(*sides, networks.scale(first, second))
+    estimate = difference(*sides, networks.scale(first, second))
     few = too_few_seeds(*(pd.DataFrame(index=range(len(side))) for side in sides))
-    return replace(found, reservation=few)
+    return replace(estimate, reservation=few)
 
 
 def memoryless(networks: Networks, name: Name) -> Estimate:

@@ -1,4 +1,4 @@
-"""The networks of one group of runs, each at its best learning rate, and what speaks against them.
+"""The networks of one group of runs, each at its best learning rate.
 
 Every number is over runs whose epoch was chosen by their validation part. A network at chance is
 no evidence that another is better, and results on stand-in data are not evidence about the paper.
@@ -15,30 +15,17 @@ import xarray as xr
 
 from study.claims.claim import NetworkName
 from study.claims.estimates import Cause, Estimate, Scale, unable
-from study.claims.short_runs import in_words
 from study.results import networks
 from study.results.learned import LEAST, above_chance, data_of, stand_in
 
-SEEDS = 5
-"""Minimum runs per side of a comparison: with 3 against 3, no permutation test gets below .10."""
-LEARNED = 0.1
-"""Share of the error at chance below which an error has become small."""
-PATIENTS = {"heart rate": 53, "respiratory rate": 53, "heart rate by patient": 8}
-"""Effective test-set size by task: windows of one patient overlap, so patients are counted."""
-
 
 def join_reasons(*reasons: str) -> str:
-    """Join the reasons that are not empty into one text."""
+    """Join the reasons that are not empty into one text.
+
+    >>> join_reasons("too few runs", "", "at chance")
+    'too few runs; at chance'
+    """
     return "; ".join(reason for reason in reasons if reason)
-
-
-def too_few_seeds(*sides: pd.DataFrame) -> str:
-    """Return the reservation that a side has fewer than `SEEDS` runs; empty if none does."""
-    fewest = min(len(side) for side in sides)
-    if fewest >= SEEDS:
-        return ""
-    plural = "" if fewest == 1 else "s"
-    return f"one side has {fewest} run{plural}, and {SEEDS} are needed"
 
 
 class Networks:
@@ -219,146 +206,3 @@ class Networks:
             reason = f"no better than chance: {', '.join(poor)}"
             return unable(reason, Cause.PREMISE, self.scale(*names))
         return None
-
-    # what stands against a verdict
-
-    def chance_reservation(self, name: NetworkName | str) -> str:
-        """Return the reservation that a network is at chance without a choice of learning rates."""
-        row = self.runs(name).iloc[0]
-        rates = self.learning_rates[row["label"], row["task"]]
-        if self.learned(name) or len(rates) > 1:
-            return ""
-        return f"{name} is at chance, and only one learning rate was tried"
-
-    def rate_reservation(self, name: NetworkName | str) -> str:
-        """Return the reservation that a learning rate was chosen on the test part.
-
-        Without a validation part the test part chooses. That does no harm if both halves of the
-        test sequences choose the same rate, because then each half is scored at the rate that the
-        other one chose.
-        """
-        row = self.runs(name).iloc[0]
-        rows = self.candidates
-        same = rows[(rows[networks.IDENTITY] == row[networks.IDENTITY]).all(axis=1)]
-        runs = same["run"].unique()
-        if len(runs) < 2 or same["validation"].notna().any() or not self.learned(name):
-            return ""
-        reservation = f"the learning rate of {name} was chosen on the test part"
-        if "sequence_score" not in self.ds:
-            return reservation
-        scores = self.ds["sequence_score"].sel(run=runs)
-        if not self.higher_is_better:
-            scores = -scores
-        choices = set()
-        for start in (0, 1):
-            half = scores.isel(test_sequence=slice(start, None, 2))
-            choices.add(int(half.mean(["replicate", "test_sequence"]).argmax("run")))
-        return "" if len(choices) == 1 else f"{reservation}, whose two halves disagree"
-
-    def shorter_than_paper(self, *names: NetworkName | str) -> str:
-        """Return that a network was trained for fewer steps than in the paper; empty if not."""
-        steps = min(self.steps_trained(name) for name in names)
-        if steps < self.paper_steps:
-            return in_words(steps, self.paper_steps)
-        return ""
-
-    def catching_up(self, behind: NetworkName | str, ahead: NetworkName | str) -> str:
-        """Return the reservation that a network would draw level if trained for twice as long.
-
-        It is extrapolated from the last third of the training, unless the network was trained
-        for as long as in the paper.
-        """
-        rows = self.runs(behind)
-        others = self.runs(ahead)
-        sign = 1 if self.higher_is_better else -1
-        gap = sign * (others["score"].mean() - rows["score"].mean())
-        earlier = sign * self.unit * (others["then"].mean() - rows["then"].mean())
-        if self.steps_trained(behind) >= self.paper_steps or 3 * (earlier - gap) < gap:
-            return ""
-        return f"{behind} was still closing the gap to {ahead} when training stopped"
-
-    def still_falling(self, name: NetworkName | str) -> str:
-        """Return the reservation that an error would become small if trained for twice as long."""
-        rows = self.runs(name)
-        share = (rows["score"] / rows["guess"]).mean()
-        fall = (self.unit * (rows["then"] - rows["test"]) / rows["guess"]).mean()
-        if share - 3 * fall < LEARNED < share:
-            return f"the error of {name} was still falling when training stopped"
-        return ""
-
-    # how much a score depends on the test set
-
-    def sampling_error(self, *names: NetworkName | str, logs: bool = False) -> tuple[float, bool]:
-        """Return how much a score, or a difference of two, depends on the finite test set.
-
-        Parameters
-        ----------
-        names
-            One network, or two.
-        logs
-            Whether logarithms of errors are compared.
-
-        Returns
-        -------
-        error
-            Standard error in the unit of the score; 0 if it is unknown.
-        paired
-            Whether the score of every test sequence was stored, so that the error is that of
-            paired differences; else it is that of two binomials.
-        """
-        by_sequence = [self._by_sequence(name, logs=logs) for name in names]
-        stored = all(values is not None for values in by_sequence)
-        if stored and len({len(values) for values in by_sequence}) == 1:
-            differences = np.subtract.reduce(by_sequence)
-            independent = min(len(differences), PATIENTS.get(self.task, len(differences)))
-            return differences.std(ddof=1) / math.sqrt(independent), True
-        size = self.scale(*names).test_size
-        if not self.higher_is_better or not size:
-            return 0.0, False
-        variances = []
-        for name in names:
-            accuracy = self.scores(name).mean()
-            variances.append(accuracy * (self.unit - accuracy) / size)
-        return math.hypot(*(math.sqrt(variance) for variance in variances)), False
-
-    def _by_sequence(self, name: NetworkName | str, *, logs: bool) -> np.ndarray | None:
-        """Return each test sequence's influence on the score (or its log), (sequences,).
-
-        It is the mean over runs; None if scores by sequence were not stored.
-        """
-        answers = self._answers(name)
-        if answers is None:
-            return None
-        each = np.nanmean(answers, axis=0)
-        middle = each.mean()
-        # An error is this power of the mean over sequences; the slope is its derivative.
-        power = 1.0 if self.measure == "squared error" else 0.5
-        if logs:
-            return power / middle * (each - middle)
-        slope = self.unit if self.higher_is_better else -power * middle ** (power - 1)
-        return slope * (each - middle)
-
-    def _answers(self, name: NetworkName | str) -> np.ndarray | None:
-        """Return each run's score of each test sequence, (n, sequences); None if not stored."""
-        rows = self.runs(name)
-        if rows["run"].nunique() != 1 or self.measure in ("perplexity", "bits"):
-            return None
-        if "sequence_score" not in self.ds:
-            return None
-        run = self.ds["sequence_score"].sel(run=rows["run"].iloc[0])
-        scores = run.sel(replicate=rows["replicate"].tolist()).values.astype(float)
-        scores = scores[:, np.isfinite(scores).any(axis=0)]
-        return scores if scores.shape[1] > 1 else None
-
-    def sampling_variance(self, name: NetworkName | str) -> float:
-        """Return the variance of a run's score due to the finite test set.
-
-        The difficulty that a sequence has for all runs is removed. It is 0 if scores by sequence
-        were not stored for every run.
-        """
-        answers = self._answers(name)
-        if answers is None or not np.isfinite(answers).all():
-            return 0.0
-        residual = answers - answers.mean(axis=0) - answers.mean(axis=1, keepdims=True)
-        runs, sequences = answers.shape
-        return (self.unit * residual).var() * runs / (runs - 1) / sequences

@@ -22,8 +22,9 @@ import math
 from enum import Enum
 from typing import NamedTuple
 
-from study.claims.claim import Claim, Region
+from study.claims.claim import Claim
 from study.claims.estimates import Estimate
+from study.claims.region import Region
 
 
 class Statement(Enum):

@@ -12,11 +12,11 @@ import pandas as pd
 from scipy import stats
 from scipy.optimize import brentq
 
-from study.claims.claim import Region
 from study.claims.estimates import TAIL, Cause, Estimate, share, unable
 from study.claims.factorial import Evidence, judge_of
 from study.claims.judging import Judges
 from study.claims.power import chance_of_share
+from study.claims.region import Region
 from study.stats import comparisons, convergence, task_models, task_pairs
 from study.stats.accuracy import LEVEL
 from study.stats.covariates import COVARIATES

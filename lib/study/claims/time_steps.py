@@ -10,7 +10,8 @@ import numpy as np
 import xarray as xr
 
 from study.claims.claim import NetworkName
-from study.claims.estimates import Cause, Estimate, geometric_mean, mean, smallest, unable
+from study.claims.estimates import Cause, Estimate, geometric_mean, mean, unable
+from study.claims.extremes import smallest
 from study.claims.networks import Networks
 from study.results.networks import CLASS
 from study.stats.scales import decays, histograms, largest_step, reach
@@ -57,9 +58,9 @@ def span(networks: Networks, name: Name) -> Estimate:
     if (moved < 1.5 * CLASS).all():
         reason = "the smallest time step has not left the class it had before training"
         return unable(reason, Cause.TOO_SMALL, scale)
-    found = geometric_mean(largest_step(run) / smallest_steps["trained"], scale)
+    ratio = geometric_mean(largest_step(run) / smallest_steps["trained"], scale)
     half_class = 10 ** (CLASS / 2)  # the smallest step may lie anywhere in its class
-    return replace(found, low=found.low / half_class, high=found.high * half_class)
+    return replace(ratio, low=ratio.low / half_class, high=ratio.high * half_class)
 
 
 def decades(networks: Networks, name: Name) -> Estimate:

@@ -10,9 +10,10 @@ import math
 from collections.abc import Callable
 from typing import NamedTuple
 
-from study.claims.claim import Claim, Region
+from study.claims.claim import Claim
 from study.claims.estimates import Cause, Estimate
 from study.claims.power import distance, needs_all_parts, power
+from study.claims.region import Region
 from study.stats.power import detectable
 
 AGREES = "agrees"
@@ -120,14 +121,14 @@ def _objections(
     "All do" rests on every part. "One does" and "one does not" rest on any part that does, so
     one without an objection is enough.
     """
-    found = []
+    objections = []
     for part in estimate.parts or (estimate,):
         met = region.contains if inside else region.excludes
         if met(part.low, part.high):
-            found.append(objection(part))
-    if "" in found and not needs_all_parts(estimate, region, inside):
+            objections.append(objection(part))
+    if "" in objections and not needs_all_parts(estimate, region, inside):
         return ""
-    return "; ".join(dict.fromkeys(text for text in found if text))
+    return "; ".join(dict.fromkeys(text for text in objections if text))
 
 
 def _in_words(chance: float) -> str:

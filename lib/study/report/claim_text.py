@@ -5,8 +5,9 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from study.claims.claim import Region, claims
+from study.claims.claim import claims
 from study.claims.estimates import Cause
+from study.claims.region import Region
 from study.claims.verdict import (
     AGREES,
     DIFFERS,

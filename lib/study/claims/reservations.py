@@ -1,0 +1,165 @@
+"""Reservations: what stands against a verdict on networks, whatever its interval says."""
+
+import pandas as pd
+
+from study.claims.claim import NetworkName
+from study.claims.networks import Networks
+from study.claims.short_runs import in_words
+from study.results.networks import IDENTITY
+
+SEEDS = 5
+"""Minimum runs per side of a comparison: with 3 against 3, no permutation test gets below .10."""
+LEARNED = 0.1
+"""Share of the error at chance below which an error has become small."""
+
+
+def too_few_seeds(*sides: pd.DataFrame) -> str:
+    """Return the reservation that a side of a comparison has fewer than `SEEDS` runs.
+
+    Parameters
+    ----------
+    sides
+        The runs of each network, one row each.
+
+    Returns
+    -------
+    str
+        The reservation; empty if there is none.
+    """
+    fewest = min(len(side) for side in sides)
+    if fewest >= SEEDS:
+        return ""
+    plural = "" if fewest == 1 else "s"
+    return f"one side has {fewest} run{plural}, and {SEEDS} are needed"
+
+
+def chance_reservation(networks: Networks, name: NetworkName | str) -> str:
+    """Return the reservation that a network is at chance without a choice of learning rates.
+
+    Parameters
+    ----------
+    networks
+        The networks on one task.
+    name
+        One of them.
+
+    Returns
+    -------
+    str
+        The reservation; empty if there is none.
+    """
+    row = networks.runs(name).iloc[0]
+    rates = networks.learning_rates[row["label"], row["task"]]
+    if networks.learned(name) or len(rates) > 1:
+        return ""
+    return f"{name} is at chance, and only one learning rate was tried"
+
+
+def rate_reservation(networks: Networks, name: NetworkName | str) -> str:
+    """Return the reservation that a learning rate was chosen on the test part.
+
+    Without a validation part the test part chooses. That does no harm if both halves of the
+    test sequences choose the same rate, because then each half is scored at the rate that the
+    other one chose.
+
+    Parameters
+    ----------
+    networks
+        The networks on one task.
+    name
+        One of them.
+
+    Returns
+    -------
+    str
+        The reservation; empty if there is none.
+    """
+    row = networks.runs(name).iloc[0]
+    rows = networks.candidates
+    same = rows[(rows[IDENTITY] == row[IDENTITY]).all(axis=1)]
+    runs = same["run"].unique()
+    if len(runs) < 2 or same["validation"].notna().any() or not networks.learned(name):
+        return ""
+    reservation = f"the learning rate of {name} was chosen on the test part"
+    if "sequence_score" not in networks.ds:
+        return reservation
+    scores = networks.ds["sequence_score"].sel(run=runs)
+    if not networks.higher_is_better:
+        scores = -scores
+    choices = set()
+    for start in (0, 1):
+        half = scores.isel(test_sequence=slice(start, None, 2))
+        choices.add(int(half.mean(["replicate", "test_sequence"]).argmax("run")))
+    return "" if len(choices) == 1 else f"{reservation}, whose two halves disagree"
+
+
+def shorter_than_paper(networks: Networks, *names: NetworkName | str) -> str:
+    """Return that a network was trained for fewer steps than in the paper.
+
+    Parameters
+    ----------
+    networks
+        The networks on one task.
+    names
+        Some of them.
+
+    Returns
+    -------
+    str
+        The reservation; empty if there is none.
+    """
+    steps = min(networks.steps_trained(name) for name in names)
+    if steps < networks.paper_steps:
+        return in_words(steps, networks.paper_steps)
+    return ""
+
+
+def catching_up(networks: Networks, behind: NetworkName | str, ahead: NetworkName | str) -> str:
+    """Return the reservation that a network would draw level if trained for twice as long.
+
+    It is extrapolated from the last third of the training, unless the network was trained
+    for as long as in the paper.
+
+    Parameters
+    ----------
+    networks
+        The networks on one task.
+    behind, ahead
+        Two of them.
+
+    Returns
+    -------
+    str
+        The reservation; empty if there is none.
+    """
+    rows = networks.runs(behind)
+    others = networks.runs(ahead)
+    sign = 1 if networks.higher_is_better else -1
+    gap = sign * (others["score"].mean() - rows["score"].mean())
+    earlier = sign * networks.unit * (others["then"].mean() - rows["then"].mean())
+    if networks.steps_trained(behind) >= networks.paper_steps or 3 * (earlier - gap) < gap:
+        return ""
+    return f"{behind} was still closing the gap to {ahead} when training stopped"
+
+
+def still_falling(networks: Networks, name: NetworkName | str) -> str:
+    """Return the reservation that an error would become small if trained for twice as long.
+
+    Parameters
+    ----------
+    networks
+        The networks on one task.
+    name
+        One of them.
+
+    Returns
+    -------
+    str
+        The reservation; empty if there is none.
+    """
+    rows = networks.runs(name)
+    share = (rows["score"] / rows["guess"]).mean()
+    fall = (networks.unit * (rows["then"] - rows["test"]) / rows["guess"]).mean()
+    if share - 3 * fall < LEARNED < share:
+        return f"the error of {name} was still falling when training stopped"
+    return ""
