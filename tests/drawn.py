@@ -135,16 +135,21 @@ def evidence(
         lengths.setdefault(task, 100 * (len(lengths) + 1))
     how = {"spread": spread, "measure": measure, "guess": guess, "time_steps": lengths}
     how |= {"padding": [8.0] * len(scores), "test_sequences": 10**6 if true else 4000}
-    levels = [re.search(r", (?:dt|alpha)=([\d.]+)", label) for label, _ in scores]
-    level = [float(found[1]) if found else 0.19 for found in levels]
-    factors = {"dt": level, "alpha": level}
+    level = []
+    for label, task in scores:
+        named = re.search(r", (?:dt|alpha|start)=([\d.]+)", label)
+        level.append(float(named[1]) if named else comparison.paper_dt.get(label, 0.19))
+        lengths[task] = comparison.paper_length or lengths[task]
+    factors = {"dt": level, "alpha": level, "start": level}
     ds = drawn(scores, **how, **factors)(rng, replicates)
     ds = ds.assign(steps=ds["steps"].clip(np.nan_to_num(comparison.steps)))
-    if verb in ("over_chance", "share_of_chance"):  # at chance at two learning rates
-        ds = ds.assign(learning_rate=("run", np.full(ds.sizes["run"], 0.01)))
-        again = ds.assign(learning_rate=10 * ds["learning_rate"])
-        again = again.assign_coords(run=[f"{run} again" for run in ds["run"].values])
-        ds = xr.concat([ds, again], "run", data_vars="minimal")
+    if verb in ("over_chance", "share_of_chance"):  # the same at three learning rates
+        parts = []
+        for rate in (0.03, 0.01, 0.1):
+            part = ds.assign(learning_rate=("run", np.full(ds.sizes["run"], rate)))
+            names = [f"{run}, {rate:g}" for run in ds["run"].values]
+            parts.append(part.assign_coords(run=names))
+        ds = xr.concat(parts, "run", data_vars="minimal")
     if verb in ("steps_needed", "longer"):
         return _solving(ds, special, verb, value, rng)
     if verb in ("gain", "decay"):
@@ -259,7 +264,8 @@ def _stepping(ds, verb, value, true, rng) -> xr.Dataset:
     """Return `ds` with time steps of two kinds whose shares by class follow a law."""
     low, high = -3.0, 0.3
     if verb == "span":
-        low, high = np.log10(0.19 / value), np.log10(0.19)
+        largest = float(ds["dt"].max())
+        low, high = np.log10(largest / value), np.log10(largest)
     if verb == "decades":
         low, high = -value, 0.0
     decade = np.round(np.arange(-6, 1, CLASS), 1)
@@ -271,7 +277,7 @@ def _stepping(ds, verb, value, true, rng) -> xr.Dataset:
     if verb == "power_law":
         law = inside * at * (at**-1.5 if true else np.exp(-5 * at))
     shape = (ds.sizes["run"], ds.sizes["replicate"], 1, 2, len(decade))
-    stages = [stage * rng.uniform(0.9, 1.1, shape) for stage in ((at > 0.07) & (at < 0.11), law)]
+    stages = [stage * rng.uniform(0.9, 1.1, shape) for stage in ((at > 0.3) & (at < 0.5), law)]
     shares = np.concatenate(stages, axis=2)
     dims = ("run", "replicate", "stage", "scale", "decade")
     ds = ds.assign(time_step_share=(dims, shares / shares.sum(-1, keepdims=True)))

@@ -105,6 +105,9 @@ class Comparison(Frozen):
         How many optimizer steps the paper trains for; ``not printed`` if it does not say.
     paper_accuracy
         The paper's accuracy in percent, to whose binomial deviation a spread is scaled.
+    paper_dt, paper_length
+        The paper's time step dt of networks that have one, by label, and the number of time steps
+        of its sequences, if ours differ (`study.claims.tuning.dt_kept`).
     """
 
     group: str
@@ -120,6 +123,8 @@ class Comparison(Frozen):
     target: float | None = None
     paper_steps: int | Literal["not printed"]
     paper_accuracy: float | None = None
+    paper_dt: dict[str, float] = {}
+    paper_length: int | None = None
 
     @model_validator(mode="after")
     def _complete(self) -> "Comparison":

@@ -80,6 +80,9 @@ class Estimate:
     too_short_to_agree, too_short_to_differ
         That the runs were shorter than the paper's, if this could be why the estimate agrees
         with the claim, or does not agree; empty otherwise (`study.claims.short_runs`).
+    untuned_to_agree, untuned_to_differ
+        That the verdict would go against a network that could have been tuned better; empty
+        otherwise (`study.claims.tuning`).
     parts
         The estimates of which this is the smallest or the largest.
     df
@@ -104,6 +107,8 @@ class Estimate:
     reservation: str = ""
     too_short_to_agree: str = ""
     too_short_to_differ: str = ""
+    untuned_to_agree: str = ""
+    untuned_to_differ: str = ""
     parts: tuple["Estimate", ...] = ()
     df: float = math.inf
     sampled: float = 0.0

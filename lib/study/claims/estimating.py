@@ -16,6 +16,7 @@ from study.claims.extremes import largest, smallest
 from study.claims.networks import Networks
 from study.claims.reservations import shorter_than_paper
 from study.claims.short_runs import barred_verdicts
+from study.claims.tuning import find_untuned
 
 
 class Verb(NamedTuple):
@@ -110,6 +111,12 @@ def _estimate_pair(networks: Networks, claim: Claim, pair: tuple[Name, ...]) -> 
         return refused
     arguments = [getattr(comparison, verb.argument)] if verb.argument else []
     estimate = verb.estimate(networks, *pair, *arguments)
+    if not estimate.known:
+        return estimate
+    untuned = find_untuned(networks, claim, pair, _ahead(claim, pair), estimate)
+    estimate = replace(
+        estimate, untuned_to_agree=untuned.to_agree, untuned_to_differ=untuned.to_differ
+    )
     return _guarded(estimate, shorter_than_paper(networks, *pair), claim)
 
 

@@ -106,12 +106,27 @@ class Networks:
         rows = self.rows
         if name.task:
             rows = self.all_rows[self.all_rows["task"] == name.task]
+        levels = self._levels(rows, name)
+        if not name.best:
+            return levels
+        return levels[levels["run"].isin(networks.validated_best(levels, ["task"]))]
+
+    @staticmethod
+    def _levels(rows: pd.DataFrame, name: NetworkName) -> pd.DataFrame:
         plain = rows[rows["label"] == name.label]
         if not name.best:
             return plain
         # A network under its plain label is a level, too.
-        levels = pd.concat([plain, networks.levels_of(rows, name.label, name.best)])
-        return levels[levels["run"].isin(networks.validated_best(levels, ["task"]))]
+        return pd.concat([plain, networks.levels_of(rows, name.label, name.best)])
+
+    def levels(self, name: NetworkName | str) -> pd.DataFrame:
+        """Return the runs among which validation chose those of a network, one row each."""
+        if isinstance(name, str) or name.pooled or not name.best:
+            return self.runs(name)
+        rows = self.rows
+        if name.task:
+            rows = self.all_rows[self.all_rows["task"] == name.task]
+        return self._levels(rows, name)
 
     def labels(self) -> list[str]:
         """Return the labels of the networks that were trained on the task in view."""
@@ -168,10 +183,43 @@ class Networks:
         if rows.empty:
             return ""
         row = rows.iloc[0]
-        rates = sorted(self.learning_rates[row["label"], row["task"]])
+        rates = self.rates_tried(name)
         if len(rates) > 1 and row["learning_rate"] in (rates[0], rates[-1]):
             return f"{name} on {row['task']} ({row['learning_rate']:g})"
         return ""
+
+    def rates_tried(self, name: NetworkName | str) -> list[float]:
+        """Return the learning rates at which a network was trained, the smallest first."""
+        row = self.runs(name).iloc[0]
+        return sorted(self.learning_rates[row["label"], row["task"]])
+
+    def gain_of_last_rate(self, name: NetworkName | str, *, logs: bool) -> float:
+        """Return by how much a network is better at its best learning rate than at the next one.
+
+        Parameters
+        ----------
+        name
+            A network whose best learning rate is at an end of those tried.
+        logs
+            Whether the logarithms of errors are compared.
+
+        Returns
+        -------
+        float
+            In the unit of the score; at least 0.
+        """
+        best = self.runs(name).iloc[0]
+        rows = self.candidates
+        same = rows[(rows[networks.IDENTITY] == best[networks.IDENTITY]).all(axis=1)]
+        rates = self.rates_tried(name)
+        neighbor = rates[1] if best["learning_rate"] == rates[0] else rates[-2]
+        means = []
+        for rate in (best["learning_rate"], neighbor):
+            at_rate = same[same["learning_rate"] == rate]
+            scores = self.unit * at_rate["test"].fillna(at_rate["guess_metric"])
+            means.append((np.log(scores) if logs else scores).mean())
+        sign = 1 if self.higher_is_better and not logs else -1
+        return max(0.0, sign * (means[0] - means[1]))
 
     def steps_trained(self, name: NetworkName | str) -> int:
         """Return for how many optimizer steps a network was trained, by its longest run."""

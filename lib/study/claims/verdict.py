@@ -1,9 +1,10 @@
 """The one rule that turns an estimate into a verdict.
 
 The interval decides: inside the region the claim agrees, outside it differs. In between it is
-undecided, and so it is if a reservation stands against the verdict. An experiment that could
-hardly have agreed even if the paper were right does not test the claim. Neither does a run that
-was shorter than the paper's, if that could explain the result (`study.claims.short_runs`).
+undecided, and so it is if a reservation stands against the verdict, or if it would go against a
+network that could have been tuned better (`study.claims.tuning`). An experiment that could hardly
+have agreed even if the paper were right does not test the claim. Neither does a run that was
+shorter than the paper's, if that could explain the result (`study.claims.short_runs`).
 """
 
 import math
@@ -107,7 +108,12 @@ def _decided(verdict: str, estimate: Estimate, region: Region, chance: float) ->
     short = _objections(estimate, region, inside, too_short)
     if short:
         return Verdict(UNTESTABLE, chance, f"would be “{verdict}”, but {short}", Cause.TOO_SMALL)
-    against = _objections(estimate, region, inside, lambda part: part.reservation)
+
+    def against_verdict(part: Estimate) -> str:
+        untuned = part.untuned_to_agree if inside else part.untuned_to_differ
+        return "; ".join(text for text in (part.reservation, untuned) if text)
+
+    against = _objections(estimate, region, inside, against_verdict)
     if against:
         return Verdict(UNDECIDED, chance, f"would be “{verdict}”, but {against}")
     return Verdict(verdict, chance)

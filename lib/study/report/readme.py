@@ -221,8 +221,10 @@ def _doubt(judged: pd.DataFrame, coverage: pd.DataFrame) -> str:
         f"*{OTHER.capitalize()}*: {_causes(judged)}.",
         f"Of {counts['total']} distinct figures and tables, {counts['comparable']} are comparable "
         f"with the original, and {counts['at published scale']} have its size.",
-        f"{few} of the {len(decided)} decided claims rest on {_FEW_SEEDS} seeds or fewer, and "
-        f"{edges} on a learning rate at the end of those tried.",
+        f"{few} of the {len(decided)} decided claims rest on {_FEW_SEEDS} seeds or fewer. In "
+        f"{edges} a best learning rate is at the end of those tried, which cannot change the "
+        "verdict; if it could the claim is undecided. So it is if the network behind is at chance "
+        "at one or two learning rates.",
         f"Holm's correction for many tests withdraws {withdrawn} verdicts; the report marks them "
         "with a star.",
         "A claim of “no effect” that is not refuted counts apart: it is no evidence in favor of "

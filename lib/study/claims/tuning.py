@@ -1,0 +1,208 @@
+"""What a verdict may rest on if a network could have been tuned better.
+
+A better learning rate or time step makes a network better, never worse. So a verdict must not go
+against a network that was not given its chance. The rule, by what a claim says:
+
+===========================  ==============================  ==============================
+a claim that ...             "agrees" goes against           "differs" goes against
+===========================  ==============================  ==============================
+one network leads another    the network behind              the network ahead in the paper
+a network learns             nobody                          the network
+a network fails to learn     the network                     nobody
+training takes few steps     nobody                          the network
+networks are alike           each of them                    each of them
+networks have a property     each of them                    each of them
+===========================  ==============================  ==============================
+
+A network was not given its chance if
+
+- its best learning rate is an end of those tried, and the verdict would fall if the next two rates
+  gained as much as the last one did;
+- it is at chance at the rates tried, and these are fewer than three or within a factor of ten;
+- its sequences have another length than the paper's, and it kept the paper's time step dt.
+
+Such a verdict becomes undecided. A flaw of the other network stays a reservation.
+"""
+
+import math
+from typing import NamedTuple
+
+from study.claims.claim import Claim, NetworkName
+from study.claims.estimates import Estimate
+from study.claims.networks import Networks, join_reasons
+from study.claims.short_runs import Statement, statement
+
+Name = NetworkName | str
+FURTHER_RATES = 2
+"""Learning rates beyond the end of those tried, each as far away as the last one from its
+neighbor."""
+FAIR_RATES = 3
+"""Learning rates at which a network must be at chance before that counts as its own failure."""
+FAIR_RANGE = 10.0
+"""The factor that these rates must cover."""
+
+
+class Losers(NamedTuple):
+    """The networks that each verdict on a claim goes against."""
+
+    agrees: tuple[Name, ...]
+    differs: tuple[Name, ...]
+
+
+class Untuned(NamedTuple):
+    """Why each verdict must not rest on an estimate; empty if it may."""
+
+    to_agree: str
+    to_differ: str
+
+
+def losers(claim: Claim, pair: tuple[Name, ...], ahead: tuple[Name, ...]) -> Losers:
+    """Return whom each verdict on a claim goes against, by the table of this module.
+
+    Parameters
+    ----------
+    claim
+        A claim with a comparison.
+    pair
+        The network that it is about, or the two that it compares.
+    ahead
+        Those of `pair` that are ahead if the claim is true.
+
+    Returns
+    -------
+    Losers
+    """
+    verb = claim.comparison.verb
+    kind = statement(verb, claim.region)
+    if kind is Statement.LEADS and verb != "apart":
+        behind = tuple(name for name in pair if name not in ahead)
+        return Losers(behind or pair, ahead)
+    if kind is Statement.LEARNS:
+        return Losers((), pair)
+    if kind is Statement.FAILS:
+        return Losers(pair, ())
+    if kind is Statement.COUNTS_STEPS and not claim.region.bounded:
+        says_many = math.isinf(claim.region.below)
+        if verb == "longer":
+            slow, fast = pair if says_many else reversed(pair)
+            return Losers((slow,), (fast,))
+        return Losers(pair, ()) if says_many else Losers((), pair)
+    return Losers(pair, pair)
+
+
+def find_untuned(
+    networks: Networks, claim: Claim, pair: tuple[Name, ...], ahead: tuple[Name, ...],
+    estimate: Estimate,
+) -> Untuned:  # fmt: skip
+    """Return why each verdict on a claim would go against a network without its chance.
+
+    Parameters
+    ----------
+    networks
+        The networks on the claim's task.
+    claim
+        A claim with a comparison.
+    pair
+        The network that it is about, or the two that it compares.
+    ahead
+        Those of `pair` that are ahead if the claim is true.
+    estimate
+        The quantity of `pair`.
+
+    Returns
+    -------
+    Untuned
+    """
+    against = losers(claim, pair, ahead)
+    region = claim.region
+
+    def flaws(name: Name, survives) -> str:
+        at_end = networks.rate_at_edge(name) if networks.learned(name) else ""
+        if at_end and survives(*_with_better_rate(networks, claim, pair, name, estimate)):
+            at_end = ""
+        if at_end:
+            at_end = f"the best learning rate is at the end of those tried: {at_end}"
+        comparison = claim.comparison
+        return join_reasons(
+            at_end,
+            at_chance_unfairly(networks, name),
+            dt_kept(networks, name, comparison.paper_dt, comparison.paper_length),
+        )
+
+    return Untuned(
+        join_reasons(*(flaws(name, region.contains) for name in against.agrees)),
+        join_reasons(*(flaws(name, region.excludes) for name in against.differs)),
+    )
+
+
+def _with_better_rate(
+    networks: Networks, claim: Claim, pair: tuple[Name, ...], name: Name, estimate: Estimate
+) -> tuple[float, float]:
+    """Return the interval of a comparison if one network gained as much again, twice.
+
+    Other quantities than differences and ratios of scores could take any value.
+    """
+    verb = claim.comparison.verb
+    if verb not in ("lead", "ratio"):
+        return -math.inf, math.inf
+    gain = FURTHER_RATES * networks.gain_of_last_rate(name, logs=verb == "ratio")
+    first_is_better = name == pair[0]
+    if verb == "lead":
+        shift = gain if first_is_better else -gain
+        return estimate.low + shift, estimate.high + shift
+    factor = math.exp(-gain if first_is_better else gain)
+    return estimate.low * factor, estimate.high * factor
+
+
+def at_chance_unfairly(networks: Networks, name: Name) -> str:
+    """Return that a network is at chance at too few learning rates; empty if it is not.
+
+    One that was tried at a single rate has a reservation of its own
+    (`study.claims.reservations.chance_reservation`).
+    """
+    rates = networks.rates_tried(name)
+    if networks.learned(name) or len(rates) < 2:
+        return ""
+    # Rates are printed with few digits: .003 / .0003 is a factor of ten.
+    if len(rates) >= FAIR_RATES and rates[-1] / rates[0] > 0.99 * FAIR_RANGE:
+        return ""
+    tried = " and ".join(f"{rate:g}" for rate in rates)
+    return f"{name} is at chance, and only the learning rates {tried} were tried"
+
+
+def dt_kept(
+    networks: Networks, name: Name, paper_dt: dict[str, float], paper_length: int | None
+) -> str:
+    """Return that a network kept the paper's time step on sequences of another length.
+
+    Parameters
+    ----------
+    networks
+        The networks on the claim's task.
+    name
+        One of them.
+    paper_dt
+        The paper's dt by label of the network.
+    paper_length
+        Time steps of the paper's sequences; None if they do not matter.
+
+    Returns
+    -------
+    str
+        Empty if several dt were tried, or if the length of the sequence times dt is within a
+        factor of two of the paper's.
+    """
+    label = name if isinstance(name, str) else name.label
+    if paper_length is None or label not in paper_dt:
+        return ""
+    levels = networks.levels(name)
+    if "dt" not in levels or levels["dt"].nunique() != 1:
+        return ""
+    dt = levels["dt"].iloc[0]
+    ours = dt * levels["time_steps"].iloc[0]
+    if 0.5 <= ours / (paper_dt[label] * paper_length) <= 2:
+        return ""
+    return (
+        f"{label} was trained at dt = {dt:g} alone on {levels['time_steps'].iloc[0]:,} time steps, "
+        f"where the paper has dt = {paper_dt[label]:g} on {paper_length:,}"
+    )
