@@ -7,6 +7,7 @@ from drawn import drawn
 from study.claims.claim import Claim
 from study.claims.estimating import estimate_claim
 from study.claims.networks import Networks
+from study.claims.region import Region
 from study.claims.verdict import AGREES, DIFFERS, UNDECIDED, verdict_on
 
 RATES = (0.001, 0.003, 0.01)
@@ -26,10 +27,10 @@ def made_claim(verb="lead", region=None, **comparison):
         id="made-up",
         paper="lem",
         section="1",
-        said="LEM is better",
+        statement="LEM is better",
         artefact="lem-tab-images",
         quantity="lead",
-        region=region or {"above": 0},
+        region=Region(**(region or {"above": 0})),
         refuted_by="the LSTM is as good",
         comparison=asked | comparison,
     )

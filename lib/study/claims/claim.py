@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Literal
 
 import pandas as pd
-from pydantic import ValidationError, model_validator
+from pydantic import Field, ValidationError, model_validator
 from ruamel.yaml import YAML
 from ruamel.yaml.error import MarkedYAMLError
 
@@ -123,7 +123,7 @@ class Comparison(Frozen):
     target: float | None = None
     paper_steps: int | Literal["not printed"]
     paper_accuracy: float | None = None
-    paper_dt: dict[str, float] = {}
+    paper_dt: dict[str, float] = Field(default_factory=dict)
     paper_length: int | None = None
 
     @model_validator(mode="after")
