@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 from study.config import file as params_file
 from study.config.expand import expand_groups
-from study.config.file import merged
+from study.config.file import merge_profile
 from study.config.measurement import Measurement
 from study.config.network import Network
 from study.config.recipe import Recipe
 from study.config.run import RunConfig
-from study.config.section import checked
+from study.config.section import parse_section
 from study.config.task import TaskSpec
 from study.paths import ROOT
 from study.pipeline import fingerprint
@@ -31,7 +31,7 @@ from study.training.run_checks import check_settings
 
 loaded = functools.cache(load_profile)
 """Profiles are frozen, and to read one takes seconds."""
-sections = functools.cache(merged)
+sections = functools.cache(merge_profile)
 """To read from alone."""
 
 
@@ -60,7 +60,7 @@ def profile_of(content, name="quick"):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(params_file, "read_params", lambda _: content)
         params_file._check_plain("params.yaml", content)
-        checked(params_file._File, content, "")
+        parse_section(params_file._File, content, "")
         return load_profile(name)
 
 
@@ -120,7 +120,7 @@ def make_run(label, cell, task, **settings):
             content[name] = value
         else:
             content["network"]["hyper_parameters"][name] = value
-    return checked(RunConfig, content, label)
+    return parse_section(RunConfig, content, label)
 
 
 def runs_of(group, networks=None, tasks=None):

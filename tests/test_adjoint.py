@@ -212,11 +212,11 @@ class Case:
     def losses(self, x):
         return F.cross_entropy(self.output(x), self.labels, reduction="none")
 
-    def penalised(self, kappa=3.0, **more):
+    def penalized(self, kappa=3.0, **more):
         return coadjoint_loss(self.cell, self.u, self.losses, kappa=kappa, **more)
 
     def gradient(self, **more):
-        total = self.penalised(**more).total
+        total = self.penalized(**more).total
         gradients = torch.autograd.grad(
             total, self.parameters, allow_unused=True, materialize_grads=True
         )
@@ -239,7 +239,7 @@ def test_fused_engine_equals_double_backward(sizes, dtype):
     expected = case.gradient(engine="reference")
     assert_equal(case.gradient(engine="numba-cpu"), expected, TOLERANCE[dtype])
     case.u.requires_grad_()
-    totals = [case.penalised(engine=engine).total for engine in ("numba-cpu", "reference")]
+    totals = [case.penalized(engine=engine).total for engine in ("numba-cpu", "reference")]
     by_input = [torch.autograd.grad(total, case.u)[0] for total in totals]
     torch.testing.assert_close(*by_input, rtol=10 * TOLERANCE[dtype], atol=TOLERANCE[dtype])
 
@@ -260,7 +260,7 @@ def test_coadjoint_gradients_equal_finite_differences(name):
     parameters = [p for p in case.parameters if p.requires_grad]
 
     def total(*_):  # gradcheck changes the parameters in place
-        return case.penalised(kappa=5.0, engine="reference").total
+        return case.penalized(kappa=5.0, engine="reference").total
 
     how = {"eps": 1e-5, "rtol": 1e-5, "atol": 1e-7, "fast_mode": True}
     assert torch.autograd.gradcheck(total, parameters, **how)
@@ -300,7 +300,7 @@ def test_an_infinite_penalty_raises_diverged(engine):
         case.cell.W.mul_(1e-3)
         case.cell.R.mul_(1e-3)
         case.output.weight.mul_(1e25)  # the adjoints are finite, their squares are not
-    message = "penalised loss is not finite: F = .*, G = (inf|nan), kappa = 3"
+    message = "penalized loss is not finite: F = .*, G = (inf|nan), kappa = 3"
     with pytest.raises(Diverged, match=message):
         case.gradient(engine=engine)
 
@@ -310,7 +310,7 @@ def test_kappa_zero_is_backpropagation_with_a_measured_penalty():
     outputs, _ = case.cell(case.u)
     expected = torch.autograd.grad(case.losses(outputs[-1]).mean(), case.parameters)
     assert_equal(tuple(case.gradient(kappa=0.0).values()), expected, 1e-12)
-    free, weighted = case.penalised(kappa=0.0), case.penalised(kappa=4.0)
+    free, weighted = case.penalized(kappa=0.0), case.penalized(kappa=4.0)
     torch.testing.assert_close(free.penalty, weighted.penalty)
     torch.testing.assert_close(weighted.total, free.loss + 4 * free.penalty)
 

@@ -11,7 +11,7 @@ from study.results.schema import COMPLETED, DIVERGED
 from study.tasks import Part
 from study.training.factorial import AUTHOR, network_of, train_on
 from study.training.measures import measure
-from study.training.model import Model, build, pick_device
+from study.training.model import Model, build_model, pick_device
 from torch.nn import functional as F
 from toys import autograd_norms, toy_task
 
@@ -56,10 +56,10 @@ def test_infinite_loss_ends_the_attempt(attempt, monkeypatch):
 def _by_autograd(model, data):
     """Return loss, accuracy, and gradient norms at the first and last state, in float64."""
     inputs, labels = (torch.from_numpy(a) for a in (data.inputs, data.targets))
-    u = model.double().drive(inputs.double())
+    u = model.double().cell_inputs(inputs.double())
 
     def logits(state):
-        return model.output(model.seen(state))
+        return model.output(model.head_inputs(state))
 
     def loss(state):
         return F.cross_entropy(logits(state), labels, reduction="sum")
@@ -110,14 +110,14 @@ def test_a_gpu_that_is_not_there_is_named(monkeypatch):
 
 def _started(attempt, architecture):
     torch.manual_seed(0)
-    return build(toy_task(), network_of(attempt.at(architecture=architecture, width=6)))
+    return build_model(toy_task(), network_of(attempt.at(architecture=architecture, width=6)))
 
 
 @pytest.mark.parametrize("architecture", CELLS)
 def test_author_start_differs_and_trains(attempt, architecture):
     authors = _started(attempt, architecture)
     torch.manual_seed(0)
-    texts = build(toy_task(), Network(cell=architecture, width=6))
+    texts = build_model(toy_task(), Network(cell=architecture, width=6))
     assert not torch.equal(texts.output.weight[:, :6], authors.output.weight[:, :6])
     assert not authors.output.bias.any()
     if architecture in AUTHOR:

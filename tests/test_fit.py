@@ -12,15 +12,15 @@ from longrnn.cells import make_cell
 from refusals import refused
 from study.config.network import Dropout, Network
 from study.config.recipe import Recipe
-from study.config.section import ParameterError, checked
+from study.config.section import ParameterError, parse_section
 from study.results.schema import DIVERGED
 from study.tasks import Part, Task
 from study.training.batches import Epochs
 from study.training.checkpoint import Checkpoint
 from study.training.loop import train
-from study.training.measures import penalised
+from study.training.measures import penalized_loss
 from study.training.memory import STATE_ARRAYS, check_memory
-from study.training.model import Model, _drop_features, build
+from study.training.model import Model, _drop_features, build_model
 from study.training.objectives import make_objective
 from study.training.record import Record, every_epoch
 from study.training.run_data import RunData, reduce_to_head
@@ -75,7 +75,7 @@ GROUPED = {"groups": [{"names": "cell.*", "factor": 0.5, "optimiser": "adam"}], 
 def test_steps_equal_those_of_a_plain_pytorch_loop(how):
     recipe = {"learning_rate": 0.1, "epochs": 3, "optimiser": "sgd"} | how
     model, other = _model(), _model()
-    _train(model, checked(Recipe, recipe, "recipe"))
+    _train(model, parse_section(Recipe, recipe, "recipe"))
     cell, head = list(other.cell.parameters()), list(other.output.parameters())
     optim, schedule = torch.optim, torch.optim.lr_scheduler
     if "groups" in how:
@@ -133,7 +133,7 @@ def test_nan_metric_marks_divergence_minus_inf_does_not():
 
 
 def _checked(**settings):
-    return lambda: checked(Recipe, {"learning_rate": 0.1} | settings, "recipe")
+    return lambda: parse_section(Recipe, {"learning_rate": 0.1} | settings, "recipe")
 
 
 test_a_recipe_that_cannot_train_is_refused_when_it_is_read = refused(
@@ -148,7 +148,7 @@ RNG = np.random.default_rng(0)
 test_what_does_not_fit_together_is_refused = refused(
     ValueError,
     ("7 sequences do not fill a batch of 8; use", lambda: Epochs(_part(7), 8, RNG, drop_last=True)),
-    ("toy: tokens need an embedding; give emb", lambda: build(toy_task("tokens"), RNN)),
+    ("toy: tokens need an embedding; give emb", lambda: build_model(toy_task("tokens"), RNN)),
 )
 
 
@@ -157,7 +157,7 @@ test_what_does_not_fit_together_is_refused = refused(
 @pytest.mark.parametrize("read", ["", "all"])
 def test_every_head_on_every_task(kind, target, read):
     task = toy_task(kind, 6, 5, target)
-    make = partial(build, task, Network(cell="lstm", width=4, read=read, embedding_width=2))
+    make = partial(build_model, task, Network(cell="lstm", width=4, read=read, embedding_width=2))
     if read == "all" and target == "steps":
         told = "toy has a target at every step; a head that reads 'all' does not fit"
         with pytest.raises(ValueError, match=told):
@@ -201,9 +201,9 @@ def test_dropout_masks_words_or_features_in_training_only():
     torch.manual_seed(0)
     task = toy_task("tokens", 6, 5, "steps")
     shares = {"embedding_dropout": 0.5, "output_dropout": 0.5}
-    model = build(task, Network(cell="rnn", width=50, embedding_width=40, **shares))
+    model = build_model(task, Network(cell="rnn", width=50, embedding_width=40, **shares))
     inputs = torch.from_numpy(task.test.inputs)
-    dropped = model.drive(inputs).transpose(0, 1) == 0
+    dropped = model.cell_inputs(inputs).transpose(0, 1) == 0
     assert 0.3 < dropped.double().mean() < 0.7
     assert all(len(dropped[inputs == word].unique()) == 1 for word in inputs.unique())
     assert _drop_features(torch.ones(6, 5, 9), 0.5, True).unique(dim=1).shape == (6, 1, 9)
@@ -215,13 +215,13 @@ def test_dropout_masks_words_or_features_in_training_only():
 def test_objectives_add_their_weighted_penalty():
     torch.manual_seed(0)
     task = toy_task("series", 6, 5)
-    model = build(task, RNN)
+    model = build_model(task, RNN)
     batch = torch.from_numpy(task.train.inputs), torch.from_numpy(task.train.targets)
     plain = make_objective("plain", task)(model, *batch)
     torch.testing.assert_close(plain, task_loss(task)(model(batch[0]), batch[1]))
     W = model.cell.W.detach()
     penalty = sum((part - torch.eye(4)).square().sum() for part in (W.T @ W, W @ W.T))
-    G = penalised(model, *batch, 0.0).penalty
+    G = penalized_loss(model, *batch, 0.0).penalty
     assert G > 0 and penalty > 0
     for name, more in (("orthogonal", penalty), ("coadjoint", G)):
         for weight in (0.0, 0.7):
@@ -232,7 +232,7 @@ def test_objectives_add_their_weighted_penalty():
 def test_reservoir_head_learns_from_last_states():
     task = toy_task("series", 6, 5)
     row = RNN.model_copy(update={"frozen": ("cell.*",)})
-    model = build(task, row)
+    model = build_model(task, row)
     left = [name for name, p in model.named_parameters() if p.requires_grad]
     assert left == ["output.weight", "output.bias"]
     data = RunData(task, {"train": task.train})
@@ -333,7 +333,7 @@ def test_memory_of_a_batch_is_exact(monkeypatch):
 def test_embedding_starts_from_word_vectors():
     vectors = np.random.default_rng(0).normal(size=(25_003, 6)).astype(np.float32)
     task, lstm = replace(TEXTS, vectors=vectors), Network(cell="lstm", width=4, embedding_width=6)
-    model = build(task, lstm)
+    model = build_model(task, lstm)
     assert np.array_equal(model.embedding.weight.detach().numpy(), vectors)
     assert model.embedding.weight.requires_grad
     for cut, width, why in [
@@ -341,4 +341,6 @@ def test_embedding_starts_from_word_vectors():
         (vectors[:25_000], 6, "a vocabulary of 25,003 tokens, larger than the embedding's 25,000"),
     ]:
         with pytest.raises(ValueError, match=f"toy has {why}"):
-            build(replace(TEXTS, vectors=cut), lstm.model_copy(update={"embedding_width": width}))
+            build_model(
+                replace(TEXTS, vectors=cut), lstm.model_copy(update={"embedding_width": width})
+            )

@@ -154,11 +154,11 @@ def test_time_left_is_estimated_per_group(monkeypatch, capsys):
     without_cost = PendingJob(plain_job(None, size=7), "b", {}, {})  # as a shard may be
     lines = Progress([*jobs, without_cost])
     expected = [  # of the second, too soon after the first, there is no line
-        (1, 18.0, 1, "job 2/6, 1 attempts diverged, 0:00:03 gone, more than 0:00:06 left"),
+        (1, 18.0, 1, "job 2/6, 1 attempts diverged, 0:00:03 elapsed, more than 0:00:06 left"),
         (2, 10.0, 1, None),
-        (4, 3.0, 0, "job 4/6, 2 attempts diverged, 0:00:08 gone, about 0:25:01 left"),
+        (4, 3.0, 0, "job 4/6, 2 attempts diverged, 0:00:08 elapsed, about 0:25:01 left"),
         (3, 3.0, 0, "about 0:00:01 left"),
-        (0, 1.0, 0, "0:00:29 gone; x"),
+        (0, 1.0, 0, "0:00:29 elapsed; x"),
     ]
     for k, seconds, diverged, _ in expected:
         jobs[k].result = {SECONDS: seconds, "status": np.full(diverged, DIVERGED)}
@@ -265,7 +265,7 @@ def test_a_worker_keeps_the_memory_of_large_arrays():
 
 def test_worker_with_other_code_is_refused(prepared, tmp_path):
     job = first_attempt(**SMALL)
-    with pytest.raises(JobError, match="this worker has other code, .* instead of 0123"):
+    with pytest.raises(JobError, match="code of this worker is .*, but 0123 in the process"):
         work([job], [cache_key(job, prepared) | {"code": "0123"}], prepared, tmp_path)
 
 

@@ -11,11 +11,11 @@ from designs import checked_runs_of, loaded, profile_of, runs_of, sections
 from longrnn.cells import cell_class, cell_names
 from study.config.datasets import datasets
 from study.config.expand import expand_groups
-from study.config.file import merged, read_params
+from study.config.file import merge_profile, read_params
 from study.config.measurement import Measure
 from study.config.network import Network
 from study.config.recipe import OPTIMISERS, WEIGHTS, Optimiser, Recipe
-from study.config.section import ParameterError, checked
+from study.config.section import ParameterError, parse_section
 from study.config.vocabulary import general_settings
 from study.paths import ROOT
 from study.results.rows import MEASURED
@@ -69,7 +69,7 @@ def expansion(name):
 
 def runs_of_profile(name):
     """Return the runs of each group of a profile."""
-    content = merged(name)
+    content = merge_profile(name)
     makers = {maker: TASKS[maker].settings for maker in TASKS}
     return expand_groups(content["groups"], content["networks"], content["tasks"], makers)
 
@@ -84,7 +84,7 @@ def test_every_group_expands_to_its_stored_runs(name):
 
 @pytest.mark.parametrize("name", PROFILES)
 def test_data_sets_are_those_the_runs_read(name):
-    assert datasets(merged(name)) == list(loaded(name).datasets)
+    assert datasets(merge_profile(name)) == list(loaded(name).datasets)
 
 
 def test_swapped_data_sets_change_the_list(whole):
@@ -127,10 +127,10 @@ def rnn(**settings):
      r"unknown parameter groups.table.networks.LEM.sets; .*known: set, "),
     (rnn(kappa=1), {}, "networks.RNN gives kappa without its objective; set the objective"),
     (lem(dt="fast"), {}, "lem: expected dt to be a number"),
-    ({"LSMT": {}}, {}, "LSMT names 'LSMT', which is none of the networks; expected one of LSTM"),
-    ({"a": {"network": "LSMT"}}, {}, "networks.a names 'LSMT', which is none of the networks"),
+    ({"LSMT": {}}, {}, "LSMT names 'LSMT', which is not one of the networks; expected one of LSTM"),
+    ({"a": {"network": "LSMT"}}, {}, "networks.a names 'LSMT', which is not one of the networks"),
     ({"LEM": {"tasks": ["N=11"]}}, {},
-     "tasks names 'N=11', which is none of the tasks of the group"),
+     "tasks names 'N=11', which is not one of the tasks of the group"),
     ({"LEM": {"tasks": []}}, {}, "networks.LEM has no tasks; name some, or set the entry to null"),
     (lem(start="cold"), {}, "lem: expected initial weights among text"),
     ({"LEM": {"sweep": {"width": [4, 4]}}}, {},
@@ -158,10 +158,10 @@ def rnn(**settings):
     (lem(start=["author"]), {}, "lem: expected initial weights|start is "),
     (lem(objective=["coadjoint"]), {}, "objective is "),
     ({"LEM": {"by_task": {"dt": {"N=10": 0.1, "ading 20": 1.0}}}}, {},
-     "LEM.by_task.dt names 'ading 20', which is none of the tasks; expected one of adding 20"),
+     "LEM.by_task.dt names 'ading 20', which is not one of the tasks; expected one of adding 20"),
     ({"LEM": {"tasks": ["N=10"], "by_task": {"stepz": {"N=20": 3}}}}, {},
      "unknown setting .*LEM.by_task.stepz; expected one of steps"),
-    ({"LEM": {}}, {"steps": 2, "records": 3}, "3 records do not fit 2 steps; ask for fewer"),
+    ({"LEM": {}}, {"steps": 2, "records": 3}, "3 records do not fit into 2 steps; use fewer"),
     ({"LEM": {}}, {"options": {"lr": 5}}, "options.lr.* is 'lr'; .*'eps', 'fused'"),
     ({"LEM": {}}, {"options": {"eps": True}}, "the option eps is True; expected a number"),
     ({"LEM": {}}, {"options": {"fused": 1}}, "the option fused is 1.0; expected true or false"),
@@ -369,8 +369,8 @@ MERGES = "a0: &a0 {x: 1, y: 2, z: 3}\n" + "".join(
         (b"a: " + b"[" * 14 + b"]" * 14, "is nested more than 12 levels deep"),
         (b"a: 0x" + b"f" * 4000, "line 1: a value has 4,002 characters; expected printable text"),
         (b"a: 0x" + b"f" * 400, "a is .*; expected a finite number"),
-        (ALIASES.encode(), "more than 200,000 values once aliases are written out"),
-        (MERGES.encode(), "more than 200,000 values once aliases are written out"),
+        (ALIASES.encode(), "more than 200,000 values after expanding aliases"),
+        (MERGES.encode(), "more than 200,000 values after expanding aliases"),
         (b"#" * 3_000_000, "has 3,000,000 bytes; expected at most 2,000,000"),
     ],
 )
@@ -387,7 +387,7 @@ def test_missing_files_profiles_and_groups_are_named(tmp_path):
         read_params(tmp_path / "params.yaml")
     (tmp_path / "params.yaml").write_text("profile: fast\nbase: {}\nprofiles: {quick: {}}")
     with pytest.raises(ParameterError, match="unknown profile 'fast'; choose one of quick"):
-        merged(path=tmp_path / "params.yaml")
+        merge_profile(path=tmp_path / "params.yaml")
     for name in ("fast", "x" * 5000):
         with pytest.raises(ParameterError, match="unknown profile .*; choose one of") as caught:
             load_profile(name)
@@ -400,7 +400,7 @@ def test_missing_files_profiles_and_groups_are_named(tmp_path):
 
 def test_a_job_has_one_level_of_every_factor():
     section = {**sections("smoke")["linear_gaps"], "place": [3, 5], "orthogonality": [0, 0.5]}
-    design = checked(DESIGNS["linear_gaps"], section, "linear_gaps")
+    design = parse_section(DESIGNS["linear_gaps"], section, "linear_gaps")
     jobs = list(design.jobs())
     assert [(job.place, job.orthogonality) for job in jobs] == [(3, 0), (3, 0.5), (5, 0), (5, 0.5)]
     assert [job.replicate for job in design.at(replicates=2).jobs()][:2] == [0, 1]

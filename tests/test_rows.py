@@ -16,7 +16,7 @@ from longrnn.probes.lyapunov import largest_exponent
 from refusals import refused
 from study.config.latching import Latching
 from study.config.network import Network
-from study.config.section import ParameterError, checked
+from study.config.section import ParameterError, parse_section
 from study.results.datasets import load
 from study.results.latching import LATCHING
 from study.results.netcdf import ResultsError
@@ -28,7 +28,7 @@ from study.training import latching as module
 from study.training.checkpoint import Checkpoint
 from study.training.datasets import to_dataset
 from study.training.linear_gaps import initial_networks, train_networks
-from study.training.model import build
+from study.training.model import build_model
 from study.training.probe import _EIGENVALUE_SEQUENCES
 from study.training.scores import evaluate, sequence_scores
 from study.training.seeds import torch_seed
@@ -169,7 +169,7 @@ def test_sequence_score_is_whether_the_class_is_right(outputs):
     part = Part(rng.random((30, 5, 1), np.float32), rng.integers(0, 2, 30))
     task = Task(name="a", kind="series", target="class", outputs=outputs, train=part, test=part)
     with torch_seed(np.random.SeedSequence(1)):
-        model = build(task, Network(cell="gru", width=8))
+        model = build_model(task, Network(cell="gru", width=8))
     with torch.no_grad():
         logits = model(torch.from_numpy(part.inputs))
         model.output.bias -= logits.mean(0)  # both classes are answered
@@ -387,7 +387,7 @@ def test_diverged_latching_run_has_no_measurements(monkeypatch):
 
 def _checked(**change):
     section = {name: value for name, value in JOB.config.values().items() if name != "replicate"}
-    return lambda: checked(Latching, section | change, "latching")
+    return lambda: parse_section(Latching, section | change, "latching")
 
 
 test_a_design_that_makes_no_sense_is_refused = refused(

@@ -14,7 +14,7 @@ from study.tasks.permutations import PERMUTATIONS, torch_permutation
 from study.tasks.prepared import FIRST_WORD, load_file, prepared_dataset, save_prepared
 from study.tasks.sources.streams import stream
 from study.tasks.variations import SPREADS, noise_places, vary
-from study.training.scores import cross_entropy, likeliest
+from study.training.scores import cross_entropy, predicted_classes
 
 
 def _rng(seed=0):
@@ -412,7 +412,7 @@ def test_single_output_is_log_odds(made):
     classes = torch.arange(7) % 2
     odds = (logits[:, 1] - logits[:, 0])[:, None]
     assert torch.allclose(*(cross_entropy(of, classes, "sum") for of in (logits, odds)))
-    assert torch.equal(likeliest(odds), likeliest(logits))
+    assert torch.equal(predicted_classes(odds), predicted_classes(logits))
 
 
 BAD_DATA = [

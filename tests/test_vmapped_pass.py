@@ -22,7 +22,7 @@ from study.training.checkpoint import Checkpoint
 from study.training.factorial import AUTHOR, AUTHORS_GROUPS, train_on
 from study.training.jobs import batch_jobs
 from study.training.loop import train as train_alone
-from study.training.model import build
+from study.training.model import build_model
 from study.training.plans import GPU_PASS_SIZE, plan_jobs
 from study.training.progress import PendingJob
 from study.training.record import Record, every_epoch
@@ -42,7 +42,7 @@ def _model(cell, seed, kind="tokens", width=16):
     """Return a network as the factorial starts it, by its author's settings if there are any."""
     more = {"start": "author", "embedding_width": 2} | AUTHOR.get(cell, {})
     with torch_seed(np.random.SeedSequence(seed)):
-        return build(toy_task(kind, 10), Network(cell=cell, width=width, **more))
+        return build_model(toy_task(kind, 10), Network(cell=cell, width=width, **more))
 
 
 def _training(cell, i, *, epochs=2, rate=None, dtype=torch.float32, **more):
@@ -285,7 +285,7 @@ def test_each_attempt_has_a_shard_of_its_own(where, prepared, whole, tmp_path, c
     capsys.readouterr()
     ds = trained(where, prepared, tmp_path, replicates=3)
     told = capsys.readouterr().err
-    assert "2 of 6 jobs to run" in told and "and 1 beside it" in told
+    assert "2 of 6 jobs to run" in told and "and 1 more" in told
     assert {path: path.stat().st_mtime_ns for path in before} == before
     expected, cache = whole
     assert ds.identical(expected), "in other company the same attempts came out otherwise"

@@ -9,7 +9,7 @@ import pytest
 from designs import profile_of
 from study.config.datasets import datasets
 from study.config.expand import expand_groups
-from study.config.file import merged
+from study.config.file import merge_profile
 from study.config.section import ParameterError
 from study.config.tables import read_definitions
 from study.tasks import TASKS, check_task
@@ -88,7 +88,7 @@ def _load(base):
 
 
 def test_wrong_values_are_refused(trials, draw):
-    sections = merged("smoke")
+    sections = merge_profile("smoke")
     sections["groups"] = {"adding": sections["groups"]["adding"]}  # one group is enough
     assert _load(sections).name == "smoke"
     faults = list(_faults(sections))
@@ -98,7 +98,7 @@ def test_wrong_values_are_refused(trials, draw):
 
 
 def test_wrong_settings_of_tasks_are_refused(trials):
-    for task in merged("smoke")["tasks"].values():
+    for task in merge_profile("smoke")["tasks"].values():
         settings = {"task": task["maker"], **task.get("set", {})}
         for key, levels in task.get("sweep", {}).items():
             settings[key] = levels[0]
@@ -148,7 +148,7 @@ def _with_key(content, path, key):
 
 def test_typos_in_keys_are_refused(trials, draw):
     """Mistyped words, settings and tasks; the names of groups, tables and entries are free."""
-    sections = merged("smoke")
+    sections = merge_profile("smoke")
     assert _expand(sections)
     typos = list(_mistyped(sections))
     for path, key in draw.sample(typos, min(len(trials.some(300)), len(typos))):
@@ -166,7 +166,7 @@ def _check_and_expand(content):
 
 def test_junk_in_groups_is_refused_or_expands(trials, draw):
     """Junk anywhere in networks, tasks and groups is refused, or plans other runs."""
-    sections = merged("smoke")
+    sections = merge_profile("smoke")
     few = ("fast_slow", "adding", "padding", "worms", "keywords")
     sections["groups"] = {name: sections["groups"][name] for name in few}
     paths = []

@@ -35,7 +35,7 @@ KINKS = ("Relu", "Threshold", "Abs", "Sign", "Clamp", "Hardtanh", "Maximum", "Mi
 """Beginnings of autograd's names for functions whose first derivative jumps."""
 
 
-class Penalised(NamedTuple):
+class PenalizedLoss(NamedTuple):
     """The loss F, the penalty G and the total F + kappa G of a mini-batch, means over sequences.
 
     Only the total has a graph.
@@ -67,7 +67,7 @@ def scaled_variance(norms: Tensor) -> Tensor:
 
 def coadjoint_loss(
     cell: Cell, u: Tensor, losses: Losses, *, kappa: float, engine: str = "auto"
-) -> Penalised:
+) -> PenalizedLoss:
     """Compute loss + kappa * G(adjoints) of a mini-batch, ready to be differentiated.
 
     Parameters
@@ -87,7 +87,7 @@ def coadjoint_loss(
 
     Returns
     -------
-    Penalised
+    PenalizedLoss
         The total, which has a graph, and the loss and the penalty, which have none.
 
     Raises
@@ -107,10 +107,10 @@ def coadjoint_loss(
     total = loss + kappa * penalty if kappa else loss
     if not torch.isfinite(total):
         raise Diverged(
-            f"the penalised loss is not finite: F = {loss.item():g}, G = {penalty.item():g}, "
+            f"the penalized loss is not finite: F = {loss.item():g}, G = {penalty.item():g}, "
             f"kappa = {kappa:g}"
         )
-    return Penalised(total, loss.detach(), penalty.detach())
+    return PenalizedLoss(total, loss.detach(), penalty.detach())
 
 
 def _losses_and_norms(

@@ -13,7 +13,7 @@ from study.config.vocabulary import Makers, known_settings, refuse_unknown
 
 
 def check_network(name: str, network: NetworkDefinition, makers: Makers) -> None:
-    """Check a network's definition, whether or not a group uses it.
+    """Check a network's definition, even if no group uses it.
 
     Raises
     ------
@@ -27,7 +27,7 @@ def check_network(name: str, network: NetworkDefinition, makers: Makers) -> None
         raise ParameterError(
             f"params.yaml: {where}.cell is {format_value(network.cell)}; {error}"
         ) from None
-    # A group may choose other initial weights, so the settings of all of them are known.
+    # A group may choose another initialization, so accept the settings of all of them.
     known = known_settings(network.cell, cell.starts, makers.values())
     for key in network.set:
         refuse_unknown(key, f"{where}.set", known)
@@ -38,8 +38,8 @@ def check_network(name: str, network: NetworkDefinition, makers: Makers) -> None
             f"expected one of {nearest(start, cell.starts)}"
         )
     keywords = dict(cell.hyper_parameters)
-    for several in cell.starts.values():
-        keywords |= several.settings
+    for start_method in cell.starts.values():
+        keywords |= start_method.settings
     for key, value in network.set.items():
         if value is None:
             continue
@@ -52,7 +52,7 @@ def check_network(name: str, network: NetworkDefinition, makers: Makers) -> None
 
 
 def check_task(name: str, task: TaskDefinition, makers: Makers) -> None:
-    """Check a task's definition, whether or not a group uses it.
+    """Check a task's definition, even if no group uses it.
 
     Raises
     ------
@@ -77,7 +77,7 @@ def check_task(name: str, task: TaskDefinition, makers: Makers) -> None:
 
 
 def _check_given(kind: type[Section], values: Mapping[str, object], where: str) -> None:
-    """Check the values of some fields; fields that are missing may be given elsewhere."""
+    """Check the values of some fields; the missing fields may be given elsewhere."""
     try:
         kind.model_validate_json(json.dumps(values))
     except ValidationError as error:

@@ -7,7 +7,7 @@ from pydantic import ConfigDict
 
 from study.config.grammar import Sections, Table
 from study.config.levels import Level
-from study.config.section import Factor, ParameterError, Section, checked, format_value
+from study.config.section import Factor, ParameterError, Section, format_value, parse_section
 from study.config.tables import (
     Definitions,
     Pair,
@@ -28,22 +28,23 @@ class _DesignData(Section):
 def datasets(sections: Mapping[str, Any]) -> list[str]:
     """Return the names of the data sets that any run of a profile reads, sorted.
 
-    This needs neither the cells nor the tasks, so it takes no time.
+    This imports neither cells nor tasks, so it is fast.
 
     Parameters
     ----------
     sections : mapping
-        The sections of a profile as plain values (`study.config.file.merged`).
+        The sections of a profile as plain values (`study.config.file.merge_profile`).
 
     Raises
     ------
     ParameterError
-        If a group has an unknown word, network or task, or a data set is not a name.
+        If a group has an unknown key, network or task, or the value of a ``dataset`` setting is not
+        a name.
     """
-    known = checked(Sections, sections, "")
+    known = parse_section(Sections, sections, "")
     names: set[str | None] = set()
     for section in ("factorial", "interventions"):
-        design = checked(_DesignData, getattr(known, section), section)
+        design = parse_section(_DesignData, getattr(known, section), section)
         names.update(design.dataset)
     definitions, _ = read_definitions(known.networks, known.tasks)
     for group, content in known.groups.items():
@@ -51,12 +52,12 @@ def datasets(sections: Mapping[str, Any]) -> list[str]:
             continue
         for where, table in read_tables(group, content).items():
             for pair in pairs(where, table, definitions):
-                names |= _of_pair(where, table, pair, definitions)
+                names |= _names_of_pair(where, table, pair, definitions)
     return sorted(names)
 
 
-def _of_pair(where: str, table: Table, pair: Pair, definitions: Definitions) -> set[str]:
-    """Return the data sets that a network reads on a task: none, one, or several levels."""
+def _names_of_pair(where: str, table: Table, pair: Pair, definitions: Definitions) -> set[str]:
+    """Return the data sets of a pair: none, one, or the levels of a sweep over data sets."""
     levels: list[Level] = []
     for layer in layers(where, table, pair, definitions):
         levels = layer.levels.get("dataset", levels)

@@ -1,4 +1,4 @@
-"""Full factorial designs: every level of every factor is combined with every other."""
+"""Full factorial designs: all combinations of the levels of all factors."""
 
 import itertools
 import math
@@ -13,8 +13,8 @@ from study.config.section import FACTOR, Positive, Section
 class Design(Section):
     """A full factorial design; `jobs` yields one job per combination and replicate.
 
-    A job is the design itself with a single level in place of each `Factor`, so that ``job.width``
-    is a number.
+    A job has the same class as its design, with a single level in place of the tuple of each
+    `Factor`: ``design.width`` is a tuple, ``job.width`` a number.
     """
 
     replicates: Positive = 1
@@ -22,7 +22,7 @@ class Design(Section):
 
     @property
     def replicate(self) -> int:
-        """The job's replicate, from 0."""
+        """Number of the job's replicate, from 0."""
         return self._replicate
 
     @classmethod
@@ -33,7 +33,7 @@ class Design(Section):
 
     @property
     def planned(self) -> int:
-        """Number of jobs, counted without making them."""
+        """Number of jobs, computed without creating them."""
         return self.replicates * math.prod(len(getattr(self, name)) for name in self.factors())
 
     def jobs(self) -> Iterator[Self]:
@@ -45,7 +45,7 @@ class Design(Section):
                 yield self.at(**dict(zip(names, levels, strict=True)), replicate=replicate)
 
     def at(self, *, replicate: int | None = None, **fields: object) -> Self:
-        """Return a copy with these fields: a job, or another design."""
+        """Return a copy with these fields replaced: a job, or another design."""
         job = self.model_copy(update=fields)
         if replicate is not None:
             job._replicate = replicate
@@ -53,6 +53,6 @@ class Design(Section):
 
     def values(self) -> dict[str, Any]:
         """Return all settings of a job as JSON values, without the number of replicates."""
-        # A job has one level where a design has a tuple, which pydantic would warn about.
+        # pydantic would warn that a job has a number in place of a tuple.
         settings = self.model_dump(mode="json", exclude={"replicates"}, warnings=False)
         return settings | {"replicate": self.replicate}

@@ -1,7 +1,7 @@
-"""From the groups of `params.yaml` to their runs.
+"""Expand the groups of `params.yaml` to runs.
 
-Which settings a group gives to a network on a task, `study.config.tables` says. Here they become
-runs: one for each combination of levels.
+`study.config.tables` collects the settings that a group gives to a network on a task. This module
+makes one run for each combination of their levels.
 """
 
 import itertools
@@ -15,11 +15,11 @@ from study.config.levels import Level
 from study.config.names import with_names
 from study.config.recipe import WEIGHTS
 from study.config.run import PARTS, RunConfig
-from study.config.section import ParameterError, checked, format_value
+from study.config.section import ParameterError, format_value, parse_section
 from study.config.tables import (
     Definitions,
     Pair,
-    filled,
+    fill_label,
     layers,
     pairs,
     read_definitions,
@@ -34,14 +34,14 @@ def expand_groups(
     tasks: Mapping[str, Any],
     makers: Makers,
 ) -> dict[str, tuple[RunConfig, ...]]:
-    """Return the runs of every group of a profile, each with its own name.
+    """Return the runs of every group of a profile, with unique names within a group.
 
     Parameters
     ----------
     groups, networks, tasks : mapping
         These sections of `params.yaml`, as plain values.
     makers : mapping
-        Settings of each maker of tasks, by its name.
+        The settings of each function that makes tasks, by the function's name.
 
     Returns
     -------
@@ -51,8 +51,8 @@ def expand_groups(
     Raises
     ------
     ParameterError
-        With one sentence: where something is wrong, what came, and what was expected. Networks and
-        tasks that no group uses are checked, too.
+        A setting is unknown or has a wrong value. The message names the place, the value, and what
+        was expected. Networks and tasks that no group uses are parse_section, too.
     """
     definitions, templates = read_definitions(networks, tasks)
     for name, network in definitions.networks.items():
@@ -74,13 +74,13 @@ def _expand_group(
     used: set[str] = set()
     tables = read_tables(name, content)
     for where, table in tables.items():
-        of_table = []
+        table_runs = []
         for pair in pairs(where, table, definitions):
             levels, parts = _levels(where, table, pair, definitions, makers)
             used |= levels.keys()
-            of_table += _runs(pair, levels, parts, definitions)
-        _refuse_equal(where, of_table)
-        runs += of_table
+            table_runs += _runs(pair, levels, parts, definitions)
+        _refuse_equal(where, table_runs)
+        runs += table_runs
     if not runs:
         raise ParameterError(f"params.yaml: groups.{name} has no runs; give it networks and tasks")
     for where, table in tables.items():
@@ -91,10 +91,10 @@ def _expand_group(
 def _levels(
     where: str, table: Table, pair: Pair, definitions: Definitions, makers: Makers
 ) -> tuple[dict[str, list[Level]], dict[str, str]]:
-    """Return the levels of every setting of a pair, and which part of a run has the setting."""
-    several = layers(where, table, pair, definitions)
+    """Return the levels of every setting of a pair, and the part of a run of each setting."""
+    setting_layers = layers(where, table, pair, definitions)
     starts = [Level("text", "text")]
-    for layer in several:
+    for layer in setting_layers:
         starts = layer.levels.get("start", starts)
     cell = definitions.networks[pair.network].cell
     maker = makers[definitions.tasks[pair.task].maker]
@@ -102,25 +102,26 @@ def _levels(
     parts = known_settings(cell, start_names, [maker])
     _refuse_unknown_by_task(pair, start_names, definitions, makers)
     levels: dict[str, list[Level]] = {}
-    for layer in several:
-        for key, of_key in layer.levels.items():
+    for layer in setting_layers:
+        for key, key_levels in layer.levels.items():
             if layer.optional and key not in parts:
                 continue  # a setting of another network or another task
             refuse_unknown(key, layer.where, parts)
             levels.pop(key, None)  # sweeps of a later layer come last in labels
-            levels[key] = of_key
+            levels[key] = key_levels
     return levels, parts
 
 
 def _refuse_unknown_by_task(
     pair: Pair, starts: list[str], definitions: Definitions, makers: Makers
 ) -> None:
-    """Refuse unknown settings of an entry's other tasks, which this profile may not train."""
+    """Refuse unknown settings for all tasks that an entry names, trained or not."""
     cell = definitions.networks[pair.network].cell
     for word in ("by_task", "sweep_by_task"):
         for key, by_task in getattr(pair.entry, word).items():
-            of_tasks = [makers[definitions.tasks[task].maker] for task in by_task]
-            refuse_unknown(key, f"{pair.where}.{word}", known_settings(cell, starts, of_tasks))
+            task_makers = [makers[definitions.tasks[task].maker] for task in by_task]
+            known = known_settings(cell, starts, task_makers)
+            refuse_unknown(key, f"{pair.where}.{word}", known)
 
 
 def _runs(
@@ -141,13 +142,13 @@ def _runs(
             label = ", ".join([pair.network, *swept])
         names = {
             "network_name": pair.network,
-            "label": filled(label, texts, pair.where),
-            "task_label": filled(task.label or pair.task, texts, f"tasks.{pair.task}"),
+            "label": fill_label(label, texts, pair.where),
+            "task_label": fill_label(task.label or pair.task, texts, f"tasks.{pair.task}"),
         }
         values = {key: level.value for key, level in chosen.items() if level.value is not None}
         _choose_objective(values, pair.entry, pair.where)
         content = _by_part(values, parts, network.cell, task.maker)
-        yield checked(RunConfig, names | content, pair.where, parts=(*PARTS, "settings"))
+        yield parse_section(RunConfig, names | content, pair.where, parts=(*PARTS, "settings"))
 
 
 def _choose_objective(values: dict[str, Any], entry: Entry, where: str) -> None:
@@ -168,7 +169,7 @@ def _choose_objective(values: dict[str, Any], entry: Entry, where: str) -> None:
 def _by_part(
     values: Mapping[str, Any], parts: Mapping[str, str], cell: str, maker: str
 ) -> dict[str, Any]:
-    """Return the content of a `RunConfig`: each value in the part that has it."""
+    """Return the content of a `RunConfig`, with each value in its part."""
     hyper_parameters: dict[str, Any] = {}
     start_settings: dict[str, Any] = {}
     task: dict[str, Any] = {}
@@ -198,7 +199,7 @@ def _by_part(
 
 
 def _refuse_equal(where: str, runs: Iterable[RunConfig]) -> None:
-    """Refuse two runs that differ in nothing that a result depends on."""
+    """Refuse two runs with the same settings, whatever their names."""
     seen: dict[str, RunConfig] = {}
     for run in runs:
         same = seen.setdefault(json.dumps(run.flat(), sort_keys=True), run)
@@ -210,7 +211,7 @@ def _refuse_equal(where: str, runs: Iterable[RunConfig]) -> None:
 
 
 def _refuse_unused(where: str, table: Table, used: Iterable[str]) -> None:
-    """Refuse a default that no network and no task of the group takes."""
+    """Refuse a default that no network or task of the group uses."""
     for word in ("set", "sweep", "by_task", "sweep_by_task"):
         for key, value in getattr(table.defaults, word).items():
             if value is not None and key not in used:

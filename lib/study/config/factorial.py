@@ -26,20 +26,21 @@ class Factorial(Design):
     train_size, test_size : int
         Sequences to train and to test on.
     probe_size, probe_batch_size : int
-        Sequences of either part that are measured after every epoch, and how many at a time.
+        Number of training and of test sequences to measure after every epoch, and the batch size
+        of these measurements.
     pool, words, noise_inputs, permutation, spread, sigmoid
         Variations of the data set, see `study.tasks.variations.vary`. `pool`, `words` and
         `noise_inputs` make the tasks shorter than the paper's; the others follow the author's
         program where it differs from the paper.
     batch_size, embedding_width : int
-        Sequences per training step, and numbers per token.
+        Sequences per training step, and dimension of the embedding.
     device : str
         ``auto``, ``cpu`` or ``cuda``.
     together : int
-        Attempts that share a vmapped pass; they may differ in learning rate, training length,
-        order, kind of noise and replicate. This changes results by rounding only and is part of
-        their names through the engine. 0 means 50 on a GPU and 1 on a CPU, where one process per
-        core is faster.
+        Number of attempts in a vmapped pass. They may differ in learning rate, training length,
+        order, kind of noise and replicate. The number changes results by rounding only. It is part
+        of the cache key through the engine's name. 0 means 50 on a GPU and 1 on a CPU, where one
+        process per core is faster.
     """
 
     architecture: Factor[Architecture]

@@ -1,4 +1,4 @@
-"""`params.yaml` as plain values: read within bounds, and a profile laid over the base."""
+"""Read `params.yaml` as plain values within size limits, and apply a profile to the base."""
 
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,9 +12,9 @@ from study.config.section import (
     LONGEST_TEXT,
     ParameterError,
     Section,
-    checked,
     format_value,
     nearest,
+    parse_section,
 )
 from study.paths import ROOT
 
@@ -22,7 +22,7 @@ PARAMS = ROOT / "params.yaml"
 
 _MOST_BYTES = 2_000_000
 _MOST_VALUES = 200_000
-"""Values in the file once every alias is written out; ours has some 8,000."""
+"""Largest number of values after expanding YAML aliases; our file has about 8,000."""
 _MOST_LEVELS = 12
 _LARGEST_NUMBER = 1e18
 _TEXT = f"printable text of at most {LONGEST_TEXT} characters"
@@ -40,8 +40,8 @@ def read_params(path: Path = PARAMS) -> dict[str, Any]:
     Raises
     ------
     ParameterError
-        With one sentence, and the line if there is one: the file is missing, too large or no YAML,
-        or it does not consist of ``profile``, ``base`` and ``profiles``.
+        The file is missing, too large or not valid YAML, or its keys are not ``profile``, ``base``
+        and ``profiles``. The message names the line if there is one.
     """
     try:
         content = _parse(path)
@@ -54,17 +54,17 @@ def read_params(path: Path = PARAMS) -> dict[str, Any]:
         lines = str(error).splitlines() or [type(error).__name__]
         raise ParameterError(f"{path.name} cannot be read: {lines[0]}") from None
     _check_plain(path.name, content)
-    checked(_File, content, "")
+    parse_section(_File, content, "")
     return content
 
 
-def merged(profile: str | None = None, path: Path = PARAMS) -> dict[str, Any]:
-    """Return the sections of a profile: the base with the profile laid over it.
+def merge_profile(profile: str | None = None, path: Path = PARAMS) -> dict[str, Any]:
+    """Return the sections of a profile: the base, overridden by the profile.
 
     Parameters
     ----------
     profile : str, optional
-        Name of a profile; by default the one that the file chooses.
+        Name of a profile; by default the value of ``profile`` in the file.
     path : Path
         The file.
 
@@ -80,21 +80,21 @@ def merged(profile: str | None = None, path: Path = PARAMS) -> dict[str, Any]:
         raise ParameterError(
             f"unknown profile {format_value(name)}; choose one of {nearest(name, profiles)}"
         )
-    return overlaid(content["base"], profiles[name] or {})
+    return merge_mappings(content["base"], profiles[name] or {})
 
 
-def overlaid(base: Any, change: Any) -> Any:
-    """Return `base` with `change` laid over it: mappings merge key by key, all else is replaced."""
+def merge_mappings(base: Any, change: Any) -> Any:
+    """Override `base` by `change`: mappings merge key by key, other values are replaced."""
     if not (isinstance(base, dict) and isinstance(change, dict)):
         return change
     result = dict(base)
     for key, value in change.items():
-        result[key] = overlaid(base.get(key), value)
+        result[key] = merge_mappings(base.get(key), value)
     return result
 
 
 def _parse(path: Path) -> Any:
-    """Return the plain values in a YAML file, with its size checked before they are made."""
+    """Parse a YAML file into plain values, after checking its size."""
     data = path.read_bytes()
     if len(data) > _MOST_BYTES:
         raise ParameterError(
@@ -114,9 +114,9 @@ def _parse(path: Path) -> Any:
 
 
 def _count_values(node: Node, file: str, known: dict[int, int | None]) -> int:
-    """Return how many values a node has once aliases are written out.
+    """Return the number of values in a node after expanding aliases.
 
-    `known` holds the counts of nodes seen so far, and None for those that enclose this one.
+    `known` maps the ids of nodes seen so far to their counts, and of enclosing nodes to None.
     """
     line = node.start_mark.line + 1
     if id(node) in known:
@@ -137,7 +137,7 @@ def _count_values(node: Node, file: str, known: dict[int, int | None]) -> int:
         count += sum(_count_values(child, file, known) for child in pair)
     if count > _MOST_VALUES:
         raise ParameterError(
-            f"{file}, line {line}: more than {_MOST_VALUES:,} values once aliases are written out; "
+            f"{file}, line {line}: more than {_MOST_VALUES:,} values after expanding aliases; "
             "use fewer aliases"
         )
     known[id(node)] = count
@@ -145,7 +145,7 @@ def _count_values(node: Node, file: str, known: dict[int, int | None]) -> int:
 
 
 def _position(error: MarkedYAMLError) -> str:
-    """Return where a file can't be parsed, for an error message."""
+    """Return the line and column of a YAML error, for an error message."""
     mark = error.problem_mark or error.context_mark
     if mark is None:
         return ""
@@ -153,7 +153,7 @@ def _position(error: MarkedYAMLError) -> str:
 
 
 def _check_plain(where: str, value: object, level: int = 0) -> None:
-    """Refuse what JSON can't hold, such as dates, and text that can't be shown."""
+    """Refuse values that JSON can't hold, such as dates, and unprintable text."""
     if level > _MOST_LEVELS:
         raise ParameterError(f"{where} is nested more than {_MOST_LEVELS} levels deep")
     separator = "." if level else ": "
@@ -176,5 +176,5 @@ def _is_text(value: object) -> bool:
 
 
 def _is_number(value: object) -> bool:
-    # False for infinities and for "not a number", too.
+    # Also False for infinities and nan.
     return isinstance(value, int | float) and abs(value) <= _LARGEST_NUMBER

@@ -1,6 +1,6 @@
-"""The words of `params.yaml`: what a network, a task, a group and an entry of a group may say.
+"""The keys of `params.yaml`: which ones a network, a task, a group and an entry may have.
 
-The file's own header explains them to its readers; `study.config.expand` says what they mean.
+The header of that file explains them to its readers. `study.config.expand` turns them into runs.
 """
 
 from typing import Annotated, Any, TypeVar
@@ -18,26 +18,26 @@ def _empty_if_null(value: object) -> object:
 
 
 Mapped = Annotated[dict[str, T], BeforeValidator(_empty_if_null)]
-"""A mapping from names; ``null``, by which a profile takes it back, is an empty one."""
+"""A mapping with string keys. ``null``, with which a profile clears a mapping, means empty."""
 GroupName = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_]*$")]
-"""Name of a group, and of the file with its results."""
+"""Name of a group, which is also the name of its results file."""
 Levels = list[Any] | dict[str, Any]
-"""Levels of a sweep: a list, or a mapping from names for people to values."""
+"""Levels of a sweep: a list of values, or a mapping from display names to values."""
 
 
 class Settings(Section):
-    """Values of settings, in the four ways to give them.
+    """Settings, given in any of four ways.
 
     Attributes
     ----------
     set : dict
-        One value for all tasks, by setting. ``null`` stands for the default.
+        ``set[setting]`` is one value for all tasks. ``null`` stands for the default.
     sweep : dict
-        Levels for all tasks, by setting: one run for each combination of levels.
+        ``sweep[setting]`` lists levels for all tasks: one run for each combination of levels.
     by_task : dict
-        One value for each task that is named, by setting and task.
+        ``by_task[setting][task]`` is one value for this task.
     sweep_by_task : dict
-        Levels for each task that is named, by setting and task.
+        ``sweep_by_task[setting][task]`` lists levels for this task.
     """
 
     set: Mapped[Any] = Field(default_factory=dict)
@@ -55,10 +55,10 @@ class NetworkDefinition(Section):
 
 
 class TaskDefinition(Section):
-    """A task: its maker in `study.tasks`, the maker's settings, and its label in tables.
+    """A task: the function in `study.tasks` that makes it, its settings, and its label in tables.
 
-    A name with a setting in braces, such as ``N={time_steps}``, stands for one task for each level
-    of that setting in `sweep`.
+    If the task's name contains a setting in braces, such as ``N={time_steps}``, it defines one task
+    per level of that setting in `sweep`.
     """
 
     maker: str
@@ -68,14 +68,14 @@ class TaskDefinition(Section):
 
 
 class Entry(Settings):
-    """A network in a group: on which tasks, and with which settings.
+    """A network in a group: the tasks it is trained on, and its settings.
 
     Attributes
     ----------
     network : str
         Name of the network; by default the name of the entry.
     tasks : list of str
-        Tasks of the group that it is trained on; by default all of them.
+        The tasks to train it on; by default all tasks of the group.
     label : str
         Label in tables; by default that of the network.
     """
@@ -94,9 +94,10 @@ class Table(Section):
 
 
 class Group(Table):
-    """Everything that is trained for one dataset: a table, or several `tables`.
+    """All runs of one dataset: a table, or several `tables`.
 
-    Each of several tables starts from what the group itself says, and changes it.
+    If there are several tables, each starts from the tasks and defaults of the group, and may
+    override them.
     """
 
     tables: Mapped[dict[str, Any] | None] = Field(default_factory=dict)
@@ -109,7 +110,7 @@ class Group(Table):
 
 
 class Sections(Section):
-    """The sections of a profile; what they say is checked later."""
+    """The sections of a profile as plain values; their contents are checked later."""
 
     jobs: Jobs
     networks: dict[str, dict[str, Any]]

@@ -1,4 +1,4 @@
-"""Where jobs run."""
+"""Settings for where jobs run."""
 
 from typing import Annotated, Literal
 
@@ -8,7 +8,7 @@ from study.config.section import Section
 
 
 class Jobs(Section):
-    """Where jobs run. This changes no result, so no cached run, dataset or stage depends on it.
+    """Settings for where jobs run. No result, cache key or stage depends on them.
 
     Attributes
     ----------
@@ -16,8 +16,8 @@ class Jobs(Section):
         ``local``, or the address of a running Dask scheduler: ``tcp://host:port``, or
         ``tls://host:port`` with the certificates of Dask's own configuration.
     workers : int or str
-        Local worker processes. 0 means one per core, and a single one if networks share passes on
-        a GPU. ``auto`` means one per GPU, or one per core on a machine without GPUs.
+        Number of local worker processes. 0 means one per core, or a single one if networks share
+        vmapped passes on a GPU. ``auto`` means one per GPU, or one per core without a GPU.
     """
 
     scheduler: Annotated[str, Field(pattern=r"^(local|(tcp|tls)://[^/\s]+:[1-9][0-9]{0,4})$")]

@@ -16,22 +16,22 @@ class Latching(Design):
     width : int
         Recurrent dimension d.
     place : int
-        Time of the input whose sign is the label.
+        Time step of the input whose sign is the label.
     horizon : int
         Length of the training sequences.
     longer : tuple of int
-        Lengths for which only the output layer is trained again.
+        Longer sequences, for which only the output layer is refitted.
     learning_rate, batch_size, clip : number
-        Step size, sequences per step, and largest norm of the gradient.
+        Step size, sequences per step, and gradient norm to clip to.
     training_steps : int
-        Steps after which a run ends at the latest.
+        Largest number of training steps.
     check_every, check_size, tolerance : number
-        Every so many steps the error on so many fresh sequences is measured. The run ends once it
-        is below half the tolerance.
+        Every `check_every` steps, the error is measured on `check_size` new sequences. Training
+        stops once the error is below half of `tolerance`.
     fit_size, test_size : int
-        Sequences that the output layers are fitted to, and sequences that measure the errors.
+        Number of sequences to fit the output layers on, and to measure the errors on.
     probe_size : int
-        Test sequences that are followed step by step.
+        Number of test sequences whose states are recorded at every time step.
     """
 
     width: Positive

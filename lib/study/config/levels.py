@@ -1,4 +1,4 @@
-"""Levels of settings: what they are, and how they appear in labels."""
+"""Levels of settings: their values, and their text in labels."""
 
 import json
 from collections.abc import Mapping
@@ -8,7 +8,7 @@ from study.config.grammar import Levels, Settings
 from study.config.section import ParameterError, format_value
 
 _COLUMNS = ("width", "learning_rate")
-"""Settings that tables print beside a label and not in it."""
+"""Settings with their own column in tables, which labels therefore leave out."""
 
 
 class Level(NamedTuple):
@@ -19,9 +19,9 @@ class Level(NamedTuple):
     value : object
         The value, or None for the default.
     text : str
-        What people call it; a label's ``{setting}`` is replaced by it.
+        The level as text, which replaces ``{setting}`` in a label.
     part : str
-        What it adds to the label of an entry that gives no label; may be empty.
+        Text to append to the default label of a network; empty for none.
     """
 
     value: Any
@@ -37,9 +37,9 @@ def settings_for_task(
     Parameters
     ----------
     settings : Settings
-        What a group or an entry says.
+        The settings of a group's defaults, or of an entry.
     task : str
-        Name of the task. A value for this task wins over one for all tasks.
+        Name of the task. A value for this task overrides one for all tasks.
     where : str
         Path of the settings in `params.yaml`, for error messages.
     in_labels : bool
@@ -50,16 +50,18 @@ def settings_for_task(
     ParameterError
         If a setting has a value and a sweep at once, or a sweep has no levels or equal ones.
     """
-    for_all = _fixed_or_swept(settings.set, settings.sweep, ("set", "sweep"), where, in_labels)
-    values = _of_task(settings.by_task, task)
-    sweeps = _of_task(settings.sweep_by_task, task)
+    for_all_tasks = _fixed_or_swept(
+        settings.set, settings.sweep, ("set", "sweep"), where, in_labels
+    )
+    values = _select_task(settings.by_task, task)
+    sweeps = _select_task(settings.sweep_by_task, task)
     words = ("by_task", "sweep_by_task")
-    for_task = _fixed_or_swept(values, sweeps, words, where, in_labels)
-    return for_all | for_task
+    for_this_task = _fixed_or_swept(values, sweeps, words, where, in_labels)
+    return for_all_tasks | for_this_task
 
 
 def level_text(value: object) -> str:
-    """Return a value as people write it, numbers with few digits if that is exact."""
+    """Return a value as short text; floats get as few digits as are exact."""
     if isinstance(value, str):
         return value
     if isinstance(value, float):
@@ -68,13 +70,13 @@ def level_text(value: object) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def fixed(value: object) -> list[Level]:
-    """Return the only level of a setting that is not swept."""
+def single_level(value: object) -> list[Level]:
+    """Return the single level of a setting that is not swept, as a list."""
     return [Level(value, level_text(value))]
 
 
-def _of_task(by_task: Mapping[str, Mapping[str, Any]], task: str) -> dict[str, Any]:
-    """Return the settings that are given for this task."""
+def _select_task(by_task: Mapping[str, Mapping[str, Any]], task: str) -> dict[str, Any]:
+    """Return the values for one task, by setting."""
     return {key: values[task] for key, values in by_task.items() if task in values}
 
 
@@ -90,7 +92,7 @@ def _fixed_or_swept(
     levels: dict[str, list[Level]] = {}
     for key, value in values.items():
         if key not in swept:
-            levels[key] = fixed(value)
+            levels[key] = single_level(value)
         elif value is not None:
             raise ParameterError(
                 f"params.yaml: {where} gives {key} in {words[0]} and in {words[1]}; remove one"

@@ -14,13 +14,13 @@ class LinearGaps(Design):
     Attributes
     ----------
     replicates : int
-        Always 1: `networks` says how many networks there are.
+        Always 1; `networks` is the number of networks.
     place : tuple of int
-        Time t* of the deciding input.
+        Time step t* of the input that decides the label.
     orthogonality : tuple of float
-        Weight of the soft orthogonal penalty; 0 for training without it.
+        Weight of the soft orthogonal penalty; 0 for no penalty.
     networks : int
-        Networks of one combination, which are trained side by side.
+        Number of networks per combination of factors; they are trained in parallel.
     width, time_steps : int
         Recurrent dimension d, and length T of the sequences.
     steps, batch_size, learning_rate : number

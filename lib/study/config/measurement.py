@@ -1,4 +1,4 @@
-"""What is measured during a run, and on which sequences."""
+"""Settings for what is measured during a run, and on which sequences."""
 
 from typing import Literal
 
@@ -14,31 +14,32 @@ Measure = Literal[
     "singular_values",
     "trajectories",
 ]
-"""Measures beside losses and metrics; `study.results.rows.MEASURED` lists their variables."""
+"""Measures in addition to losses and metrics, see `study.results.rows.MEASURED`."""
 
 
 class Measurement(Section):
-    """What is measured during a run, when, and on which sequences.
+    """Settings for what is measured during a run, when, and on which sequences.
 
     Attributes
     ----------
     records : int
-        Number of equally spaced records; the last one is taken at the end of training.
+        Number of equally spaced records; the last one is at the end of training.
     first_record : bool
-        Whether there is one more record, before training.
+        Whether to record once more, before training.
     metric : str
         ``squared error``, or empty for the task's own metric.
     probe_size : int
-        Training sequences that are measured; 0 for all of them.
+        Number of training sequences to measure losses and metrics on; 0 for all of them.
     test_draws, validation_draws : int
-        For tasks that draw their sequences: how many fresh ones test and validate every network of
-        the task.
+        Sizes of the test and the validation set of a task that generates its sequences. All
+        networks of the task share these sets.
     measures : tuple of str
-        Further measures, taken with every record or before and after training.
+        Further measures, see `study.training.probe`. Some are taken with every record, the others
+        before and after training.
     measure_size : int
-        Sequences for these measures.
+        Number of sequences for these measures.
     stretch : int
-        Last time steps whose singular values are computed; 0 for all of them.
+        Number of time steps, from the end, whose singular values are computed; 0 for all of them.
     """
 
     records: Positive

@@ -10,8 +10,8 @@ from study.config.run import RunConfig
 def with_names(runs: Sequence[RunConfig]) -> tuple[RunConfig, ...]:
     """Return the runs of a group with their names in the dataset.
 
-    A name consists of the label and the task, and of the settings in which runs of the same label
-    and task differ. Runs that would still have the same name are numbered.
+    A name consists of the label, the task, and the settings in which runs with the same label and
+    task differ. ``(2)`` is appended to a name that is already used.
     """
     by_label: dict[str, list[int]] = {}
     for index, run in enumerate(runs):
@@ -21,8 +21,10 @@ def with_names(runs: Sequence[RunConfig]) -> tuple[RunConfig, ...]:
     for label, indices in by_label.items():
         levels = [runs[index].levels() for index in indices]
         differing = _differing(levels)
-        for index, own in zip(indices, levels, strict=True):
-            parts = [f"{key}={level_text(own[key])}" for key in differing if key in own]
+        for index, run_levels in zip(indices, levels, strict=True):
+            parts = [
+                f"{key}={level_text(run_levels[key])}" for key in differing if key in run_levels
+            ]
             name = ", ".join([label, *parts])
             while name in used:
                 name += " (2)"
@@ -32,6 +34,6 @@ def with_names(runs: Sequence[RunConfig]) -> tuple[RunConfig, ...]:
 
 
 def _differing(levels: Sequence[dict[str, object]]) -> list[str]:
-    """Return the settings that are not the same in all of some runs."""
+    """Return the settings in which the given runs differ."""
     keys = dict.fromkeys(key for run in levels for key in run)
     return [key for key in keys if len({json.dumps(run.get(key)) for run in levels}) > 1]

@@ -1,4 +1,4 @@
-"""Which network is built: a cell, its initial weights, and what its head reads."""
+"""Settings of a network: cell, initial weights, head, dropout, frozen parameters."""
 
 from typing import Annotated, Any, Literal
 
@@ -12,19 +12,19 @@ Architecture = Annotated[str, AfterValidator(lambda name: cell_class(name).name)
 
 
 class Dropout(Section):
-    """Shares of what is set to zero during training.
+    """Dropout rates.
 
-    One mask serves all time steps of a sequence (variational dropout), except for the inputs.
-    Dropout between the layers of a stack is a hyper-parameter of the cell.
+    The same mask is used at all time steps of a sequence (variational dropout), except for the
+    inputs. Dropout between stacked layers is a hyper-parameter of the cell instead.
 
     Attributes
     ----------
     input_dropout : float
-        Share of the inputs.
+        Rate for the inputs.
     embedding_dropout : float
-        Share of the words of an embedding; a dropped word is dropped everywhere in the batch.
+        Rate for the words of an embedding; a dropped word is dropped everywhere in the batch.
     output_dropout : float
-        Share of what the head reads.
+        Rate for the inputs of the head.
     """
 
     input_dropout: Share = 0.0
@@ -33,7 +33,7 @@ class Dropout(Section):
 
 
 class Network(Dropout):
-    """A network: a cell, how it starts, what its head reads, and what stays as it begins.
+    """Settings of a network.
 
     Attributes
     ----------
@@ -44,24 +44,24 @@ class Network(Dropout):
     hyper_parameters : dict
         Keywords of the cell's constructor.
     start : str
-        Name of the initial weights (`longrnn.cells.Cell.starts`).
+        Name of the cell's initialization (a key of `longrnn.cells.Cell.starts`): ``text`` is the
+        paper's, ``author`` that of the authors' program.
     start_settings : dict
-        Settings of these initial weights.
+        Keyword arguments of this initialization.
     head : str
-        Initial weights of the linear head: ``library`` (as PyTorch draws them), ``glorot``,
-        ``kaiming``.
+        Initialization of the linear head: ``library`` (PyTorch's default), ``glorot``, ``kaiming``.
     read : str
-        What the head reads: the last state, or with ``all`` every tensor of it. If the task has a
-        target at every step, the head reads every state.
+        Input of the head: by default the cell's output at the last time step, with ``all`` every
+        tensor of the final state. For tasks with a target at every step, the head always reads the
+        output at every step.
     embedding_width : int
-        Numbers that represent a token; 0 for tasks without tokens. An embedding starts from the
-        task's own vectors if there are any, with the start ``author`` uniform within 0.05 of zero
-        as in Keras.
+        Dimension of the embedding; 0 for tasks without tokens. An embedding starts from the task's
+        pretrained vectors if there are any. Otherwise it is uniform within 0.05 of zero, as in
+        Keras, if `start` is ``author``, and PyTorch's default if not.
     train_initial_state : bool
-        Whether the state before the first input is trained, starting from zero.
+        Whether the initial state is a parameter, which starts at zero.
     frozen : tuple of str
-        Patterns of names of parameters that keep their initial values, such as ``cell.*`` for a
-        reservoir.
+        Glob patterns of the parameters that are not trained, such as ``cell.*`` for a reservoir.
     """
 
     cell: Architecture

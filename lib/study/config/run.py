@@ -1,4 +1,4 @@
-"""One run of `params.yaml`, with every level in its place."""
+"""All settings of one run."""
 
 from typing import Any, Literal, Self
 
@@ -12,7 +12,7 @@ from study.config.section import Positive, Section
 from study.config.task import TaskSpec
 
 LAST_STATE_ONLY = frozenset({"coadjoint", "gains", "penalty", "adjoint_curve", "trajectories"})
-"""Objectives and measures that backpropagate from the last state only."""
+"""Objectives and measures that only support backpropagation from the last state."""
 
 
 PARTS: dict[str, type[Section]] = {
@@ -20,13 +20,14 @@ PARTS: dict[str, type[Section]] = {
     "recipe": Recipe,
     "measurement": Measurement,
 }
-"""Parts of a run whose fields are settings of `params.yaml`."""
+"""The parts of a `RunConfig` whose fields are settings in `params.yaml`."""
 
 
 class RunConfig(Section):
-    """One network on one task by one recipe, measured in one way.
+    """All settings of one run: network, task, recipe and measurement.
 
-    The four names are for people: they are printed and plotted, and no result depends on them.
+    The names `run`, `network_name`, `label` and `task_label` are only displayed; no result depends
+    on them.
 
     Attributes
     ----------
@@ -35,9 +36,9 @@ class RunConfig(Section):
     network_name : str
         The network's name in `params.yaml`.
     label : str
-        What tables call the network: its name and the levels of what is swept.
+        The network's label in tables: its name and the levels of its swept settings.
     task_label : str
-        What tables call the task.
+        The task's label in tables.
     task : TaskSpec
     network : Network
     recipe : Recipe
@@ -47,7 +48,7 @@ class RunConfig(Section):
     device : str
         ``auto``, ``cpu`` or ``cuda``.
     replicates : int
-        Number of runs, which differ in their random numbers alone.
+        Number of runs with different random seeds.
     """
 
     run: str = ""
@@ -64,14 +65,16 @@ class RunConfig(Section):
 
     @model_validator(mode="after")
     def _parts_fit(self) -> Self:
-        """Refuse combinations that can't be trained, as far as the data are not needed."""
-        network, recipe, measurement = self.network, self.recipe, self.measurement
+        """Refuse combinations of settings that can't be trained; needs no data."""
+        network = self.network
+        recipe = self.recipe
+        measurement = self.measurement
         cell = cell_class(network.cell)
         cell.checked(network.hyper_parameters, d=network.width)
         cell.checked_start(network.start, network.start_settings)
         if recipe.steps and measurement.records > recipe.steps:
             raise ValueError(
-                f"{measurement.records} records do not fit {recipe.steps} steps; ask for fewer"
+                f"{measurement.records} records do not fit into {recipe.steps} steps; use fewer"
             )
         has_dropout = network.output_dropout or network.hyper_parameters.get("dropout")
         if recipe.objective == "coadjoint" and has_dropout:
@@ -87,15 +90,15 @@ class RunConfig(Section):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """Settings of the task, the initial weights and the cell, by name."""
+        """Settings of the task, of the initial weights and of the cell, in one dictionary."""
         network = self.network
         return {**self.task.settings, **network.start_settings, **network.hyper_parameters}
 
     def flat(self) -> dict[str, Any]:
-        """Return everything a result depends on in one dictionary of JSON values.
+        """Return all settings that a result depends on, as one dictionary of JSON values.
 
-        Names for people and the number of replicates are left out. This is the form in which the
-        settings of a run are stored with a dataset.
+        The displayed names and the number of replicates are left out. The settings of a run are
+        stored with a dataset in this form.
         """
         return {
             **self.recipe.model_dump(mode="json"),
@@ -107,7 +110,7 @@ class RunConfig(Section):
         }
 
     def levels(self) -> dict[str, Any]:
-        """Return the level of every factor that may distinguish two runs of a network."""
+        """Return all settings in which two runs of the same network may differ."""
         nested = ("cell", "device", "task", "hyper_parameters", "start_settings")
         levels = {name: value for name, value in self.flat().items() if name not in nested}
         return levels | self.settings

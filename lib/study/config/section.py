@@ -1,4 +1,4 @@
-"""Base class, number types and error sentences of every part of the configuration."""
+"""Base class, number types and error messages for all parts of the configuration."""
 
 import difflib
 import json
@@ -19,7 +19,7 @@ FACTOR = "factor"
 LARGEST_COUNT = 10**9
 """Upper bound on any count; anything larger is assumed to be a typo."""
 LONGEST_TEXT = 500
-"""Characters that a string may have, and that an error message quotes from a check."""
+"""Largest number of characters of a string, and of a quoted message of pydantic."""
 _SHOWN_TEXT = 80
 """Characters of a value that an error message shows."""
 _SHOWN_NAMES = 10
@@ -27,9 +27,9 @@ _SHOWN_NAMES = 10
 
 Positive = Annotated[int, Field(gt=0, le=LARGEST_COUNT)]
 Size = Annotated[int, Field(ge=0, le=LARGEST_COUNT)]
-"""A number of sequences; 0 stands for all of them."""
+"""A number of sequences, 0 for all of them."""
 Draws = Annotated[int, Field(ge=0, le=10**6)]
-"""A number of sequences that are drawn at once, and so must fit into memory."""
+"""A number of sequences that are generated at once, so they must fit into memory."""
 PositiveDraws = Annotated[int, Field(gt=0, le=10**6)]
 LearningRate = Annotated[float, Field(gt=0, le=1)]
 Weight = Annotated[float, Field(ge=0, le=1e12)]
@@ -39,11 +39,14 @@ T = TypeVar("T")
 
 
 class ParameterError(ValueError):
-    """A parameter is unknown, missing, of the wrong type or out of range."""
+    """A setting is unknown, missing, of the wrong type or out of range."""
 
 
 class Section(BaseModel):
-    """A part of the configuration: no unknown keys, no conversions, no infinite numbers."""
+    """Base class of the parts of the configuration.
+
+    It refuses unknown keys, conversions between types, and infinite numbers.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
@@ -69,10 +72,13 @@ Factor = Annotated[
     AfterValidator(distinct),
     FACTOR,
 ]
-"""Levels of a factor: one level, or a list of them. A single job has one."""
+"""Field with the levels of a factor: a single level, or a list of them.
+
+A design has a tuple of levels; a job of the design has one level in its place.
+"""
 
 
-def checked(
+def parse_section(
     kind: type[Section],
     content: object,
     where: str,
@@ -80,31 +86,31 @@ def checked(
     lead: str = "params.yaml: ",
     parts: Iterable[str] = (),
 ) -> Any:
-    """Return a section of the configuration as an object.
+    """Convert plain values to a section, and check them.
 
     Parameters
     ----------
     kind : type of Section
-        The class of the object.
+        The class to convert to.
     content : object
-        Plain values, as YAML or JSON gives them.
+        Plain values, as read from YAML or JSON.
     where : str
-        Path of the section, such as ``groups.pixels``; error messages start with it.
+        Path of the section in the file, such as ``groups.pixels``, for error messages.
     lead : str
-        What comes before the path in error messages.
+        First words of error messages.
     parts : iterable of str
-        Fields that the file does not show, because it gives their own fields in their place. They
-        are left out of paths in error messages.
+        Field names to leave out of paths in error messages. The user writes the settings of these
+        fields directly under `where`, so the names don't appear in the file.
 
     Returns
     -------
     kind
-        The checked object.
+        An instance of `kind`.
 
     Raises
     ------
     ParameterError
-        With one sentence for each problem: the key, what came, and what was expected.
+        The message has one sentence per problem: the key, its value, and what was expected.
     """
     try:
         # JSON turns lists into tuples where a tuple is expected and converts nothing else.
@@ -114,7 +120,7 @@ def checked(
 
 
 def format_value(value: object) -> str:
-    """Return a value for an error message: printable, and cut after 80 characters."""
+    """Return a value as printable text of at most 80 characters, for an error message."""
     if isinstance(value, int) and value.bit_length() > _SHOWN_TEXT:
         return f"an integer of {value.bit_length()} bits"
     printable = not isinstance(value, str) or value.isprintable()
@@ -125,7 +131,7 @@ def format_value(value: object) -> str:
 
 
 def nearest(name: object, known: Iterable[str]) -> str:
-    """Return the known names for an error message, those most like `name` first."""
+    """Return known names as a list for an error message, the most similar to `name` first."""
     names = list(known)
     similar = difflib.get_close_matches(str(name), names, _SHOWN_NAMES, cutoff=0)
     text = ", ".join(similar)
@@ -135,7 +141,7 @@ def nearest(name: object, known: Iterable[str]) -> str:
 
 
 def _section_at(kind: type[Section], path: Iterable[object]) -> type[Section] | None:
-    """Return the type of the section at a path below another one, if the types tell."""
+    """Return the type of the section at a path inside `kind`; None if the path leaves sections."""
     for key in path:
         field = kind.model_fields.get(str(key))
         if field is not None:
@@ -170,7 +176,7 @@ def _explain(
 
 
 def _sentence(kind: type[Section], where: str, keys: list[str], problem: Any) -> str:
-    """Return what is wrong with one key, in one sentence."""
+    """Return one sentence that says what is wrong with one key."""
     key = ".".join(part for part in (where, *keys) if part) or "the file"
     if problem["type"] == "missing":
         return f"{key} is missing"

@@ -1,13 +1,13 @@
-"""Groups of `params.yaml`: which network is trained on which task, and what is said of the two.
+"""Groups of `params.yaml`: which network is trained on which task, and with which settings.
 
-A setting is given in up to three layers, of which a later one wins:
+A setting can be given in three layers. A later layer overrides an earlier one:
 
 1. the task's definition, under ``tasks``;
-2. the ``defaults`` of the group, and over them those of its table;
-3. the network: its definition under ``networks``, and over it its entry in the group.
+2. the ``defaults`` of the group, overridden by those of its table;
+3. the network's definition, under ``networks``, overridden by its entry in the group.
 
-Within the defaults and within an entry, a value for one task (``by_task``, ``sweep_by_task``) wins
-over a value for all tasks (``set``, ``sweep``).
+Within the defaults and within an entry, a value for one task (``by_task``, ``sweep_by_task``)
+overrides a value for all tasks (``set``, ``sweep``).
 """
 
 import itertools
@@ -15,21 +15,21 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from study.config.file import overlaid
+from study.config.file import merge_mappings
 from study.config.grammar import Entry, Group, NetworkDefinition, Table, TaskDefinition
-from study.config.levels import Level, fixed, settings_for_task
-from study.config.section import ParameterError, checked, format_value, nearest
+from study.config.levels import Level, settings_for_task, single_level
+from study.config.section import ParameterError, format_value, nearest, parse_section
 
 
 class Definitions(NamedTuple):
-    """The networks and tasks of a profile by name; a task's name has no braces left."""
+    """The networks and tasks of a profile by name. Names with braces are already expanded."""
 
     networks: Mapping[str, NetworkDefinition]
     tasks: Mapping[str, TaskDefinition]
 
 
 class Pair(NamedTuple):
-    """A network on a task, as an entry of a table asks for it.
+    """A network and a task that a table trains it on.
 
     Attributes
     ----------
@@ -38,7 +38,7 @@ class Pair(NamedTuple):
     network, task : str
         Their names.
     entry : Entry
-        What the entry says.
+        The network's entry in the table.
     """
 
     where: str
@@ -48,7 +48,7 @@ class Pair(NamedTuple):
 
 
 class Layer(NamedTuple):
-    """Settings that stand in one place of `params.yaml`.
+    """The settings that one place of `params.yaml` gives.
 
     Attributes
     ----------
@@ -57,7 +57,8 @@ class Layer(NamedTuple):
     levels : dict
         Levels of each setting.
     optional : bool
-        Whether a setting is skipped if the network and the task do not take it.
+        Whether to skip settings that the network and the task don't have; otherwise such a setting
+        is an error.
     """
 
     where: str
@@ -80,7 +81,7 @@ def read_definitions(
     definitions : Definitions
         Networks and tasks by name.
     templates : mapping
-        The tasks as they stand in the file, by names that may have settings in braces.
+        The tasks as written in the file. Their names may contain settings in braces.
 
     Raises
     ------
@@ -88,11 +89,12 @@ def read_definitions(
         If a definition has unknown keys, or two tasks have the same name.
     """
     known_networks = {
-        name: checked(NetworkDefinition, content, f"networks.{name}")
+        name: parse_section(NetworkDefinition, content, f"networks.{name}")
         for name, content in networks.items()
     }
     templates = {
-        name: checked(TaskDefinition, content, f"tasks.{name}") for name, content in tasks.items()
+        name: parse_section(TaskDefinition, content, f"tasks.{name}")
+        for name, content in tasks.items()
     }
     return Definitions(known_networks, _tasks_by_name(templates)), templates
 
@@ -100,7 +102,7 @@ def read_definitions(
 def read_tables(group: str, content: Any) -> dict[str, Table]:
     """Return the tables of a group by their path in `params.yaml`; raises `ParameterError`."""
     where = f"groups.{group}"
-    whole = checked(Group, content, where)
+    whole = parse_section(Group, content, where)
     if not whole.tables:
         return {where: whole}
     shared = {key: value for key, value in content.items() if key != "tables"}
@@ -108,12 +110,12 @@ def read_tables(group: str, content: Any) -> dict[str, Table]:
     for name, table in whole.tables.items():
         if table is not None:
             path = f"{where}.tables.{name}"
-            tables[path] = checked(Table, overlaid(shared, table), path)
+            tables[path] = parse_section(Table, merge_mappings(shared, table), path)
     return tables
 
 
 def pairs(where: str, table: Table, definitions: Definitions) -> Iterator[Pair]:
-    """Yield each network of a table on each of its tasks, those of one network together.
+    """Yield each network of a table with each of its tasks, grouped by network.
 
     Raises
     ------
@@ -134,18 +136,31 @@ def pairs(where: str, table: Table, definitions: Definitions) -> Iterator[Pair]:
             raise ParameterError(
                 f"params.yaml: {path} has no tasks; name some, or set the entry to null"
             )
-        several = by_network.setdefault(network, [])
-        several += [Pair(path, network, task, entry) for task in tasks]
+        network_pairs = by_network.setdefault(network, [])
+        network_pairs += [Pair(path, network, task, entry) for task in tasks]
     yield from itertools.chain.from_iterable(by_network.values())
 
 
 def layers(where: str, table: Table, pair: Pair, definitions: Definitions) -> list[Layer]:
-    """Return what is said of a network on a task; later layers win.
+    """Return the layers of settings for a network on a task; later layers override earlier ones.
+
+    Parameters
+    ----------
+    where : str
+        Path of the table in `params.yaml`, for error messages.
+    table : Table
+    pair : Pair
+        The network and the task, one of `pairs`.
+    definitions : Definitions
+
+    Returns
+    -------
+    list of Layer
 
     Raises
     ------
     ParameterError
-        If a task is not known, or a setting has a value and a sweep at once.
+        If a task is unknown, or a setting has both a value and a sweep.
     """
     defaults = f"{where}.defaults"
     for place, settings in ((defaults, table.defaults), (pair.where, pair.entry)):
@@ -155,18 +170,20 @@ def layers(where: str, table: Table, pair: Pair, definitions: Definitions) -> li
                 refuse_unknown_names(values, definitions.tasks, path, "tasks")
     task = definitions.tasks[pair.task].set
     network = definitions.networks[pair.network].set
-    of_defaults = settings_for_task(table.defaults, pair.task, defaults, in_labels=False)
-    of_entry = settings_for_task(pair.entry, pair.task, pair.where, in_labels=True)
+    default_levels = settings_for_task(table.defaults, pair.task, defaults, in_labels=False)
+    entry_levels = settings_for_task(pair.entry, pair.task, pair.where, in_labels=True)
     return [
-        Layer(f"tasks.{pair.task}.set", {key: fixed(value) for key, value in task.items()}),
-        Layer(defaults, of_defaults, optional=True),
-        Layer(f"networks.{pair.network}.set", {k: fixed(value) for k, value in network.items()}),
-        Layer(pair.where, of_entry),
+        Layer(f"tasks.{pair.task}.set", {key: single_level(value) for key, value in task.items()}),
+        Layer(defaults, default_levels, optional=True),
+        Layer(
+            f"networks.{pair.network}.set", {k: single_level(value) for k, value in network.items()}
+        ),
+        Layer(pair.where, entry_levels),
     ]
 
 
-def filled(template: str, texts: Mapping[str, str], where: str) -> str:
-    """Return a label with the levels of settings in place of their names in braces."""
+def fill_label(template: str, texts: Mapping[str, str], where: str) -> str:
+    """Fill in a label template: replace each setting in braces by the text of its level."""
 
     def text(match: re.Match) -> str:
         if match[1] not in texts:
@@ -180,18 +197,18 @@ def filled(template: str, texts: Mapping[str, str], where: str) -> str:
 
 
 def refuse_unknown_names(names: Iterable[str], known: Iterable[str], where: str, kind: str) -> None:
-    """Raise `ParameterError` if a network or a task is not known, with the names most like it."""
+    """Raise `ParameterError` if a network or task is unknown; the message lists similar names."""
     known = list(known)
     for name in names:
         if name not in known:
             raise ParameterError(
-                f"params.yaml: {where} names {format_value(name)}, which is none of the {kind}; "
+                f"params.yaml: {where} names {format_value(name)}, which is not one of the {kind}; "
                 f"expected one of {nearest(name, known)}"
             )
 
 
 def _tasks_by_name(templates: Mapping[str, TaskDefinition]) -> dict[str, TaskDefinition]:
-    """Return the tasks, those with a setting in their name once for each level of its sweep."""
+    """Return the tasks by name; a template becomes one task per combination of swept levels."""
     tasks: dict[str, TaskDefinition] = {}
     for template, definition in templates.items():
         where = f"tasks.{template}"
@@ -202,8 +219,8 @@ def _tasks_by_name(templates: Mapping[str, TaskDefinition]) -> dict[str, TaskDef
                 )
         for levels in itertools.product(*definition.sweep.values()):
             chosen = dict(zip(definition.sweep, levels, strict=True))
-            texts = {key: fixed(level)[0].text for key, level in chosen.items()}
-            name = filled(template, texts, where)
+            texts = {key: single_level(level)[0].text for key, level in chosen.items()}
+            name = fill_label(template, texts, where)
             if name in tasks:
                 raise ParameterError(
                     f"params.yaml: two tasks have the name {format_value(name)}; rename one"

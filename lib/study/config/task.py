@@ -1,4 +1,4 @@
-"""Which task a network is trained on."""
+"""Settings of a task."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from study.config.section import Section
 
 
 class TaskSpec(Section):
-    """A task: the name of its maker, and the settings that the maker takes (`study.tasks`).
+    """A task: the name of the function that makes it, and the function's keyword arguments.
 
     Attributes
     ----------
@@ -22,5 +22,5 @@ class TaskSpec(Section):
     settings: dict[str, Any] = Field(default_factory=dict)
 
     def flat(self) -> dict[str, Any]:
-        """Return maker and settings in one dictionary, as seeds and `make_task` take them."""
+        """Return the maker's name and the settings in one dictionary, for `make_task` and seeds."""
         return {"task": self.maker, **self.settings}

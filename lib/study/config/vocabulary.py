@@ -1,4 +1,4 @@
-"""Which settings there are, and which part of a run each of them belongs to."""
+"""The known settings, and the part of a run that each of them belongs to."""
 
 from collections.abc import Iterable, Mapping
 
@@ -8,16 +8,16 @@ from study.config.run import PARTS
 from study.config.section import ParameterError, Section, nearest
 
 Makers = Mapping[str, type[Section]]
-"""The settings that each maker of tasks takes, by its name."""
+"""The settings of each function that makes tasks, by the function's name."""
 
 _OF_RUN = ("batch_size", "device", "replicates")
 """Settings that belong to a run as a whole."""
 _NO_SETTINGS = ("cell", "hyper_parameters", "start_settings")
-"""Fields of a network that are no settings: its cell, and those that hold other settings."""
+"""Fields of a network that can't be set directly: its cell, and dictionaries of settings."""
 
 
 def general_settings() -> dict[str, str]:
-    """Return the settings that every run has, and the part of `RunConfig` that has them."""
+    """Return the settings that every run has, and the part of `RunConfig` of each."""
     settings = dict.fromkeys(_OF_RUN, "")
     for part, kind in PARTS.items():
         settings |= {field: part for field in kind.model_fields if field not in _NO_SETTINGS}
@@ -27,16 +27,16 @@ def general_settings() -> dict[str, str]:
 def known_settings(
     cell: str, starts: Iterable[str], makers: Iterable[type[Section]]
 ) -> dict[str, str]:
-    """Return every setting that a network and a task take, and the part of a run that has it.
+    """Return every setting of a network and its tasks, and the part of a run of each.
 
     Parameters
     ----------
     cell : str
         Name of the network's cell.
     starts : iterable of str
-        Names of its initial weights; names that the cell does not have are skipped here.
+        Names of its initializations; names that the cell doesn't have are skipped here.
     makers : iterable of type of Section
-        The settings of the makers of its tasks.
+        The settings of the functions that make its tasks.
 
     Returns
     -------
@@ -57,7 +57,7 @@ def known_settings(
 
 
 def refuse_unknown(key: str, where: str, known: Iterable[str]) -> None:
-    """Raise `ParameterError` if a setting is not known, with the names most like it."""
+    """Raise `ParameterError` if a setting is unknown; the message lists similar names."""
     known = list(known)
     if key not in known:
         raise ParameterError(

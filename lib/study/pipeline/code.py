@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from study.config.datasets import datasets
-from study.config.file import merged
+from study.config.file import merge_profile
 from study.config.section import ParameterError
 from study.paths import DATA, ROOT
 from study.pipeline.files import write_whole
@@ -89,7 +89,7 @@ def _described(code: Reached) -> str:
 
 def _sections(root: Path) -> dict[str, Any]:
     """Return the sections of the chosen profile, and under ``data`` the data sets it reads."""
-    sections = merged(path=root / "params.yaml")
+    sections = merge_profile(path=root / "params.yaml")
     kept = {name: section for name, section in sections.items() if name not in _NO_INPUT}
     return {**kept, "data": datasets(sections)}
 

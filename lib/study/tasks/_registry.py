@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import numpy as np
 from pydantic import Field, create_model
 
-from study.config.section import Section, Size, checked, format_value
+from study.config.section import Section, Size, format_value, parse_section
 from study.tasks.data import Task
 from study.tasks.loading import hold_out, load_prepared
 
@@ -165,5 +165,5 @@ def _checked(spec: Mapping) -> tuple[Maker, dict[str, Any]]:
     """Return a task's maker and all its settings, defaults included."""
     maker = find_task(spec)
     given = {key: value for key, value in spec.items() if key != "task"}
-    settings = checked(maker.settings, given, f"task {spec['task']}", lead="")
+    settings = parse_section(maker.settings, given, f"task {spec['task']}", lead="")
     return maker, {name: getattr(settings, name) for name in maker.settings.model_fields}

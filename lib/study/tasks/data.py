@@ -112,12 +112,12 @@ class Task:
     @property
     def features(self) -> int:
         """Numbers in one input, p; 0 for tokens."""
-        return 0 if self.kind == "tokens" else self._example.inputs.shape[2]
+        return 0 if self.kind == "tokens" else self.example.inputs.shape[2]
 
     @property
     def classifies(self) -> bool:
         """Whether targets are classes, scored by cross entropy; others by the squared error."""
-        return self._example.targets.dtype.kind == "i"
+        return self.example.targets.dtype.kind == "i"
 
     @property
     def metric(self) -> str:
@@ -147,7 +147,8 @@ class Task:
             )
 
     @property
-    def _example(self) -> Part:
+    def example(self) -> Part:
+        """One sequence of the task, to read shapes and types from."""
         if self.train is None:
             return self.draw(1, np.random.default_rng(0))
         return self.train.take(slice(1))

@@ -28,7 +28,7 @@ from study.training.checkpoint import Checkpoint
 from study.training.job import Arrays, Job
 from study.training.loop import train
 from study.training.measures import measure
-from study.training.model import Model, build, pick_device
+from study.training.model import Model, build_model, pick_device
 from study.training.objectives import make_objective
 from study.training.record import Record, every_epoch
 from study.training.seeds import seeds_of, torch_seed
@@ -171,7 +171,7 @@ def _prepare_run(attempt: Factorial, task: Task, checkpoint: Checkpoint | None) 
     _, initial, order = seeds_of(attempt, ATTEMPT, 3)
     device = pick_device(attempt.device)
     with torch_seed(initial):
-        model = build(task, network_of(attempt)).to(device)
+        model = build_model(task, network_of(attempt)).to(device)
     rng = np.random.default_rng(order)
     batches = Epochs(task.train, attempt.batch_size, rng, device, drop_last=True)
     recipe = Recipe(

@@ -12,28 +12,28 @@ from study.results.schema import Schema
 from study.training.checkpoint import Checkpoint
 
 Arrays = Mapping[str, Any]
-"""What a job returns: variables of its dataset by name."""
+"""The result of a job: variables of its dataset by name."""
 Attributes = Mapping[str, Any]
-"""The ``profile`` and the ``settings`` of a dataset, see `study.results.schema.Schema.empty`."""
+"""Attributes ``profile`` and ``settings`` of a dataset, see `study.results.schema.Schema.empty`."""
 
 
 @dataclass(frozen=True)
 class Experiment:
-    """How the jobs of one kind of design become results, and these a dataset.
+    """A kind of experiment: how to train its jobs, and how to join their results to a dataset.
 
     Attributes
     ----------
     name : str
         Name of the experiment, which is part of the cache key.
     train : callable
-        Trains some jobs of one `Job.batch_key`, with the folder of the prepared data sets and a
-        checkpoint for each job, and returns the variables of each. The code that it reaches is part
-        of the cache key.
+        ``train(jobs, prepared, checkpoints)`` trains jobs with the same `Job.batch_key` and returns
+        the variables of each. `prepared` is the folder of the prepared data sets, and `checkpoints`
+        has one entry per job. All code that the function uses is part of the cache key.
     schema : callable
-        Returns the schema of the dataset of some designs.
+        ``schema(designs)`` returns the schema of the dataset.
     to_dataset : callable
-        Joins the results of some designs: takes the designs, their jobs, the variables of each job,
-        and the attributes of the dataset.
+        ``to_dataset(designs, jobs, results, attributes)`` joins the variables of all jobs to a
+        dataset with these attributes.
     """
 
     name: str
@@ -46,33 +46,36 @@ class Experiment:
 
 @dataclass(frozen=True, kw_only=True)
 class Job:
-    """One configuration with a level in every place, and what is needed to schedule and name it.
+    """One training job: its settings, and what is needed to schedule it and to cache its results.
 
     Attributes
     ----------
     experiment : Experiment
     config : Section
-        Such as a `study.config.run.RunConfig`, or one job of a `study.config.design.Design`.
+        The settings, with one value for every factor: a `study.config.run.RunConfig`, or one job
+        of a `study.config.design.Design`.
     replicate : int
-        From 0.
+        Number of the replicate, from 0.
     levels : mapping
-        Everything that the results depend on beside code, data and engines, as JSON values.
+        All settings that the results depend on, as JSON values, for the cache key.
     title : str
-        A few words for lines of progress.
+        Short name in lines of progress.
     size : float
-        Proportional to the duration among the jobs of a group; the largest jobs start first.
+        Relative cost, comparable within a group only. The largest jobs start first.
     cells : tuple of str
-        Cells it trains, and what else engines are registered for, such as ``rnn/adjoints``.
+        Names under which the engines it uses are registered: its cells, and entries such as
+        ``rnn/adjoints``.
     device : str
         Type of the device it runs on.
     datasets : tuple of str
         Prepared data sets it reads.
     modules : tuple of str
-        Modules it uses that imports, cells and engines don't reveal, such as its task's.
+        Further modules whose code the results depend on, such as that of its task. They are found
+        by name at run time, so imports don't show them.
     batch_key : str
         Jobs with the same key may share a vmapped pass.
     pass_size : int
-        Number of jobs that share a pass; 1 for each job on its own.
+        Largest number of jobs in a vmapped pass; 1 to train every job on its own.
     """
 
     experiment: Experiment
@@ -89,14 +92,14 @@ class Job:
     pass_size: int = 1
 
     def train(self, prepared: Path | None = None, checkpoint: Checkpoint | None = None) -> Arrays:
-        """Do the job in this process.
+        """Run the job in this process.
 
         Parameters
         ----------
         prepared : Path, optional
             Folder of the prepared data sets.
         checkpoint : Checkpoint, optional
-            Where the state of the run is kept.
+            File for the state of the run, to resume it after a kill.
 
         Returns
         -------

@@ -1,9 +1,9 @@
-"""Jobs sent to Dask, their results cached.
+"""Run jobs on Dask workers and cache their results.
 
-The driver (whoever calls `run_jobs`) sends jobs to workers, and writes what they return into a
-cache folder, each result in a file that is whole or absent. A file is named after everything its
-content depends on, including the code. So what was interrupted, extended or edited computes only
-what is missing.
+The process that calls `run_jobs` sends jobs to workers and writes each result to one file of a
+cache folder. Files are written atomically and named by a hash of everything the result depends on,
+including the code. A call therefore computes only missing results, after an interruption as well as
+after a change of settings or code.
 """
 
 import json
@@ -28,30 +28,33 @@ from study.training.shards import THREADS, WORKER, read_result, shard_path
 from study.training.worker import JobError, work
 
 _RETRIES = 2
-"""Times that a failed job is tried again."""
+"""How often a failed job is retried."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Trained:
-    """The results of a group's jobs, and what they took.
+class GroupResults:
+    """The results of a group's jobs, and what they cost.
 
     Attributes
     ----------
     results : list of dict
         Variables of each job, in the order of the jobs.
     trained : int
-        Jobs that ran in this call; the others were cached.
+        Number of jobs that ran in this call; the others were cached.
     jobs : int
-        Different jobs: two with the same cache key count once.
-    diverged, resumed : int
-        Attempts that diverged, and jobs that went on from a checkpoint.
+        Number of unique jobs: two jobs with the same cache key count once.
+    diverged : int
+        Number of attempts that diverged.
+    resumed : int
+        Number of jobs that resumed from a checkpoint.
     core_seconds : float
-        Processor time of all jobs, whichever call ran them; of a job that was cut off, up to its
-        last checkpoint.
+        Processor time of all jobs, including jobs that an earlier call ran. Work that was lost
+        because it came after the last checkpoint is not counted.
     workers : int
-        Different worker processes that ran the jobs.
+        Number of worker processes that ran the jobs.
     threads : int
-        Threads per worker: 1, since threads of a process share PyTorch's random numbers.
+        Threads per worker. Always 1, because threads of one process would share PyTorch's random
+        generator.
     """
 
     results: list[dict[str, np.ndarray]]
@@ -67,40 +70,41 @@ class Trained:
 def run_jobs(
     groups: Mapping[str, Sequence[Job]],
     cache: str | Path,
-    where: Jobs,
+    cluster: Jobs,
     prepared: Path | None = None,
-) -> dict[str, Trained]:
-    """Run the jobs of all groups that have no cached result, in one queue.
+) -> dict[str, GroupResults]:
+    """Run all jobs without a cached result, and return the results of every group.
 
-    A job that several groups ask for runs once. The smallest job of every cell starts first, so
-    that hardly two workers compile the same kernels. Then come the largest job of every group, so
-    that it is soon known what its sizes cost, and all others, the largest first.
+    A job that belongs to several groups runs once. The smallest job of every cell starts first, so
+    that few workers compile the same kernels at the same time. Then the largest job of every group
+    starts, which makes the estimate of the remaining time useful early. The rest follow, the
+    largest first.
 
     Parameters
     ----------
     groups : mapping of str to sequence of Job
         Jobs by the name of their dataset.
     cache : path
-        Folder of the results, of the checkpoints of unfinished jobs, and of ``<group>.cost.json``:
-        what each group cost, which must not be part of a dataset.
-    where : Jobs
-        Local worker processes, or a Dask scheduler. A worker that dies is Dask's to replace; its
-        job goes on from its last checkpoint.
+        Folder for the results, the checkpoints of unfinished jobs, and ``<group>.cost.json``. The
+        costs are kept out of the dataset, because they differ between calls.
+    cluster : Jobs
+        Number of local worker processes, or the address of a Dask scheduler. If a worker dies, Dask
+        replaces it, and its job resumes from the last checkpoint.
     prepared : Path, optional
         Folder of the prepared data sets.
 
     Returns
     -------
-    dict of str to Trained
-        For each group the results of its jobs.
+    dict of str to GroupResults
+        The results by group.
 
     Raises
     ------
     ConnectionError
-        No scheduler answers, no worker joins it, a worker has several threads, or they were lost.
-        Finished jobs are cached.
+        The scheduler doesn't answer, no worker joins it, a worker has several threads, or the
+        connection was lost. Finished jobs are cached.
     JobError
-        Jobs failed three times; all others have run and are cached.
+        A job failed three times. All other jobs have run and are cached.
     ValueError
         A data set is not prepared.
     """
@@ -119,30 +123,30 @@ def run_jobs(
     say(f"{len(missing)} of {len(by_shard)} jobs to run")
     if missing:
         progress = Progress(list(by_shard.values()))
-        _run_missing(missing, cache, where, prepared, progress)
+        _run_missing(missing, cache, cluster, prepared, progress)
     return {group: _summarize(cache, group, pending) for group, pending in by_group.items()}
 
 
-def _summarize(cache: Path, group: str, pending: Sequence[PendingJob]) -> Trained:
-    """Write what a group's jobs took, whichever call ran them, and return their results."""
-    different = list(dict.fromkeys(pending))
+def _summarize(cache: Path, group: str, pending: Sequence[PendingJob]) -> GroupResults:
+    """Write what a group's jobs cost, in this call or an earlier one, and return their results."""
+    unique_jobs = list(dict.fromkeys(pending))
     cost = {
-        "jobs": len(different),
-        "diverged": sum(one.diverged for one in different),
-        "resumed": sum(one.resumed for one in different),
-        "core_seconds": round(sum(one.seconds for one in different), 2),
-        "workers": len({str(one.result[WORKER]) for one in different}),
-        "threads": max((int(one.result[THREADS]) for one in different), default=1),
+        "jobs": len(unique_jobs),
+        "diverged": sum(job.diverged for job in unique_jobs),
+        "resumed": sum(job.resumed for job in unique_jobs),
+        "core_seconds": round(sum(job.seconds for job in unique_jobs), 2),
+        "workers": len({str(job.result[WORKER]) for job in unique_jobs}),
+        "threads": max((int(job.result[THREADS]) for job in unique_jobs), default=1),
     }
     write_whole(cache / f"{group}.cost.json", lambda path: path.write_text(json.dumps(cost)))
-    trained = sum(one.ran_now for one in different)
-    return Trained(results=[one.result for one in pending], trained=trained, **cost)
+    trained = sum(job.ran_now for job in unique_jobs)
+    return GroupResults(results=[job.result for job in pending], trained=trained, **cost)
 
 
 def _run_missing(
     missing: Sequence[PendingJob],
     cache: Path,
-    where: Jobs,
+    cluster: Jobs,
     prepared: Path | None,
     progress: Progress,
 ) -> None:
@@ -150,7 +154,7 @@ def _run_missing(
     batches = batch_jobs(missing)
     failures: list[str] = []
     unfinished = 0
-    with connect(where.scheduler, _count_workers(where, batches)) as client:
+    with connect(cluster.scheduler, _count_workers(cluster, batches)) as client:
         workers = sum(client.nthreads().values())
         futures = _submit(client, batches, prepared, cache)
         for future in as_completed(list(futures)):
@@ -168,7 +172,7 @@ def _run_missing(
                 pending.store(result, cache)
             progress.report(_title(batch), workers)
     if unfinished:
-        raise ConnectionError(_lost(where, unfinished, len(missing)))
+        raise ConnectionError(_lost(cluster, unfinished, len(missing)))
     if failures:
         raise JobError(
             f"{len(failures)} of {len(missing)} jobs failed, the others are cached; "
@@ -176,19 +180,20 @@ def _run_missing(
         )
 
 
-def _count_workers(where: Jobs, batches: Sequence[Sequence[PendingJob]]) -> int:
-    """Return the number of local workers; 0 for one per core."""
-    if where.workers:
-        return where.workers
-    shares_a_pass = any(batch[0].job.pass_size > 1 for batch in batches)
-    # One vmapped pass fills a GPU's memory.
-    return 1 if torch.cuda.is_available() and shares_a_pass else 0
+def _count_workers(cluster: Jobs, batches: Sequence[Sequence[PendingJob]]) -> int:
+    """Return the number of local workers to start; 0 for one per core."""
+    if cluster.workers:
+        return cluster.workers
+    uses_vmapped_pass = any(batch[0].job.pass_size > 1 for batch in batches)
+    if torch.cuda.is_available() and uses_vmapped_pass:
+        return 1  # one vmapped pass fills a GPU's memory
+    return 0
 
 
 def _submit(
     client: Client, batches: Sequence[list[PendingJob]], prepared: Path | None, cache: Path
 ) -> dict[Future, list[PendingJob]]:
-    """Send the batches to the workers, the first with the highest priority."""
+    """Submit the batches to Dask, with decreasing priority."""
     futures = {}
     for rank, batch in enumerate(batches):
         future = client.submit(
@@ -197,7 +202,7 @@ def _submit(
             [pending.key for pending in batch],
             prepared,
             cache,
-            pure=False,  # results must not be looked up by the arguments
+            pure=False,  # Dask must not reuse an earlier result for equal arguments
             retries=_RETRIES,
             priority=len(batches) - rank,
         )
@@ -206,7 +211,7 @@ def _submit(
 
 
 def _failure(future: Future) -> str | None:
-    """Return what went wrong in a job; None if it is done, or its worker was lost."""
+    """Return the error message of a failed job; None if it is done, or its worker was lost."""
     if future.status != "error":
         return None
     error = future.exception()
@@ -215,33 +220,31 @@ def _failure(future: Future) -> str | None:
     return f"{type(error).__name__}: {error}"
 
 
-def _lost(where: Jobs, unfinished: int, total: int) -> str:
-    """Return the message for lost workers, or a lost scheduler."""
+def _lost(cluster: Jobs, unfinished: int, total: int) -> str:
+    """Return the error message for lost workers, or for a lost scheduler."""
     counts = f"{unfinished} of {total} jobs unfinished; finished jobs are cached"
-    if where.scheduler == "local":
-        return (
-            f"the local workers were lost, and none came in their place, with {counts}. "
-            "Run again to resume"
-        )
+    if cluster.scheduler == "local":
+        return f"the local workers died and were not replaced, with {counts}. Run again to resume"
     return (
-        f"the scheduler at {where.scheduler} was lost, with {counts}. "
-        "Start it again, and run again to resume"
+        f"the scheduler at {cluster.scheduler} was lost, with {counts}. "
+        "Restart it, and run again to resume"
     )
 
 
 def batch_jobs(missing: Iterable[PendingJob]) -> list[list[PendingJob]]:
-    """Return jobs in batches that one call does each, in the order in which they start.
+    """Group jobs into batches and sort the batches by when they start.
 
     Parameters
     ----------
     missing : iterable of PendingJob
+        The jobs to run.
 
     Returns
     -------
     list of list of PendingJob
-        Jobs of one `Job.batch_key` share a batch, at most as many as share a pass. First come the
-        smallest batch of every cell and the largest of every group, then all others, the largest
-        first.
+        One call of `study.training.worker.work` runs one batch. Jobs with the same `Job.batch_key`
+        share a batch of at most `Job.pass_size` jobs. The smallest batch of every cell comes first,
+        then the largest of every group, then all others, the largest first.
     """
     batches = _split_batches(missing)
     batches.sort(key=lambda batch: sum(pending.job.size for pending in batch), reverse=True)
@@ -271,14 +274,17 @@ def _split_batches(missing: Iterable[PendingJob]) -> list[list[PendingJob]]:
         else:
             key = (job.experiment.name, job.batch_key, job.pass_size)
             by_key.setdefault(key, []).append(pending)
-    for several in by_key.values():
-        pass_size = several[0].job.pass_size
-        for first in range(0, len(several), pass_size):
-            batches.append(several[first : first + pass_size])
+    for jobs in by_key.values():
+        pass_size = jobs[0].job.pass_size
+        for first in range(0, len(jobs), pass_size):
+            batches.append(jobs[first : first + pass_size])
     return batches
 
 
 def _title(batch: Sequence[PendingJob]) -> str:
+    """Return the name of a batch for lines of progress and error messages."""
     first = batch[0]
-    beside = f", and {len(batch) - 1} beside it" if len(batch) > 1 else ""
-    return f"{first.group}: {first.job.title}{beside}"
+    title = f"{first.group}: {first.job.title}"
+    if len(batch) > 1:
+        title += f", and {len(batch) - 1} more"
+    return title

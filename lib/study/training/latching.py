@@ -38,7 +38,7 @@ from study.training.loop import train
 from study.training.measures import summed_loss
 from study.training.model import Model
 from study.training.record import Record
-from study.training.scores import cross_entropy, likeliest, tensors
+from study.training.scores import cross_entropy, predicted_classes, tensors
 from study.training.seeds import seeds_of, torch_seed
 from study.training.state import RunState
 
@@ -193,10 +193,10 @@ def _measure_horizon(
         output = copy.deepcopy(model.output).double()
     else:
         inputs, labels = tensors(draw(config.fit_size, rng))
-        states, _ = cell(model.drive(inputs))
+        states, _ = cell(model.cell_inputs(inputs))
         output = fit_output(states[-1], labels)
     inputs, labels = tensors(draw(config.test_size, rng))
-    u = model.drive(inputs)
+    u = model.cell_inputs(inputs)
     states, _ = cell(u)
     arrays["error"][index] = _error(output(states[-1].double()), labels)
     followed = slice(config.probe_size)
@@ -211,4 +211,4 @@ def _measure_horizon(
 
 def _error(logits: Tensor, labels: Tensor) -> float:
     """Return the share of wrong signs."""
-    return (likeliest(logits) != labels).double().mean().item()
+    return (predicted_classes(logits) != labels).double().mean().item()

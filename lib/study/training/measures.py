@@ -6,20 +6,20 @@ from functools import partial
 import numpy as np
 import torch
 from longrnn.probes.adjoint import adjoint_norms, log10_sum
-from longrnn.probes.coadjoint import Penalised, coadjoint_loss
+from longrnn.probes.coadjoint import PenalizedLoss, coadjoint_loss
 from torch import Tensor, nn
 
 from study.results.factorial import MEASUREMENTS
 from study.tasks import Part
 from study.training.model import Model
-from study.training.scores import cross_entropy, likeliest, tensors
+from study.training.scores import cross_entropy, predicted_classes, tensors
 
 
 @torch.no_grad()
-def driven(model: Model, inputs: Tensor) -> Tensor:
-    """Return what a model's cell reads, without dropout.
+def cell_inputs_without_dropout(model: Model, inputs: Tensor) -> Tensor:
+    """Return the inputs of a model's cell, without dropout.
 
-    Measuring draws no random numbers, so that training draws the same with and without it.
+    Without dropout no random numbers are drawn, so measuring doesn't change the training run.
 
     Parameters
     ----------
@@ -34,7 +34,7 @@ def driven(model: Model, inputs: Tensor) -> Tensor:
     """
     was_training = model.training
     model.eval()
-    cell_inputs = model.drive(inputs)
+    cell_inputs = model.cell_inputs(inputs)
     model.train(was_training)
     return cell_inputs
 
@@ -42,9 +42,10 @@ def driven(model: Model, inputs: Tensor) -> Tensor:
 def measure(model: Model, part: Part, *, batch_size: int, size: int = 0) -> dict[str, float]:
     """Measure loss, accuracy and adjoint norms of a classifier.
 
-    Equation (3.5) of the dissertation: norms are summed over sequences before the logarithm is
-    taken. Each sequence's own loss is differentiated, not the mean over the batch. If the head
-    reads all tensors of the last state, so does the adjoint that the paper calls lambda.
+    The norms are those of equation (3.5) of the dissertation: they are summed over sequences, then
+    the logarithm is taken. The gradient is that of each sequence's own loss, not of the batch mean.
+    If the head reads all tensors of the final state, then the adjoint lambda of the paper is the
+    gradient with respect to all of them; otherwise with respect to the tensor that is read.
 
     Parameters
     ----------
@@ -52,9 +53,9 @@ def measure(model: Model, part: Part, *, batch_size: int, size: int = 0) -> dict
         A model that reads the last state, or all tensors of it.
     part : Part
     batch_size : int
-        Sequences that are measured at a time.
+        Number of sequences per forward and backward pass.
     size : int
-        The first so many sequences are measured; 0 for all.
+        Number of sequences to measure, from the start of the part; 0 for all.
 
     Returns
     -------
@@ -74,12 +75,12 @@ def measure(model: Model, part: Part, *, batch_size: int, size: int = 0) -> dict
     for first in range(0, size, batch_size):
         last = min(first + batch_size, size)
         inputs, labels = tensors(part.take(slice(first, last)), device)
-        u = driven(model, inputs)
+        u = cell_inputs_without_dropout(model, inputs)
         summed = partial(summed_loss, output, labels)
         adjoints = adjoint_norms(model.cell, u, summed, times=(1, u.shape[0]), whole=reads_all)
-        seen = model.seen(adjoints.final_states)
-        loss += summed(seen).item()
-        correct += (likeliest(output(seen)) == labels).sum().item()
+        features = model.head_inputs(adjoints.final_states)
+        loss += summed(features).item()
+        correct += (predicted_classes(output(features)) == labels).sum().item()
         read_by_head = adjoints.full if reads_all else adjoints.readout
         for name, t in (("adjoint_first", 0), ("adjoint_last", -1)):
             norms[name].append(log10_sum(read_by_head[t]))
@@ -91,7 +92,7 @@ def measure(model: Model, part: Part, *, batch_size: int, size: int = 0) -> dict
 
 
 def summed_loss(output: nn.Linear, labels: Tensor, x: Tensor) -> Tensor:
-    """Return the cross entropy of what the head reads, summed over sequences.
+    """Return the cross entropy of the head's predictions, summed over sequences.
 
     Parameters
     ----------
@@ -100,7 +101,7 @@ def summed_loss(output: nn.Linear, labels: Tensor, x: Tensor) -> Tensor:
     labels : Tensor
         Classes, shape (batch,).
     x : Tensor
-        What the head reads, shape (batch, d).
+        Inputs of the head, shape (batch, d).
 
     Returns
     -------
@@ -110,7 +111,7 @@ def summed_loss(output: nn.Linear, labels: Tensor, x: Tensor) -> Tensor:
     return cross_entropy(output(x), labels, reduction="sum")
 
 
-def penalised(model: Model, inputs: Tensor, classes: Tensor, kappa: float) -> Penalised:
+def penalized_loss(model: Model, inputs: Tensor, classes: Tensor, kappa: float) -> PenalizedLoss:
     """Return loss and coadjoint penalty of a classifier that reads its last state.
 
     Parameters
@@ -125,13 +126,13 @@ def penalised(model: Model, inputs: Tensor, classes: Tensor, kappa: float) -> Pe
 
     Returns
     -------
-    longrnn.probes.coadjoint.Penalised
+    longrnn.probes.coadjoint.PenalizedLoss
         Total F + kappa G, loss F, and penalty G.
     """
     losses = partial(class_losses, model, classes)
-    return coadjoint_loss(model.cell, model.drive(inputs), losses, kappa=kappa)
+    return coadjoint_loss(model.cell, model.cell_inputs(inputs), losses, kappa=kappa)
 
 
 def class_losses(model: Model, classes: Tensor, x: Tensor) -> Tensor:
-    """Return the cross entropy of each sequence, (batch,), from what the head reads of it."""
+    """Return the cross entropy of each sequence, (batch,), for inputs `x` of the head."""
     return cross_entropy(model.output(x), classes, reduction="none")

@@ -16,15 +16,15 @@ HEADS: dict[str, Callable[[Tensor], Tensor]] = {
     "glorot": nn.init.xavier_uniform_,
     "kaiming": nn.init.kaiming_normal_,
 }
-"""Initial weights of a head by name. The bias starts at zero, except with ``library``."""
+"""Initializers of the head's weight by name. The bias starts at zero, except with ``library``."""
 _KERAS_EMBEDDING = 0.05
-"""Keras draws the numbers of an embedding uniformly between this and its negative."""
+"""Keras initializes embeddings uniformly between the negative of this number and this number."""
 
 
 class Model(nn.Module):
-    """A cell with a linear head.
+    """A cell with a linear head, and an embedding if the inputs are tokens.
 
-    Its predictions are classes or values, one per sequence or one per time step.
+    It predicts a class or a value, either once per sequence or at every time step.
     """
 
     def __init__(
@@ -44,16 +44,16 @@ class Model(nn.Module):
         cell : Cell
             Its input size is the number of features, or the width of the embedding.
         outputs : int
-            Number of classes, or of values.
-        read : str
-            What the head reads: the ``last`` state that is read out, ``all`` tensors of the last
-            state, or ``every`` state that is read out.
+            Number of predicted numbers: one per class (logits), or one per value.
+        read : {"last", "all", "every"}
+            Input of the head: the cell's output at the last time step, all tensors of the final
+            state (for cells whose state has several), or the outputs at every time step.
         vocabulary_size : int
-            Number of tokens; 0 for inputs that are numbers.
+            Number of tokens; 0 for real-valued inputs, which need no embedding.
         head : str
-            Initial weights of the head, a name in `HEADS`.
+            Initial weights of the head, a key of `HEADS`.
         dropout : Dropout, optional
-            None for no dropout.
+            Dropout rates; None for no dropout.
         """
         super().__init__()
         self.embedding = nn.Embedding(vocabulary_size, cell.input_size) if vocabulary_size else None
@@ -66,8 +66,8 @@ class Model(nn.Module):
             HEADS[head](self.output.weight)
             nn.init.zeros_(self.output.bias)
 
-    def drive(self, inputs: Tensor) -> Tensor:
-        """Return what the cell reads.
+    def cell_inputs(self, inputs: Tensor) -> Tensor:
+        """Return the inputs of the cell: embedded, with dropout, and time-major.
 
         Parameters
         ----------
@@ -85,11 +85,11 @@ class Model(nn.Module):
         return inputs.transpose(0, 1).contiguous()
 
     def _embed(self, tokens: Tensor) -> Tensor:
-        """Return the vectors of tokens; a dropped word is zero everywhere in the batch."""
+        """Embed tokens; embedding dropout zeroes a word everywhere in the batch."""
         vectors = self.embedding(tokens)
-        share = self.dropout.embedding_dropout
-        if self.training and share:
-            mask = F.dropout(vectors.new_ones(self.embedding.num_embeddings, 1), share)
+        rate = self.dropout.embedding_dropout
+        if self.training and rate:
+            mask = F.dropout(vectors.new_ones(self.embedding.num_embeddings, 1), rate)
             vectors = vectors * F.embedding(tokens, mask)
         return vectors
 
@@ -99,26 +99,26 @@ class Model(nn.Module):
         Parameters
         ----------
         inputs : Tensor
-            As `drive` takes them.
+            Shape (batch, time, feature), or (batch, time) of int64 tokens.
         engine : str
-            The cell's engine.
+            Engine of the cell, see `longrnn.cells.Cell.forward`.
 
         Returns
         -------
         Tensor
-            Shape (batch, outputs), or (batch, time, outputs) if the head reads every state.
+            Shape (batch, outputs), or (batch, time, outputs) if the head reads every time step.
         """
-        outputs, state = self.cell(self.drive(inputs), engine=engine)
-        share = self.dropout.output_dropout
+        outputs, state = self.cell(self.cell_inputs(inputs), engine=engine)
+        rate = self.dropout.output_dropout
         if self.read == "every":
-            seen = _drop_features(outputs.transpose(0, 1), share, self.training)
+            features = _drop_features(outputs.transpose(0, 1), rate, self.training)
         else:
-            # Not the last of the outputs, whose gradient would need an array over all times.
-            seen = F.dropout(self.seen(state), share, self.training)
-        return self.output(seen)
+            # The final state, not outputs[-1], whose gradient is an array over all time steps.
+            features = F.dropout(self.head_inputs(state), rate, self.training)
+        return self.output(features)
 
-    def seen(self, state: tuple[Tensor, ...]) -> Tensor:
-        """Return what the head reads of the cell's final state.
+    def head_inputs(self, state: tuple[Tensor, ...]) -> Tensor:
+        """Return the inputs of a head that reads the final state.
 
         Parameters
         ----------
@@ -128,25 +128,26 @@ class Model(nn.Module):
         Returns
         -------
         Tensor
-            Shape (batch, d), or (batch, states * d) if it reads all tensors.
+            Shape (batch, d), or (batch, states * d) if ``read`` is ``all``.
         """
         return torch.cat(state, dim=1) if self.read == "all" else state[self.cell.readout]
 
 
-def _drop_features(x: Tensor, share: float, training: bool) -> Tensor:
-    """Drop the same features of (batch, time, feature) at every time step."""
-    if not (training and share):
+def _drop_features(x: Tensor, rate: float, training: bool) -> Tensor:
+    """Apply dropout to (batch, time, feature) with the same mask at every time step."""
+    if not (training and rate):
         return x
-    return x * F.dropout(torch.ones_like(x[:, :1]), share, training=True)
+    return x * F.dropout(torch.ones_like(x[:, :1]), rate, training=True)
 
 
-def build(task: Task, network: Network) -> Model:
-    """Build a model for a task, its weights drawn from PyTorch's generator.
+def build_model(task: Task, network: Network) -> Model:
+    """Build a model for a task, with initial weights drawn from PyTorch's random generator.
 
     Parameters
     ----------
     task : Task
-        Its inputs and targets decide the sizes of the model and what the head reads.
+        Sets the number of features, the number of outputs, and whether the head reads every time
+        step or the last state.
     network : Network
         Cell, initial weights, head, and which parameters are frozen.
 
@@ -157,8 +158,8 @@ def build(task: Task, network: Network) -> Model:
     Raises
     ------
     ValueError
-        The head does not fit the task, tokens have no embedding or vectors of another size, a
-        pattern of `frozen` matches no parameter, or the cell refuses its hyper-parameters.
+        The head does not fit the task, tokens have no embedding or pretrained vectors of another
+        size, a pattern of `frozen` matches no parameter, or the cell refuses its hyper-parameters.
     """
     model = Model(
         _build_cell(task, network),
@@ -180,7 +181,7 @@ def build(task: Task, network: Network) -> Model:
 
 
 def _head_reads(task: Task, network: Network) -> str:
-    """Return the `read` of a `Model` for a task."""
+    """Return the argument `read` of `Model`, from the task's targets and the network."""
     if task.target != "steps":
         return network.read or "last"
     if network.read:
@@ -201,7 +202,7 @@ def _build_cell(task: Task, network: Network) -> Cell:
         raise ValueError(f"{task.name}: tokens need an embedding; give embedding_width, 1 or more")
     cell = make_cell(network.cell, input_size, network.width, **network.hyper_parameters)
     if network.start != "text":  # the paper's initial weights are the constructor's
-        time_steps = task._example.inputs.shape[1]
+        time_steps = task.example.inputs.shape[1]
         cell.start(network.start, time_steps=time_steps, **network.start_settings)
     if network.train_initial_state:
         cell.train_initial_state()
@@ -210,7 +211,7 @@ def _build_cell(task: Task, network: Network) -> Cell:
 
 @torch.no_grad()
 def _copy_vectors(task: Task, embedding: Tensor) -> None:
-    """Let an embedding start from the task's vectors.
+    """Initialize an embedding with the task's pretrained vectors.
 
     Raises `ValueError` if there are too few vectors or they have another size.
     """
@@ -218,7 +219,7 @@ def _copy_vectors(task: Task, embedding: Tensor) -> None:
     if task.vocabulary_size > tokens:
         raise ValueError(
             f"{task.name} has a vocabulary of {task.vocabulary_size:,} tokens, larger than the "
-            f"embedding's {tokens:,}; take an embedding made for this data set, or a data set with "
+            f"embedding's {tokens:,}; use an embedding made for this data set, or a data set with "
             "fewer words"
         )
     if embedding.shape[1] != size:
@@ -230,12 +231,22 @@ def _copy_vectors(task: Task, embedding: Tensor) -> None:
 
 
 def matching_parameters(model: nn.Module, pattern: str) -> list[str]:
-    """Return the names of the parameters that match a pattern such as ``cell.*``.
+    """Return the names of the parameters that match a glob pattern such as ``cell.*``.
+
+    Parameters
+    ----------
+    model : nn.Module
+    pattern : str
+
+    Returns
+    -------
+    list of str
+        At least one name, in the order of ``model.named_parameters()``.
 
     Raises
     ------
     ValueError
-        There are none.
+        No name matches.
     """
     names = [name for name, _ in model.named_parameters()]
     matches = [name for name in names if fnmatchcase(name, pattern)]
@@ -245,7 +256,16 @@ def matching_parameters(model: nn.Module, pattern: str) -> list[str]:
 
 
 def pick_device(setting: str) -> torch.device:
-    """Return the device that ``auto``, ``cpu`` or ``cuda`` stands for on this machine.
+    """Return the device for the setting ``auto``, ``cpu`` or ``cuda``.
+
+    Parameters
+    ----------
+    setting : str
+        ``auto`` picks a GPU if PyTorch sees one.
+
+    Returns
+    -------
+    torch.device
 
     Raises
     ------

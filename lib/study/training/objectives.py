@@ -4,7 +4,7 @@ from longrnn.probes.coadjoint import soft_orthogonality
 from torch import Tensor, nn
 
 from study.tasks import Task
-from study.training.measures import penalised
+from study.training.measures import penalized_loss
 from study.training.scores import task_loss
 from study.training.vmapped_pass import Objective
 
@@ -40,7 +40,7 @@ def make_objective(name: str, task: Task, weight: float = 0.0) -> Objective:
         return loss(model(inputs), targets)
 
     def coadjoint(model: nn.Module, inputs: Tensor, targets: Tensor) -> Tensor:
-        return penalised(model, inputs, targets, weight).total
+        return penalized_loss(model, inputs, targets, weight).total
 
     def orthogonal(model: nn.Module, inputs: Tensor, targets: Tensor) -> Tensor:
         return plain(model, inputs, targets) + weight * soft_orthogonality(model.cell.W)

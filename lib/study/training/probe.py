@@ -1,4 +1,4 @@
-"""Measures of a run beside losses and metrics, by the names that `params.yaml` gives them."""
+"""The measures that `params.yaml` can request in addition to losses and metrics."""
 
 import copy
 from collections.abc import Callable
@@ -14,13 +14,18 @@ from study.config.run import RunConfig
 from study.results.rows import POSITIONS
 from study.tasks import Part, Task
 from study.training.equilibria import signs, stability
-from study.training.measures import class_losses, driven, measure, penalised
+from study.training.measures import (
+    cell_inputs_without_dropout,
+    class_losses,
+    measure,
+    penalized_loss,
+)
 from study.training.model import Model
-from study.training.scores import task_loss, tensors, wide
+from study.training.scores import as_double, task_loss, tensors
 from study.training.state import NUMERICAL_ERRORS
 
 WITH_RECORDS = ("gains", "penalty")
-"""Measures that are taken with every record."""
+"""Measures that are taken whenever a row is recorded."""
 BEFORE_AND_AFTER = (
     "time_steps",
     "adjoint_norms",
@@ -32,19 +37,19 @@ BEFORE_AND_AFTER = (
 _EIGENVALUE_SEQUENCES = 8
 """Sequences along which eigenvalues are computed."""
 _EIGENVALUE_EVERY = 4
-"""Eigenvalues are computed at one in so many time steps."""
+"""Eigenvalues are computed at every 4th time step."""
 _COUNTING_CELLS = ("lu_rnn", "inverse_rnn", "irnn")
-"""Cells whose second state counts steps and is no memory."""
+"""Cells whose second state tensor is a step counter, not memory."""
 _MAY_BE_NAN = "time_step_share"
-"""A variable that is ``nan`` for layers that a cell does not have."""
+"""A variable that is padded with ``nan`` for cells with fewer layers."""
 
 Values = dict[str, np.ndarray | float]
 
 
 class Probe:
-    """Takes the measures that a run asks for.
+    """Computes the measures that a run requests.
 
-    Each measure is a method; it returns variables of `study.results.rows` by name.
+    Each measure is a method with the measure's name. It returns variables of `study.results.rows`.
     """
 
     def __init__(
@@ -56,12 +61,12 @@ class Probe:
         test: Part,
         device: torch.device,
     ) -> None:
-        """Take the sequences that are measured.
+        """Select the sequences to measure.
 
         Parameters
         ----------
         config : RunConfig
-            Its measurement says what is measured, and on how many sequences.
+            `config.measurement` lists the measures and the number of sequences.
         task : Task
         model : Model
             The model, which training changes in place.
@@ -82,12 +87,12 @@ class Probe:
         self._test_batch = tensors(test.take(measured), device)
 
     def measure(self, *names: str) -> Values:
-        """Take those of some measures that the run asks for.
+        """Compute the named measures, and skip those that the run doesn't request.
 
         Parameters
         ----------
         *names : str
-            Names of measures, such as `WITH_RECORDS`.
+            Names of measures.
 
         Returns
         -------
@@ -100,15 +105,15 @@ class Probe:
                 values |= getattr(self, name)()
         return values
 
-    def ends(self) -> tuple[Values, bool]:
-        """Take the measures of before and after training.
+    def measure_before_or_after(self) -> tuple[Values, bool]:
+        """Compute the requested measures that are taken before and after training.
 
         Returns
         -------
         values : dict
             Their variables by name; empty if one of them failed.
-        is_number : bool
-            Whether none of them is ``nan``: else the run has diverged.
+        is_valid : bool
+            False if one of them failed or is ``nan``: the run has diverged.
         """
         try:
             values = self.measure(*BEFORE_AND_AFTER)
@@ -120,11 +125,11 @@ class Probe:
     def gains(self) -> Values:
         """Medians over sequences of log10 norms of dh_T/dh_1, dh_T/dh_(T-1), and dL/dh_1.
 
-        Of an even number of sequences PyTorch's median is the lower of the middle values.
+        For an even number of sequences, PyTorch's median is the lower of the two middle values.
         """
         inputs, targets = self._train_batch
         cell = self._model.cell
-        u = driven(self._model, inputs)
+        u = cell_inputs_without_dropout(self._model, inputs)
         adjoints = adjoint_norms(cell, u, self._summed_loss(targets), times=(1,))
         gains = {
             "gain_first": log_gain(cell, u, 1),
@@ -137,11 +142,11 @@ class Probe:
         """Coadjoint penalty G on the test part."""
         inputs, classes = tensors(self._test, self._test_batch[0].device)
         model = copy.deepcopy(self._model).eval()
-        return {"penalty": penalised(model, inputs, classes, 0.0).penalty.item()}
+        return {"penalty": penalized_loss(model, inputs, classes, 0.0).penalty.item()}
 
     def time_steps(self) -> Values:
         """Shares of a network's time steps by size."""
-        u = driven(self._model, self._train_batch[0])
+        u = cell_inputs_without_dropout(self._model, self._train_batch[0])
         return {"time_step_share": count_time_steps(self._model.cell, u)}
 
     def adjoint_norms(self) -> Values:
@@ -155,7 +160,7 @@ class Probe:
     def adjoint_curve(self) -> Values:
         """Median over sequences of the adjoint norm at positions along the sequence."""
         inputs, targets = self._test_batch
-        u = driven(self._model, inputs)
+        u = cell_inputs_without_dropout(self._model, inputs)
         times = [max(1, round(position * len(u))) for position in POSITIONS]
         norms = adjoint_norms(self._model.cell, u, self._summed_loss(targets), times=times)
         medians = norms.readout.median(dim=1).values.tolist()
@@ -164,7 +169,7 @@ class Probe:
 
     def singular_values(self) -> Values:
         """Mean log10 of the largest and the smallest singular value of the last steps."""
-        u = driven(self._model, self._test_batch[0])
+        u = cell_inputs_without_dropout(self._model, self._test_batch[0])
         cell = self._model.cell
         parts = (0,) if cell.name in _COUNTING_CELLS else None
         start = max(0, len(u) - (self._stretch or len(u)))
@@ -177,7 +182,7 @@ class Probe:
         """Shares of eigenvalues near iRNN's equilibrium, by the sign and size of real parts."""
         cell = copy.deepcopy(self._model.cell).cpu().double().requires_grad_(False)
         inputs = self._test_batch[0][:_EIGENVALUE_SEQUENCES]
-        u = driven(self._model, inputs).cpu().double()
+        u = cell_inputs_without_dropout(self._model, inputs).cpu().double()
         by_sign, by_size = signs(stability(cell, u, every=_EIGENVALUE_EVERY))
         return {"eigenvalue_sign": by_sign, "eigenvalue_share": by_size}
 
@@ -185,7 +190,7 @@ class Probe:
         """Norms of states and adjoint states at every step."""
         inputs, labels = self._test_batch
         model = copy.deepcopy(self._model).eval().double().requires_grad_(False)
-        u = model.drive(wide(inputs))
+        u = model.cell_inputs(as_double(inputs))
         states, _ = model.cell(u)
         adjoints = adjoint_norms(model.cell, u, lambda x: class_losses(model, labels, x).sum())
         return {
@@ -194,7 +199,7 @@ class Probe:
         }
 
     def _summed_loss(self, targets: Tensor) -> Callable[[Tensor], Tensor]:
-        """Return the float64 loss of what the head reads, summed over sequences."""
+        """Return a function from inputs of the head to the float64 loss, summed over sequences."""
         output = copy.deepcopy(self._model.output).double().requires_grad_(False)
         loss = task_loss(self._task)
-        return lambda x: loss(output(x), wide(targets)) * len(x)
+        return lambda x: loss(output(x), as_double(targets)) * len(x)

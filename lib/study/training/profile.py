@@ -1,4 +1,4 @@
-"""A profile of `params.yaml` with everything in it checked, and the training of its groups."""
+"""Load and check a profile of `params.yaml`, and train its groups."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -6,19 +6,19 @@ from pathlib import Path
 
 from study.config.expand import expand_groups
 from study.config.factorial import Factorial
-from study.config.file import merged
+from study.config.file import merge_profile
 from study.config.grammar import Sections
 from study.config.jobs import Jobs
 from study.config.latching import Latching
 from study.config.linear_gaps import LinearGaps
 from study.config.run import RunConfig
-from study.config.section import ParameterError, checked, format_value, nearest
+from study.config.section import ParameterError, format_value, nearest, parse_section
 from study.tasks import TASKS
 from study.tasks.sources import source_names
 from study.training.datasets import to_dataset
 from study.training.interventions import Interventions
 from study.training.job import Job
-from study.training.jobs import Trained, run_jobs
+from study.training.jobs import GroupResults, run_jobs
 from study.training.plans import AnyDesign, count_jobs, datasets_of, plan_jobs
 from study.training.run_checks import check_network, check_settings
 
@@ -100,7 +100,7 @@ class Profile:
 
     def train(
         self, groups: Sequence[str], *, out: Path, cache: Path, prepared: Path
-    ) -> dict[str, Trained]:
+    ) -> dict[str, GroupResults]:
         """Train what has no cached result, in one queue, and write a dataset for each group.
 
         Parameters
@@ -116,7 +116,7 @@ class Profile:
 
         Returns
         -------
-        dict of str to Trained
+        dict of str to GroupResults
             The results of each group, and what they took.
 
         Raises
@@ -153,7 +153,7 @@ def load_profile(name: str) -> Profile:
         There is no such profile, a section is missing or unknown, a parameter is wrong, a network
         can't be built, or a data set is unknown.
     """
-    sections = checked(_Sections, merged(name), "")
+    sections = parse_section(_Sections, merge_profile(name), "")
     designs: dict[str, tuple[AnyDesign, ...]] = {
         section: (getattr(sections, section),) for section in DESIGNS
     }

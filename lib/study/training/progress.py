@@ -1,4 +1,4 @@
-"""Jobs on their way, and lines that say how far they are."""
+"""Jobs with and without results, and lines of progress."""
 
 import time
 from collections import Counter
@@ -54,11 +54,11 @@ class PendingJob:
 
     @property
     def resumed(self) -> bool:
-        """Whether the job went on from a checkpoint."""
+        """Whether the job resumed from a checkpoint."""
         return bool(self.result.get(RESUMED, False))
 
     def store(self, result: Arrays, cache: Path) -> None:
-        """Write the result, after which the checkpoint is no longer needed."""
+        """Write the result to the cache, and delete the checkpoint."""
         self.result = {name: np.asarray(value) for name, value in result.items()}
         self.ran_now = True
         shard = write_shard(cache, self.key, self.result)
@@ -66,11 +66,12 @@ class PendingJob:
 
 
 class Progress:
-    """Says how many of the jobs of all groups have a result.
+    """Prints how many jobs have a result, and an estimate of the remaining time.
 
-    The remaining time is estimated from finished jobs, now or in an earlier call, at a rate of each
-    group, since sizes are comparable within a group only. If a group with jobs left has no finished
-    job, the line says "more than". If all have none, it says nothing about time.
+    The estimate uses the seconds per unit of `Job.size` of finished jobs, including cached ones. It
+    is made for each group separately, because sizes are comparable only within a group. A group
+    without a finished job can't be estimated, so the line then says "more than". If that is true
+    for every group, the line gives no time.
     """
 
     def __init__(self, jobs: Sequence[PendingJob]) -> None:
@@ -79,12 +80,12 @@ class Progress:
         self._last_line_at = 0.0
 
     def report(self, title: str, workers: int) -> None:
-        """Print a line if the last one is old, or all jobs are done.
+        """Print a line if the last one is at least `QUIET` seconds old, or if all jobs are done.
 
         Parameters
         ----------
         title : str
-            What has just been done.
+            Name of the batch that just finished.
         workers : int
             Number of jobs that run at the same time.
         """
@@ -98,7 +99,7 @@ class Progress:
         elapsed = timedelta(seconds=round(now - self._started_at))
         say(
             f"job {len(done)}/{len(self._jobs)}, {diverged} attempts diverged, "
-            f"{elapsed} gone{self._time_left(workers)}; {title}"
+            f"{elapsed} elapsed{self._time_left(workers)}; {title}"
         )
 
     def _time_left(self, workers: int) -> str:

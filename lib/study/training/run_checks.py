@@ -8,7 +8,7 @@ from longrnn.probes.time_steps import count_time_steps
 from study.config.run import LAST_STATE_ONLY, RunConfig
 from study.tasks import Part, Task, check_task, find_task, make_task
 from study.training.equilibria import stability
-from study.training.model import Model, build
+from study.training.model import Model, build_model
 from study.training.optimizers import parameter_groups
 from study.training.run_data import trains_head_only
 from study.training.seeds import torch_seed
@@ -95,7 +95,7 @@ def check_network(config: RunConfig) -> None:
         The network can't be built, or its objective or a measure does not support its cell.
     """
     with torch_seed(np.random.SeedSequence(0)):
-        model = build(_task_or_stand_in(config), config.network)
+        model = build_model(_task_or_stand_in(config), config.network)
     _check_objective(config, model)
     _check_measures(config, model)
     trained = model.output if trains_head_only(config.network) else model

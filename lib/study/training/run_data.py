@@ -1,4 +1,4 @@
-"""The data of a run: its task, and the parts that networks are trained and measured on."""
+"""The data of a run: its task, and the sequences for training and measuring."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -23,10 +23,11 @@ class RunData:
     Attributes
     ----------
     task : Task
-        With its training part, if it has one: else sequences are drawn as they are needed.
+        Holds the training part, or generates training sequences when they are needed.
     parts : mapping of str to Part
-        ``test``, ``validation`` (if there is one), and ``train``: the training sequences that are
-        measured. If sequences are drawn, the test part stands for the training part too.
+        Sequences that losses and metrics are measured on: ``test``, ``validation`` (if there is
+        one), and ``train``, the first `probe_size` training sequences. If the task generates its
+        sequences, ``train`` is the test part.
     """
 
     task: Task
@@ -80,7 +81,7 @@ def load_data(config: RunConfig, prepared: Path | None) -> RunData:
 
 
 def trains_head_only(network: Network) -> bool:
-    """Return whether only a reservoir's head is trained, and what it reads never changes."""
+    """Return whether only the head is trained and its inputs never change (a reservoir)."""
     is_random = (
         network.input_dropout or network.output_dropout or network.hyper_parameters.get("dropout")
     )
@@ -88,17 +89,17 @@ def trains_head_only(network: Network) -> bool:
 
 
 @dataclass(frozen=True)
-class Trained:
-    """What is trained, and the sequences it sees.
+class TrainingSetup:
+    """The module to train, and its data.
 
     Attributes
     ----------
     model : nn.Module
-        The whole model, or a reservoir's head.
+        The whole model, or only its head.
     train : Part, optional
-        Training sequences; None if they are drawn.
+        Training data: sequences, or inputs of the head. None if the task generates sequences.
     measured : mapping of str to Part
-        The parts that losses and metrics are measured on.
+        Data of the same kind that losses and metrics are measured on, as `RunData.parts`.
     """
 
     model: nn.Module
@@ -106,44 +107,44 @@ class Trained:
     measured: Mapping[str, Part]
 
 
-def reduce_to_head(network: Network, model: Model, data: RunData) -> Trained:
-    """Return what is trained: the model, or the head alone if its inputs never change.
+def reduce_to_head(network: Network, model: Model, data: RunData) -> TrainingSetup:
+    """Reduce the training of a reservoir to that of its head; keep other models as they are.
 
-    A reservoir with one target per sequence is run over all sequences once. Its head is then
-    trained on the last states.
+    If the cell is frozen and there is one target per sequence, the cell runs over all sequences
+    once. The head is then trained on the final states.
 
     Parameters
     ----------
     network : Network
-        Its frozen parameters and its dropout decide.
+        See `trains_head_only`.
     model : Model
     data : RunData
 
     Returns
     -------
-    Trained
+    TrainingSetup
     """
     train = data.task.train
     if not trains_head_only(network) or train is None or data.task.target == "steps":
-        return Trained(model, train, data.parts)
+        return TrainingSetup(model, train, data.parts)
     states = {name: last_states(model, part) for name, part in data.parts.items()}
     all_states = last_states(model, train)
     states["train"] = all_states.take(slice(len(data.parts["train"])))
-    return Trained(model.output, all_states, states)
+    return TrainingSetup(model.output, all_states, states)
 
 
 @torch.no_grad()
 def last_states(model: Model, part: Part, batch_size: int = 500) -> Part:
-    """Return a part with the last states of a network in place of the inputs.
+    """Replace the inputs of a part by the final states of the cell, which the head reads.
 
     Parameters
     ----------
     model : Model
-        A network whose cell stays fixed.
+        A model with a frozen cell.
     part : Part
         n sequences.
     batch_size : int
-        Sequences that are run at once.
+        Number of sequences per forward pass.
 
     Returns
     -------
@@ -155,6 +156,6 @@ def last_states(model: Model, part: Part, batch_size: int = 500) -> Part:
     states = []
     for first in range(0, len(part), batch_size):
         inputs, _ = tensors(part.take(slice(first, first + batch_size)), device)
-        _, state = model.cell(model.drive(inputs))
-        states.append(model.seen(state))
+        _, state = model.cell(model.cell_inputs(inputs))
+        states.append(model.head_inputs(state))
     return Part(torch.cat(states).cpu().numpy(), part.targets)

@@ -1,4 +1,4 @@
-"""The run of one network on one task by one recipe, measured on the way."""
+"""Train and measure one network on one task with one recipe."""
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -18,12 +18,12 @@ from study.training.checkpoint import Checkpoint
 from study.training.job import Arrays, Job
 from study.training.loop import train
 from study.training.memory import check_memory
-from study.training.model import Model, build, pick_device
+from study.training.model import Model, build_model, pick_device
 from study.training.objectives import make_objective
 from study.training.probe import WITH_RECORDS, Probe
 from study.training.record import Record, Row
 from study.training.run_checks import check_target
-from study.training.run_data import RunData, Trained, load_data, reduce_to_head
+from study.training.run_data import RunData, TrainingSetup, load_data, reduce_to_head
 from study.training.scores import evaluate, sequence_scores, tensors
 from study.training.seeds import seeds, torch_seed
 from study.training.state import RunState
@@ -45,9 +45,10 @@ def train_run(
 ) -> Arrays:
     """Train and measure one network.
 
-    Networks on the same task see the same sequences in the same order. Networks of the same cell
-    and width also start alike. A loss, a gradient of the coadjoint objective or a measurement that
-    is not finite ends the run as diverged; what was recorded until then is kept.
+    All networks of one task and replicate see the same sequences in the same order. If they also
+    have the same cell and width, they start from the same weights. A run ends as diverged if a loss
+    or a measurement is not finite, or with the coadjoint objective a gradient; what was recorded
+    before is kept.
 
     Parameters
     ----------
@@ -57,7 +58,7 @@ def train_run(
     data : RunData
         As `load_data` returns it.
     checkpoint : Checkpoint, optional
-        Where the state of the run is kept.
+        File for the state of the run, to resume it after a kill.
 
     Returns
     -------
@@ -78,20 +79,20 @@ def train_run(
     network_levels = {"cell": config.network.cell, "width": config.network.width}
     (initial,) = seeds(levels | network_levels, 1)
     device = pick_device(config.device)
-    # Dropout draws from PyTorch's generator, too, so all of the run is inside.
+    # Dropout also uses PyTorch's generator, so the whole run is inside this block.
     with torch_seed(initial):
-        model = _build_model(config, data, device)
-        trained = reduce_to_head(config.network, model, data)
-        batches = _batches(config, trained.train, task, np.random.default_rng(order), device)
+        model = _model_on_device(config, data, device)
+        setup = reduce_to_head(config.network, model, data)
+        batches = _batches(config, setup.train, task, np.random.default_rng(order), device)
         probe = Probe(config, task, model, data.parts["train"], data.test, device)
-        before, _ = probe.ends()
-        state = _train(config, trained, batches, task, probe, checkpoint)
+        before, _ = probe.measure_before_or_after()
+        state = _train(config, setup, batches, task, probe, checkpoint)
         after: Mapping[str, np.ndarray] = {}
         if state.status == COMPLETED:
-            after, is_number = probe.ends()
-            if not is_number:
+            after, is_valid = probe.measure_before_or_after()
+            if not is_valid:
                 state.status = DIVERGED
-        best = _measure_best(trained, state, task, probe)
+        best = _measure_best(setup, state, task, probe)
     return {
         "status": state.status,
         "steps": state.step,
@@ -105,18 +106,20 @@ def train_run(
 
 
 def recipe_with_start(recipe: Recipe, network: Network) -> Recipe:
-    """Return a recipe with the step factors that a network's initial weights come with.
+    """Add the parameter groups that belong to a network's initial weights to a recipe.
+
+    Some published initializations come with a factor of the learning rate for some parameters.
 
     Parameters
     ----------
     recipe : Recipe
     network : Network
-        A frozen cell has no step factors.
+        Its cell and its `start` decide; nothing is added if the cell is frozen.
 
     Returns
     -------
     Recipe
-        Its own groups come first.
+        With the recipe's own groups first, which therefore win.
     """
     if "cell.*" in network.frozen:
         return recipe
@@ -125,9 +128,9 @@ def recipe_with_start(recipe: Recipe, network: Network) -> Recipe:
     return recipe.model_copy(update={"groups": (*recipe.groups, *groups)})
 
 
-def _build_model(config: RunConfig, data: RunData, device: torch.device) -> Model:
-    """Return a new model on its device; raises `ValueError` if a batch does not fit the memory."""
-    model = build(data.task, config.network)
+def _model_on_device(config: RunConfig, data: RunData, device: torch.device) -> Model:
+    """Return a new model on its device; raises `ValueError` if a batch doesn't fit into memory."""
+    model = build_model(data.task, config.network)
     width = config.network.width * getattr(model.cell, "layers", 1)
     check_memory(data.task, data.test.time_steps, config.batch_size, width, device)
     return model.to(device)
@@ -140,7 +143,7 @@ def _batches(
     rng: np.random.Generator,
     device: torch.device,
 ) -> Batches:
-    """Return the source of training batches: a part in epochs, or sequences drawn by the task."""
+    """Return the source of training batches: epochs over a part, or newly generated sequences."""
     if part is None:
         return Fresh(lambda: tensors(task.draw(config.batch_size, rng), device), rng)
     return Epochs(part, config.batch_size, rng, device)
@@ -148,33 +151,33 @@ def _batches(
 
 def _train(
     config: RunConfig,
-    trained: Trained,
+    setup: TrainingSetup,
     batches: Batches,
     task: Task,
     probe: Probe,
     checkpoint: Checkpoint | None,
 ) -> RunState:
-    """Train the model, or a reservoir's head, and record losses, metrics and measures."""
+    """Train the model, or only its head, and record losses, metrics and further measures."""
     recipe = recipe_with_start(config.recipe, config.network)
     weight_name = WEIGHTS[recipe.objective]
     weight = getattr(recipe, weight_name) if weight_name else 0.0
 
     def measure(model: nn.Module) -> Row:
-        scores = _losses_and_metrics(model, task, trained.measured, config.measurement.metric)
+        scores = _losses_and_metrics(model, task, setup.measured, config.measurement.metric)
         return scores | probe.measure(*WITH_RECORDS)
 
     def is_good_enough(row: Row) -> bool:
         return row["validation_loss"] < recipe.stop_below
 
     return train(
-        trained.model,
+        setup.model,
         batches,
         make_objective(recipe.objective, task, weight),
         recipe,
         record=Record(
             measure,
             _record_steps(config, recipe.total_steps(batches.steps_per_epoch)),
-            keep=_merit(config, task, trained.measured),
+            keep=_score_of_row(config, task, setup.measured),
             stop=is_good_enough if recipe.stop_below else None,
         ),
         checkpoint=checkpoint,
@@ -203,13 +206,14 @@ def _losses_and_metrics(
     return scores
 
 
-def _merit(
+def _score_of_row(
     config: RunConfig, task: Task, parts: Mapping[str, Part]
 ) -> Callable[[Row], tuple[float, ...]]:
-    """Return the figure of merit of a record: the validation metric, or else its step.
+    """Return the function that scores a row for `Record.keep`, see there.
 
-    Of equal metrics the first counts. If trajectories are followed it is the latest, which the
-    paper's figure shows.
+    The score is the validation metric. Of equal metrics the earliest row wins; the latest if
+    trajectories are measured, because the paper's figure shows that one. Without a validation part
+    the last row wins.
     """
     if "validation" not in parts:
         return lambda row: (row["step"],)
@@ -219,18 +223,18 @@ def _merit(
     return lambda row: (sign * row["validation_metric"], later * row["step"])
 
 
-def _measure_best(trained: Trained, state: RunState, task: Task, probe: Probe) -> Arrays:
+def _measure_best(setup: TrainingSetup, state: RunState, task: Task, probe: Probe) -> Arrays:
     """Load the best weights, and measure each test sequence and the trajectories with them."""
     if state.best is None:
         return {}
     _, best_weights = state.best
-    trained.model.load_state_dict(best_weights)
-    scores = sequence_scores(trained.model, task, trained.measured["test"])
+    setup.model.load_state_dict(best_weights)
+    scores = sequence_scores(setup.model, task, setup.measured["test"])
     return {"sequence_score": scores} | probe.measure("trajectories")
 
 
 def _recorded(state: RunState) -> dict[str, np.ndarray]:
-    """Return what was recorded during training, each measurement an array over records."""
+    """Return each measurement recorded during training as an array over records."""
     if not state.rows:
         return {}
     return {name: np.array(state.column(name)) for name in state.rows[0]}
@@ -239,7 +243,7 @@ def _recorded(state: RunState) -> dict[str, np.ndarray]:
 def _before_and_after(
     before: Mapping[str, np.ndarray], after: Mapping[str, np.ndarray]
 ) -> dict[str, np.ndarray]:
-    """Stack what was measured before and after training; ``nan`` for what was not measured."""
+    """Stack the values before and after training; ``nan`` stands for a missing value."""
     stacked = {}
     for name, value in {**before, **after}.items():
         nothing = np.full_like(value, np.nan, dtype=float)
@@ -248,7 +252,7 @@ def _before_and_after(
 
 
 def _about_task(config: RunConfig, data: RunData) -> Arrays:
-    """Return what is known of the task: sizes, metric, and the scores of a constant answer."""
+    """Return facts about the task: sizes, metric, and the scores at chance."""
     task = data.task
     loss, metric = task.guess(data.test)
     metric_name = config.measurement.metric

@@ -1,4 +1,4 @@
-"""How well a model does: losses, metrics, and the score of each sequence."""
+"""Losses and metrics of a model, and scores of single sequences."""
 
 import math
 from collections.abc import Callable, Iterator
@@ -34,7 +34,7 @@ def cross_entropy(logits: Tensor, classes: Tensor, reduction: str = "mean") -> T
     Returns
     -------
     Tensor
-        A scalar in nat; with ``none`` one number per class that was given.
+        In nats: a scalar, or with ``none`` one number per element of `classes`, flattened.
     """
     if logits.shape[-1] == 1:
         log_odds = logits.squeeze(-1)
@@ -43,8 +43,8 @@ def cross_entropy(logits: Tensor, classes: Tensor, reduction: str = "mean") -> T
     return F.cross_entropy(logits.flatten(0, -2), classes.flatten(), reduction=reduction)
 
 
-def likeliest(logits: Tensor) -> Tensor:
-    """Return the likeliest classes, (..), of logits, (.., outputs), read as by `cross_entropy`."""
+def predicted_classes(logits: Tensor) -> Tensor:
+    """Return the most likely classes, (..), for logits (.., outputs), see `cross_entropy`."""
     if logits.shape[-1] == 1:
         return (logits[..., 0] > 0).long()
     return logits.argmax(-1)
@@ -61,8 +61,8 @@ def evaluate(
     task : Task
     part : Part
     batch_size : int
-        Sequences at a time. Smaller batches are used if there are predictions at every time step,
-        so that these stay below 256 MiB.
+        Number of sequences per forward pass. It is reduced if the model predicts at every time
+        step, so that the predictions stay below 256 MiB.
 
     Returns
     -------
@@ -78,9 +78,9 @@ def evaluate(
     loss = 0.0
     correct = 0
     for predicted, targets in predictions(model, part, batch_size):
-        loss += loss_of(predicted.double(), wide(targets)).item() * len(targets)
+        loss += loss_of(predicted.double(), as_double(targets)).item() * len(targets)
         if task.classifies:
-            correct += (likeliest(predicted) == targets).sum().item()
+            correct += (predicted_classes(predicted) == targets).sum().item()
     loss /= len(part)
     metric = correct / part.targets.size if task.classifies else math.sqrt(loss)
     return loss, metric
@@ -108,7 +108,7 @@ def sequence_scores(
     scores = []
     for predicted, targets in predictions(model, part, batch_size):
         if task.classifies:
-            score = (likeliest(predicted) == targets).double()
+            score = (predicted_classes(predicted) == targets).double()
         else:
             score = (predicted - targets).double().square()
         scores.append(score.reshape(len(score), -1).mean(1))
@@ -139,8 +139,8 @@ def predictions(model: nn.Module, part: Part, batch_size: int) -> Iterator[tuple
     model.train(was_training)
 
 
-def wide(targets: Tensor) -> Tensor:
-    """Return values in float64, and classes as they are."""
+def as_double(targets: Tensor) -> Tensor:
+    """Convert real values to float64; return class indices unchanged."""
     return targets.double() if targets.is_floating_point() else targets
 
 

@@ -1,4 +1,4 @@
-"""Cached results: one file per job, named after everything its content depends on."""
+"""Cached results: one file per job, named by a hash of everything the result depends on."""
 
 import hashlib
 import json
@@ -14,7 +14,7 @@ from study.training.sealed import read_sealed, say, write_sealed
 SECONDS = "core seconds"
 """Processor time of the job."""
 RESUMED = "resumed"
-"""Whether the job went on from a checkpoint."""
+"""Whether the job resumed from a checkpoint."""
 WORKER = "worker"
 """Address of the Dask worker that ran the job."""
 THREADS = "threads"
@@ -40,7 +40,7 @@ def shard_path(cache: Path, key: Mapping) -> Path:
 
 
 def write_shard(cache: Path, key: Mapping, arrays: Arrays) -> Path:
-    """Write a job's results whole or not at all; raises `OSError` if that fails."""
+    """Write a job's results atomically; raises `OSError` if that fails."""
     return write_sealed(shard_path(cache, key), partial(np.savez_compressed, **arrays))
 
 
@@ -59,8 +59,8 @@ def read_shard(cache: Path, key: Mapping) -> dict[str, np.ndarray] | None:
 def read_result(cache: Path, key: Mapping) -> dict[str, np.ndarray] | None:
     """Return a job's stored results, or None if the job must run.
 
-    Results from a worker with several threads are ignored: its threads shared PyTorch's random
-    numbers. So are results from before threads were recorded.
+    Results from a worker with several threads are ignored, because its threads shared PyTorch's
+    random generator. Results without a recorded number of threads are ignored as well.
     """
     result = read_shard(cache, key)
     if result is None or int(result.get(THREADS, 0)) == 1:

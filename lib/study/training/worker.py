@@ -1,4 +1,4 @@
-"""What a worker process does with the jobs it is sent."""
+"""The function that runs jobs in a worker process."""
 
 import threading
 from collections.abc import Mapping, Sequence
@@ -23,13 +23,13 @@ class JobError(RuntimeError):
 def work(
     jobs: Sequence[Job], keys: Sequence[Mapping], prepared: Path | None, cache: Path
 ) -> list[Arrays]:
-    """Do a job, or several in one vmapped pass, in this process.
+    """Run one job, or several in one vmapped pass, in this process.
 
     Parameters
     ----------
     jobs : sequence of Job
     keys : sequence of mapping
-        Their cache keys, as the driver has them.
+        Their cache keys, as computed by the process that called `run_jobs` (the driver).
     prepared : Path, optional
         Folder of the prepared data sets.
     cache : Path
@@ -38,13 +38,13 @@ def work(
     Returns
     -------
     list of dict
-        Variables of each job, and what `study.training.shards` stores beside them.
+        Variables of each job, and the job's cost under the names in `study.training.shards`.
 
     Raises
     ------
     JobError
-        Code, packages, device or data differ from the driver's. The results would be stored under
-        a wrong key.
+        Code, packages, device or data differ from those of the driver, so the results would be
+        cached under the wrong key.
     ConnectionError
         The worker has several threads.
     """
@@ -72,10 +72,10 @@ def work(
 
 
 def _check_key(here: Mapping, drivers: Mapping) -> None:
-    """Raise `JobError` if this process would name a job's results differently."""
+    """Raise `JobError` if the cache key of this process differs from the driver's."""
     for name, value in here.items():
         if value != drivers[name]:
             raise JobError(
-                f"this worker has other {name}, {value} instead of {drivers[name]}; "
-                "start it again from the driver's commit and environment"
+                f"{name} of this worker is {value}, but {drivers[name]} in the process that sent "
+                "the job; restart the worker with the same commit and environment"
             )
