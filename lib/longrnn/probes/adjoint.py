@@ -15,6 +15,9 @@ If few times are wanted, a cell with an engine is run by it, and differentiated 
 times. An engine computes slopes from an activation's value, which loses digits near its limits. A
 chunk that shrinks an adjoint so far that this may show is pulled back again through the reference
 step, with the slopes of `longrnn.probes.slopes`. So is any cell without an engine.
+
+The LSTM and the GRU have kernels of their own (`longrnn.kernels.cpu_pull_back`): forward is one
+call and backward another, with the slopes and the normalization inside, for any number of times.
 """
 
 import copy
@@ -30,6 +33,7 @@ from torch.nn.utils import parametrize
 
 from longrnn import kernels
 from longrnn.cells import Cell, State
+from longrnn.kernels.cpu_pull_back import Carried
 from longrnn.probes.slopes import Slopes
 
 CHUNK = 16
@@ -37,6 +41,8 @@ CHUNK = 16
 ENGINE_CHUNK = 32
 """Steps of an engine that are differentiated at once. With more, an adjoint shrinks further within
 the chunk, and its digits are in doubt sooner."""
+NORMALIZE_EVERY = 8
+"""Steps between two normalizations by the kernels of the LSTM and the GRU."""
 LEAST_BY_STEP = 1e-250
 """Norm below which a pulled-back unit vector may have lost digits: smaller components may be
 denormal."""
@@ -123,6 +129,10 @@ def adjoint_norms(
         raise ValueError(f"expected the engine 'auto' or 'reference', got {engine!r}")
     cell = copy.deepcopy(cell).double().requires_grad_(False).eval()
     u = u.detach().double()
+    if engine == "auto":
+        kernel = kernels.select(f"{cell.name}/pull_back", "auto", u)
+        if kernel is not None:
+            return _adjoint_norms_by_kernel(kernel, cell, u, loss, wanted, whole)
     few = len(wanted) <= 2 + T // ENGINE_CHUNK
     by_engine = engine == "auto" and few and _has_engine(cell, u)
     edges = _chunk_edges(T, wanted, by_engine=by_engine)
@@ -138,6 +148,51 @@ def adjoint_norms(
         tracker.record(T)
         for start, stop, state_at_start in reversed(chunks):
             _pull_back(steps, state_at_start, start, stop, tracker, by_engine=by_engine)
+    readout, full = tracker.stacked(wanted)
+    return AdjointNorms(tuple(wanted), readout, full, state)
+
+
+def _adjoint_norms_by_kernel(
+    kernel: type,
+    cell: Cell,
+    u: Tensor,
+    loss: Callable[[Tensor], Tensor],
+    wanted: Sequence[int],
+    whole: bool,
+) -> AdjointNorms:
+    """Measure by a kernel that runs steps forward and pulls back over them.
+
+    Stretches of steps are as long as memory allows. Their states are computed again if there are
+    several. If an adjoint leaves the range of floats between two normalizations, all are pulled
+    back again, with one at every step.
+    """
+    T, batch, _ = u.shape
+    weights = cell.weights()
+    stored = kernel.vectors * batch * cell.hidden_size * u.element_size()
+    stretch = max(1, kernel.stored_bytes // stored)
+    stretches = list(pairwise([*range(0, T, stretch), T]))
+    state = cell.initial_state(batch)
+    starts = []
+    for start, stop in stretches:
+        starts.append(state)
+        state, saved = kernel.forward(weights, state, u[start:stop])
+    tracker = _Tracker(cell.readout, set(wanted), _last_adjoint(loss, state, cell.readout, whole))
+    tracker.record(T)
+    is_wanted = u.new_zeros(T)
+    is_wanted[[t for t in wanted if t < T]] = 1
+    for every in (NORMALIZE_EVERY, 1):
+        carried = Carried(tracker.unit, tracker.log_norm)
+        norms = []
+        for (start, stop), before in zip(reversed(stretches), reversed(starts), strict=True):
+            if stop < T:
+                _, saved = kernel.forward(weights, before, u[start:stop])
+            norms.append(kernel.pull_back(weights, saved, carried, every, is_wanted[start:stop]))
+        if len(stretches) > 1 and every > 1:
+            _, saved = kernel.forward(weights, starts[-1], u[stretches[-1][0] :])
+        if not _any(carried.lost > 0):
+            break
+    for (start, _), (readout, full) in zip(reversed(stretches), norms, strict=True):
+        tracker.keep(start, readout, full)
     readout, full = tracker.stacked(wanted)
     return AdjointNorms(tuple(wanted), readout, full, state)
 
@@ -209,6 +264,12 @@ class _Tracker:
             # If the unit vector is zero, so is the adjoint: its log10 norm is -inf already.
             readout = self.log_norm + _norm((adjoint[self.readout],)).log10()
             self._recorded[t] = readout, self.log_norm + _norm(adjoint).log10()
+
+    def keep(self, start: int, readout: Tensor, full: Tensor) -> None:
+        """Record norms (time, batch) that were measured, at the wanted times from `start` on."""
+        for t in range(start, start + len(readout)):
+            if t in self.wanted:
+                self._recorded[t] = readout[t - start], full[t - start]
 
     def stacked(self, times: Sequence[int]) -> tuple[Tensor, Tensor]:
         """Return the recorded norms, (times, batch): of the readout, and of the full state."""
