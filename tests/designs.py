@@ -39,11 +39,11 @@ def copy_to_edit(folder, monkeypatch, *names):
     """Copy folders of the repository; only modules whose file changes are parsed again."""
     for name in names:
         shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__py*", ".*"))
-    parse = fingerprint._read.__wrapped__
+    parse = fingerprint.read_module.__wrapped__
     kept = functools.cache(lambda file, root, _: parse(file, root))
     read = lambda file, root: kept(file, root, file.stat().st_mtime_ns)  # noqa: E731
     read.cache_clear = kept.cache_clear
-    monkeypatch.setattr(fingerprint, "_read", read)
+    monkeypatch.setattr(fingerprint, "read_module", read)
 
 
 def edit(path, before, after):
@@ -52,7 +52,7 @@ def edit(path, before, after):
     assert before in text, f"{path.name} no longer holds {before!r}"
     path.write_text(text.replace(before, after, 1), "utf-8")
     if path.suffix != ".py":  # a module names it
-        fingerprint._read.cache_clear()
+        fingerprint.read_module.cache_clear()
 
 
 def profile_of(content, name="quick"):

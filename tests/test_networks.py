@@ -20,7 +20,8 @@ from study.claims.verdict import decide
 from study.results import networks
 from study.results.learned import SURE, above_chance, chance_bound, networks_learned, stands_in
 from study.results.netcdf import ResultsError
-from study.results.networks import in_measure, run_table, tuned
+from study.results.networks import tuned
+from study.results.runs import in_measure, run_table
 from study.results.schema import DIVERGED
 from study.stats import opened
 from study.stats.opened import close_results, open_results
@@ -57,14 +58,14 @@ def ds():
 
 
 def test_the_best_validated_record_counts(ds):
-    rows = networks.run_table(ds)
+    rows = run_table(ds)
     first = rows[rows["run"] == "fast"].iloc[0]
     assert (first["test"], first["step"]) == (0.6, 20)
     lstm = rows[rows["label"] == "LSTM"]
     assert lstm["test"].tolist() == [0.6, 0.3] and lstm["completed"].tolist() == [True, False]
     # An error is better where it is smaller.
     ds["metric"] = ("run", ["rmse"] * 3)
-    assert networks.run_table(ds)[["step", "then"]].values.tolist()[:2] == [[10, 0.3]] * 2
+    assert run_table(ds)[["step", "then"]].values.tolist()[:2] == [[10, 0.3]] * 2
 
 
 def test_outcomes_are_means_with_their_spread(ds):
@@ -73,7 +74,7 @@ def test_outcomes_are_means_with_their_spread(ds):
     spreads = [0, *(np.std([0.6, other], ddof=1) for other in (0.8, 0.3))]
     assert table["spread"].tolist() == pytest.approx(spreads)
     assert table["n"].tolist() == [2, 2, 2] and table["diverged"].tolist() == [0, 0, 1]
-    assert set(table["dt"]) == set(networks.run_table(ds)["dt"]) == {0.5}, "factors stand beside"
+    assert set(table["dt"]) == set(run_table(ds)["dt"]) == {0.5}, "factors stand beside"
     assert networks.chosen_rates(ds)["learning_rate"].values.tolist() == [0.01, 0.01]
 
 
@@ -86,7 +87,7 @@ def test_every_row_of_ours_and_of_theirs_is_kept(ds):
     assert table["ours"].tolist()[1:] == pytest.approx([70, 45]) and np.isnan(table["ours"][0])
     assert table["note"].tolist() == ["quoted", "", ""]
     assert table["guess"][1] == 25 and table["diverged"].tolist()[1:] == [0, 1]
-    rows = networks.run_table(ds).assign(metric="error", test=np.nan, guess_metric=2.0)
+    rows = run_table(ds).assign(metric="error", test=np.nan, guess_metric=2.0)
     rows["validation"] = [np.nan, 1, 1, 9, 9, 9]  # one diverged at once, and guesses
     assert networks.validated_best(rows, ["task"]) == {rows["run"][0]}
 

@@ -12,10 +12,10 @@ import nbformat
 import pytest
 from designs import copy_to_edit, edit, sections
 from study.paths import ROOT
-from study.pipeline import fingerprint as module
-from study.pipeline import versions
+from study.pipeline import modules, versions
 from study.pipeline.code import notebooks, prune, write_code
-from study.pipeline.fingerprint import FingerprintError, fingerprint, notebook_code, reached
+from study.pipeline.fingerprint import fingerprint, notebook_code, reached
+from study.pipeline.modules import FingerprintError
 from study.pipeline.notebooks import read_parameters
 from study.report.look import stored as looked_at
 from study.results.reference import RESULTS
@@ -31,7 +31,7 @@ def tree(tmp_path):
             path = tmp_path / (name if "." in name else f"{name}.py")
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(source, "utf-8")
-        for cached in (module._read, module._resolve):
+        for cached in (modules.read_module, modules.resolve):
             cached.cache_clear()
         return tmp_path
 

@@ -12,7 +12,7 @@ from graphlib import TopologicalSorter
 
 import pytest
 from study.paths import NOTEBOOKS, ROOT
-from study.pipeline import fingerprint
+from study.pipeline import modules
 from study.pipeline.fingerprint import reached
 from study.pipeline.notebooks import read_cells
 
@@ -66,7 +66,7 @@ def _room(file):
 
 def _imports(file):
     """Return the files in `lib/` that a file imports."""
-    return [path for path in fingerprint._read(file, ROOT).uses if _room(path) != "__init__"]
+    return [path for path in modules.read_module(file, ROOT).uses if _room(path) != "__init__"]
 
 
 def test_rooms_are_listed_in_order_of_imports():

@@ -19,7 +19,7 @@ import pytest
 from plain import plain_notebook
 from processes import python
 from study.paths import NOTEBOOKS, ROOT
-from study.pipeline import execute, warm
+from study.pipeline import execute, runs, warm
 from study.pipeline.cleaning import clean
 from study.pipeline.notebooks import NotebookError, convert, read_parameters
 
@@ -449,8 +449,8 @@ def test_a_failing_set_ends_the_others(tmp_path):
 
 def test_runs_that_had_not_begun_are_cancelled(tmp_path, monkeypatch):
     kills = Mock(side_effect=range(50))  # StopIteration: it waits for ever
-    monkeypatch.setattr(execute, "_kill_kernels", kills)
-    monkeypatch.setattr(execute, "_check", Mock())
-    monkeypatch.setattr(execute, "_execute", Mock(side_effect=execute.RunError("it failed", 1)))
-    runs = [execute.Run(tmp_path, tmp_path / f"{name}.ipynb", {}) for name in "abcd"]
-    assert execute.execute_all(runs, at_once=1) == 1
+    monkeypatch.setattr(runs, "_kill_kernels", kills)
+    monkeypatch.setattr(runs, "_check", Mock())
+    monkeypatch.setattr(runs, "_execute", Mock(side_effect=runs.RunError("it failed", 1)))
+    planned = [runs.Run(tmp_path, tmp_path / f"{name}.ipynb", {}) for name in "abcd"]
+    assert runs.execute_all(planned, at_once=1) == 1

@@ -93,7 +93,7 @@ class Comparison(Frozen):
     pairs
         Pairs of networks, in place of the two lists.
     measure
-        One of `study.results.networks.MEASURES`, if it is not the recorded metric.
+        One of `study.results.runs.MEASURES`, if it is not the recorded metric.
     control
         A network that must have learned for the claim to be tested, or ``any`` if it suffices
         that some network did.

@@ -15,8 +15,9 @@ import xarray as xr
 
 from study.claims.claim import NetworkName
 from study.claims.estimates import Cause, Estimate, Scale, unable
-from study.results import networks
 from study.results.learned import LEAST, above_chance, data_of, stand_in
+from study.results.networks import IDENTITY, levels_of, validated_best
+from study.results.runs import in_measure, run_table
 
 
 def join_reasons(*reasons: str) -> str:
@@ -38,7 +39,7 @@ class Networks:
     task
         The task in view; empty for all tasks.
     rows
-        `study.results.networks.run_table` of `task`, with ``score`` and ``guess``: the test
+        `study.results.runs.run_table` of `task`, with ``score`` and ``guess``: the test
         metric and that of guessing, accuracies in percent. A run that diverged before its first
         record scores as guessing does.
     all_rows
@@ -54,11 +55,11 @@ class Networks:
     def __init__(
         self, ds: xr.Dataset, task: str = "", measure: str = "", paper_steps: float = math.nan
     ) -> None:
-        self.ds = networks.in_measure(ds, measure) if measure else ds
-        rows = networks.run_table(self.ds)
+        self.ds = in_measure(ds, measure) if measure else ds
+        rows = run_table(self.ds)
         self.candidates = rows
         self.learning_rates = rows.groupby(["label", "task"])["learning_rate"].unique()
-        best = networks.validated_best(rows, networks.IDENTITY)
+        best = validated_best(rows, IDENTITY)
         rows = rows[rows["run"].isin(best)]
         unit = np.where(rows["metric"] == "accuracy", 100.0, 1.0)
         score = unit * rows["test"].fillna(rows["guess_metric"])
@@ -109,7 +110,7 @@ class Networks:
         levels = self._levels(rows, name)
         if not name.best:
             return levels
-        return levels[levels["run"].isin(networks.validated_best(levels, ["task"]))]
+        return levels[levels["run"].isin(validated_best(levels, ["task"]))]
 
     @staticmethod
     def _levels(rows: pd.DataFrame, name: NetworkName) -> pd.DataFrame:
@@ -117,7 +118,7 @@ class Networks:
         if not name.best:
             return plain
         # A network under its plain label is a level, too.
-        return pd.concat([plain, networks.levels_of(rows, name.label, name.best)])
+        return pd.concat([plain, levels_of(rows, name.label, name.best)])
 
     def levels(self, name: NetworkName | str) -> pd.DataFrame:
         """Return the runs among which validation chose those of a network, one row each."""
@@ -210,7 +211,7 @@ class Networks:
         """
         best = self.runs(name).iloc[0]
         rows = self.candidates
-        same = rows[(rows[networks.IDENTITY] == best[networks.IDENTITY]).all(axis=1)]
+        same = rows[(rows[IDENTITY] == best[IDENTITY]).all(axis=1)]
         rates = self.rates_tried(name)
         neighbor = rates[1] if best["learning_rate"] == rates[0] else rates[-2]
         means = []

@@ -1,4 +1,4 @@
-"""Write what the stages of `dvc.yaml` depend on beside notebooks and data: code and settings.
+"""Write what the stages of `dvc.yaml` depend on besides notebooks and data: code and settings.
 
 ``data/code/<notebook>`` has a line for every module below `lib/` that the notebook reaches
 (`study.pipeline.fingerprint`), and one for the version of every package that changes its numbers
@@ -20,13 +20,8 @@ from study.config.file import merge_profile
 from study.config.section import ParameterError
 from study.paths import DATA, ROOT
 from study.pipeline.files import write_whole
-from study.pipeline.fingerprint import (
-    FingerprintError,
-    Reached,
-    as_lines,
-    module_code,
-    notebook_code,
-)
+from study.pipeline.fingerprint import Reached, as_lines, module_code, notebook_code
+from study.pipeline.modules import FingerprintError
 from study.pipeline.notebooks import NotebookError
 from study.pipeline.versions import result_versions
 

@@ -17,7 +17,7 @@ _LONGEST_FOLDER = 60
 """Characters of a folder below which the path of a socket keeps Linux's limit of 107."""
 HERE = Path(__file__).parent
 DEPENDS = ["kernels"]
-"""Jupyter finds our kernel specification in this folder (see `study.pipeline.fingerprint`)."""
+"""Jupyter finds our kernel specification in this folder (see `study.pipeline.modules`)."""
 
 _DEFAULTS = {
     "PYTHONHASHSEED": "0",  # sets of strings print in one order

@@ -17,7 +17,8 @@ from dvc.exceptions import DvcException
 
 from study.paths import REFERENCE, ROOT
 from study.pipeline import warm
-from study.pipeline.execute import Run, execute_all, parse, planned
+from study.pipeline.execute import parse, planned
+from study.pipeline.runs import Run, execute_all
 
 LOOK = Path("data/look")
 SHOWN = "reference"

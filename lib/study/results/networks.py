@@ -4,13 +4,11 @@ A paper chooses a network's epoch by its validation part and reports the mean ov
 its standard deviation. So does `outcomes`.
 """
 
-import math
-from collections.abc import Iterable
-
 import numpy as np
 import pandas as pd
 import xarray as xr
 
+from study.results.runs import about, by_run, first_records, run_table
 from study.results.schema import COMPLETED, DIVERGED, NOT_PLANNED
 
 READINGS = {
@@ -24,125 +22,6 @@ CLASS = 0.1
 """Width of a class of time steps, in decades (`longrnn.probes.time_steps`)."""
 IDENTITY = ["label", "task", "width"]
 """Columns that identify a network up to its learning rate."""
-MEASURES = {
-    "squared error": lambda loss: loss,
-    "perplexity": np.exp,
-    "bits": lambda loss: loss / math.log(2),
-}
-"""Functions of the loss that papers print in place of the metric; less is better."""
-
-
-def in_measure(ds: xr.Dataset, measure: str, tasks: Iterable[str] | None = None) -> xr.Dataset:
-    """Replace the metric by one of `MEASURES`.
-
-    Parameters
-    ----------
-    ds
-        Results of a group.
-    measure
-        Name of the measure.
-    tasks
-        The tasks whose metric is replaced; all by default.
-
-    Returns
-    -------
-    xarray.Dataset
-        The same results with other metrics.
-    """
-    chosen = ds["task"] == ds["task"]
-    if tasks is not None:
-        chosen = ds["task"].isin(list(tasks))
-    changed = {"metric": ("run", np.where(chosen, measure, ds["metric"]))}
-    for part in ("test", "validation", "train", "guess"):
-        if f"{part}_loss" in ds and f"{part}_metric" in ds:
-            measured = MEASURES[measure](ds[f"{part}_loss"])
-            changed[f"{part}_metric"] = ds[f"{part}_metric"].where(~chosen, measured)
-    return ds.assign(changed)
-
-
-def about(ds: xr.Dataset) -> pd.DataFrame:
-    """Return what is known of each network before training: names, sizes, factors, by ``run``."""
-    known = {}
-    for name, variable in ds.variables.items():
-        if variable.dims == ("run",):
-            known[name] = variable.values
-    return pd.DataFrame(known).set_index("run")
-
-
-def run_table(ds: xr.Dataset) -> pd.DataFrame:
-    """Return one row per planned run.
-
-    Parameters
-    ----------
-    ds
-        Results of a group.
-
-    Returns
-    -------
-    pandas.DataFrame
-        Columns ``run``, ``replicate``, those of `about`, and: ``step``, ``test`` and
-        ``validation``, at the record with the best validation metric (the last record if nothing
-        is validated); ``then``, the same as ``test`` within the first two thirds of the records;
-        ``last``, the test metric at the end; ``improving``, whether the validation metric (the
-        test metric if nothing is validated) was best at the end; ``completed``, whether the run
-        did not diverge. One that diverged before its first record has ``nan``.
-    """
-    records = ds.variables["records"]
-    status = ds.variables["status"]
-    validation = ds.variables["validation_metric"]
-    validated = (_first_records(ds, records) & np.isfinite(validation)).any("record")
-    score = xr.where(validated, validation, ds.variables["test_metric"])
-    score = score.where(ds.variables["metric"] == "accuracy", -score)
-
-    def best_record(among: xr.Variable) -> xr.Variable:
-        known = _first_records(ds, among) & np.isfinite(score)
-        return score.where(known, -np.inf).argmax("record")
-
-    def value_at(name: str, record: xr.Variable) -> xr.Variable:
-        return ds.variables[name].isel(record=record).where(records > 0)
-
-    best = best_record(records)
-    last = (records - 1).clip(0)
-    chosen = best.where(validated, last)
-    two_thirds = -(-2 * records // 3)
-    earlier = best_record(two_thirds).where(validated, (two_thirds - 1).clip(0))
-    columns = {
-        "step": value_at("step", chosen),
-        "test": value_at("test_metric", chosen),
-        "validation": value_at("validation_metric", chosen),
-        "last": value_at("test_metric", last),
-        "then": value_at("test_metric", earlier),
-        "improving": (best == last) & (last > 0),
-        "completed": status == COMPLETED,
-    }
-    return by_run(ds, columns, status != NOT_PLANNED).join(about(ds), on="run")
-
-
-def _first_records(ds: xr.Dataset, count: xr.Variable) -> xr.Variable:
-    """Return which records are among the first `count` of a run."""
-    return count > xr.Variable("record", np.arange(ds.sizes["record"]))
-
-
-def by_run(ds: xr.Dataset, columns: dict[str, xr.Variable], chosen: xr.Variable) -> pd.DataFrame:
-    """Return one row per chosen run and replicate.
-
-    Parameters
-    ----------
-    ds
-        Results of a group.
-    columns
-        Variables with the dimensions run and replicate, by name.
-    chosen
-        Which runs get a row.
-
-    Returns
-    -------
-    pandas.DataFrame
-        Columns ``run``, ``replicate`` and those of `columns`.
-    """
-    whole = xr.Dataset(columns | {"chosen": chosen}, ds[["run", "replicate"]].indexes)
-    frame = whole.to_dataframe(dim_order=["run", "replicate"]).reset_index()
-    return frame[frame.pop("chosen")].reset_index(drop=True)
 
 
 def outcomes(ds: xr.Dataset) -> pd.DataFrame:
@@ -330,7 +209,7 @@ def steps_to(ds: xr.Dataset, threshold: float) -> pd.DataFrame:
     """
     loss = ds.variables["test_loss"]
     step = ds.variables["step"]
-    step = step.where(_first_records(ds, ds.variables["records"]))
+    step = step.where(first_records(ds, ds.variables["records"]))
     steps = step.where(loss < threshold, np.inf).min("record")
     columns = {
         "steps": steps,

@@ -4,8 +4,9 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from study.results.networks import READINGS, about, beside_published, curves, outcomes
+from study.results.networks import READINGS, beside_published, curves, outcomes
 from study.results.published import load_published
+from study.results.runs import about
 
 FLOAT = 4
 """Bytes of a float32 number."""

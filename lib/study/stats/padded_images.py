@@ -6,7 +6,7 @@ from typing import NamedTuple
 import pandas as pd
 import xarray as xr
 
-from study.results.networks import about, by_run
+from study.results.runs import about, by_run
 from study.results.schema import COMPLETED, NOT_PLANNED
 from study.stats.attempts import STATUS as STATUS
 

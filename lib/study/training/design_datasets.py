@@ -13,7 +13,7 @@ from study.results.interventions import INTERVENTIONS
 from study.results.joined import joined
 from study.results.latching import LATCHING
 from study.results.linear_gaps import LINEAR_GAPS
-from study.training.interventions import TREATMENTS, Interventions
+from study.training.intervention_design import TREATMENTS, Interventions
 from study.training.job import Arrays, Attributes, Job
 
 

@@ -11,7 +11,7 @@ from study.config.linear_gaps import LinearGaps
 from study.config.run import RunConfig
 from study.tasks import find_task
 from study.training.experiments import FACTORIAL, INTERVENTIONS, LATCHING, LINEAR_GAPS, RUNS
-from study.training.interventions import Interventions
+from study.training.intervention_design import Interventions
 from study.training.job import Job
 from study.training.model import pick_device
 

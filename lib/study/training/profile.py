@@ -16,7 +16,7 @@ from study.config.section import ParameterError, format_value, nearest, parse_se
 from study.tasks import TASKS
 from study.tasks.sources import source_names
 from study.training.datasets import to_dataset
-from study.training.interventions import Interventions
+from study.training.intervention_design import Interventions
 from study.training.job import Job
 from study.training.jobs import GroupResults, run_jobs
 from study.training.plans import AnyDesign, count_jobs, datasets_of, plan_jobs

@@ -49,7 +49,8 @@ def time_slice(
     shape = workload.batch, workload.time_steps, workload.inputs
     batch = torch.rand(shape, device=device), torch.zeros(shape[0], dtype=torch.int64).to(device)
     passes = {
-        record: VmappedPass(networks[0], _loss, places, use_cuda_graph=record) for record in (False, True)
+        record: VmappedPass(networks[0], _loss, places, use_cuda_graph=record)
+        for record in (False, True)
     }
 
     def gradients(company: int, record: bool) -> tuple[Tensor, ...]:

@@ -1,0 +1,293 @@
+"""What one Python file says about itself: a digest of its code, and what it uses.
+
+A module counts as its syntax tree without docstrings, comments and layout. Prose therefore costs
+nothing, and a changed sign costs exactly what used it.
+
+Files that are not Python and lie next to a module belong to it if a string in the module names
+them, or if its list ``DEPENDS`` does. A module that looks next to ``__file__`` without naming a
+file there must have that list, because a computed file name cannot be followed. Imports by a
+computed name and dynamic code (`exec`, `runpy`, `spec_from_file_location`) are refused.
+
+The digest is the same under every version of Python that parses the code to the same tree.
+"""
+
+import ast
+import hashlib
+import re
+from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+PACKAGES = ("longrnn", "study")
+"""The packages in `lib/` whose code counts."""
+DEPENDS = "DEPENDS"
+"""The list in which a module declares the files next to it that it reads by a computed name."""
+_IMPORTER = "lib/longrnn/registry.py"
+"""The one file that imports by a computed name; a package that calls it imports its own folder."""
+_WARM_START = "lib/study/pipeline/warm.py"
+"""The one file that runs modules by name: it does what ``python -m`` does."""
+_REFUSED = {
+    "import_module": "imports by a computed name",
+    "__import__": "imports by a computed name",
+    "spec_from_file_location": "imports by a computed path",
+    "runpy": "runs code by a computed name",
+    "run_module": "runs code by a computed name",
+    "run_path": "runs code by a computed name",
+    "exec": "executes text",
+}
+"""Names that hide which code runs, and what they do."""
+_FOLDER_ATTRIBUTES = {"parent", "with_name", "dirname"}
+"""Attributes by which a module finds the folder that it lies in."""
+_LAYOUT_FIELDS = {"kind", "ctx", "type_comment"}
+_DOTTED_NAME = re.compile(rf"({'|'.join(PACKAGES)})(\.\w+)+")
+
+
+class FingerprintError(ValueError):
+    """The code that something uses cannot be determined; the message says where and what to do."""
+
+
+class Module(NamedTuple):
+    """What one file says about itself."""
+
+    digest: str
+    uses: tuple[Path, ...]
+    """Files in `lib/` that it imports, or names in its strings."""
+    members: tuple[Path, ...]
+    """The modules of its folder, if it is a package that imports them all."""
+    packages: frozenset[str]
+    """Top-level modules outside `lib/` that it imports."""
+
+
+@cache
+def resolve(name: str, root: Path) -> Path | None:
+    """Return the file of a module or of a package in `lib/`.
+
+    Parameters
+    ----------
+    name
+        Dotted name.
+    root
+        Root of the repository.
+
+    Returns
+    -------
+    Path or None
+        None if there is no such file.
+    """
+    base = root.joinpath("lib", *name.split("."))
+    for file in (base.with_suffix(".py"), base / "__init__.py"):
+        if file.is_relative_to(root / "lib") and file.is_file():
+            return file
+    return None
+
+
+def _members(package: Path) -> tuple[Path, ...]:
+    """Return the modules that `longrnn.registry.import_files` imports from a package's folder."""
+    return tuple(path for path in sorted(package.glob("*.py")) if path.name[0] not in "_.")
+
+
+@cache  # a process has imported a file once; what is written into it later is not what runs
+def read_module(file: Path, root: Path) -> Module:
+    """Return what a file says about itself; it is read once per process.
+
+    Parameters
+    ----------
+    file
+        The file.
+    root
+        Root of the repository.
+
+    Returns
+    -------
+    Module
+
+    Raises
+    ------
+    FingerprintError
+        As in `parse_module`.
+    """
+    source = file.read_text(encoding="utf-8")
+    return parse_module(source, file, root, siblings=sorted(file.parent.iterdir()))
+
+
+def parse_module(source: str, file: Path, root: Path, siblings: Iterable[Path] = ()) -> Module:
+    """Return what a piece of code says about itself.
+
+    Parameters
+    ----------
+    source
+        The code.
+    file
+        The file that it is from, for relative imports and messages.
+    root
+        Root of the repository.
+    siblings
+        The files and folders next to it, among which its strings may name data.
+
+    Returns
+    -------
+    Module
+
+    Raises
+    ------
+    FingerprintError
+        It is not Python, or the code or the files that it uses cannot be determined.
+    """
+    try:
+        tree = ast.parse(source)
+    except SyntaxError as error:
+        raise FingerprintError(
+            f"{file} is not valid Python (line {error.lineno}: {error.msg}); fix it and run again"
+        ) from None
+    text: list[str] = []
+    nodes: list[ast.AST] = []
+    _write(tree, text, nodes)
+    _refuse_dynamic_code(nodes, file, root)
+
+    imported: set[str] = set()
+    strings: set[str] = set()
+    for node in nodes:
+        match node:
+            case ast.Constant(value=str(string)):
+                strings.add(string)
+            case ast.Import(names=aliases):
+                imported.update(alias.name for alias in aliases)
+            case ast.ImportFrom(module=module, level=level, names=aliases):
+                package = file.relative_to(root / "lib").parts[:-level] if level else ()
+                base = ".".join([*package, *([module] if module else [])])
+                imported.add(base)
+                strings.update(f"{base}.{alias.name}" for alias in aliases)
+
+    data = _named_files(strings, siblings)
+    if not data:
+        _refuse_undeclared_files(nodes, file)
+    _refuse_missing_files(tree, file)
+    parts = [" ".join(text).encode(), *(path.read_bytes() for path in data)]
+    packages = {name.split(".")[0] for name in imported}
+    is_importer = any(_calls_import_files(node) for node in nodes)
+    return Module(
+        digest=hashlib.sha256(b"\0".join(parts)).hexdigest()[:16],
+        uses=_used_modules(imported, strings, file, root),
+        members=_members(file.parent) if is_importer else (),
+        packages=frozenset(packages - {*PACKAGES}),
+    )
+
+
+def _calls_import_files(node: ast.AST) -> bool:
+    match node:
+        case ast.Call(func=ast.Name(id="import_files")):
+            return True
+    return False
+
+
+def _used_modules(
+    imported: set[str], strings: set[str], file: Path, root: Path
+) -> tuple[Path, ...]:
+    """Return the files in `lib/` that imports and strings name."""
+    named = [resolve(string, root) for string in strings if _DOTTED_NAME.fullmatch(string)]
+    uses = [path for path in named if path is not None]
+    for name in imported:
+        if name.split(".")[0] in PACKAGES:
+            path = resolve(name, root)
+            if path is None:
+                raise FingerprintError(
+                    f"{file} imports {name}, which is not in lib/; correct the name"
+                )
+            uses.append(path)
+    return tuple(uses)
+
+
+def _named_files(strings: set[str], siblings: Iterable[Path]) -> list[Path]:
+    """Return the files other than Python that strings name, among `siblings` and below them.
+
+    A folder counts with everything in it.
+    """
+    first_parts = {string.partition("/")[0] for string in strings}
+    files = []
+    for path in siblings:
+        is_python = path.suffix == ".py" or (path / "__init__.py").is_file()
+        if path.name not in first_parts or path.name[0] in "._" or is_python:
+            continue
+        inside = sorted(path.rglob("*"))
+        files += [item for item in (path, *inside) if item.is_file()]
+    return files
+
+
+def _refuse_dynamic_code(nodes: Iterable[ast.AST], file: Path, root: Path) -> None:
+    """Raise a FingerprintError if code runs that no import statement names."""
+    if file in (root / _IMPORTER, root / _WARM_START):
+        return
+    for node in nodes:
+        match node:
+            case ast.ImportFrom(module="importlib" | "importlib.util" | "runpy", names=aliases):
+                names = {alias.name for alias in aliases}
+            case ast.Import(names=aliases):
+                names = {alias.name for alias in aliases} & {"runpy"}
+            case ast.Name(id=name):
+                names = {name}
+            case ast.Attribute(attr=name) if name != "exec":
+                names = {name}
+            case _:
+                continue
+        for name in names & set(_REFUSED):
+            raise FingerprintError(
+                f"{file}, line {node.lineno}, {_REFUSED[name]} ({name}), so the code it uses "
+                "cannot be determined; name the module in an import statement"
+            )
+
+
+def _refuse_undeclared_files(nodes: Iterable[ast.AST], file: Path) -> None:
+    """Raise a FingerprintError if a module looks next to itself but names no file there."""
+    names = {node.id for node in nodes if isinstance(node, ast.Name)}
+    attributes = {node.attr for node in nodes if isinstance(node, ast.Attribute)}
+    looks_around = "__file__" in names and attributes & _FOLDER_ATTRIBUTES
+    if looks_around and DEPENDS not in names:
+        raise FingerprintError(
+            f"{file} looks for files next to itself and names none of them; list those that it "
+            f"reads in {DEPENDS} = [...], which is empty if it reads none"
+        )
+
+
+def _refuse_missing_files(tree: ast.Module, file: Path) -> None:
+    """Raise a FingerprintError if a module declares files that do not exist."""
+    for node in tree.body:
+        match node:
+            case ast.Assign(targets=[ast.Name(id=name)], value=ast.List(elts=items)):
+                pass
+            case _:
+                continue
+        if name != DEPENDS:
+            continue
+        for item in items:
+            path = getattr(item, "value", None)
+            if not isinstance(path, str) or not (file.parent / path).exists():
+                raise FingerprintError(
+                    f"{file} declares {ast.unparse(item)} in {DEPENDS}; expected the name of a "
+                    "file or folder next to it"
+                )
+
+
+def _write(node: ast.AST, text: list[str], nodes: list[ast.AST]) -> None:
+    """Append a node and all below it but prose to `text`, and every node to `nodes`.
+
+    Not `ast.dump`, whose text changes with Python's version.
+    """
+    nodes.append(node)
+    text.append(f"({node.__class__.__name__}")
+    for field in node._fields:
+        value = getattr(node, field, None)
+        if value is None or value == [] or field in _LAYOUT_FIELDS:
+            continue
+        text.append(field)
+        for item in value if isinstance(value, list) else [value]:
+            if not isinstance(item, ast.AST):
+                text.append(repr(item))
+            elif not _is_prose(item):
+                _write(item, text, nodes)
+    text.append(")")
+
+
+def _is_prose(node: ast.AST) -> bool:
+    """Return whether a statement is a string alone: a docstring, or the description of a field."""
+    return isinstance(node, ast.Expr) and isinstance(getattr(node.value, "value", None), str)

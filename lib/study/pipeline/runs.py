@@ -1,0 +1,242 @@
+"""Execute notebooks with papermill, several at once, and keep a clean copy of each.
+
+The same inputs give the same bytes (`study.pipeline.cleaning`). The copy keeps stdout, which must
+not vary, and drops stderr, the place for progress with times. When this process is killed, or the
+DVC that started it, its kernels end too.
+"""
+
+import contextlib
+import json
+import sys
+import time
+import warnings
+from collections.abc import Callable, Sequence
+from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
+from pathlib import Path
+from typing import NamedTuple
+
+import psutil
+
+from study.pipeline.files import write_whole
+from study.pipeline.notebooks import Scalar
+from study.pipeline.processes import set_environment, socket_folder, use_our_kernel
+
+KERNEL = "study.pipeline.kernel"
+"""The module that our kernels run."""
+_POLL_SECONDS = 0.2
+"""Interval between two looks at notebooks that are being ended."""
+_KERNEL_START_SECONDS = 600
+"""Long, because packages load slowly on a busy machine; a kernel that dies is noticed at once."""
+
+
+class Run(NamedTuple):
+    """A notebook to execute, where its copy goes, and what it is given."""
+
+    notebook: Path
+    output: Path
+    parameters: dict[str, Scalar]
+
+
+class RunError(RuntimeError):
+    """A notebook was not executed to its end; `status` is the exit status to return."""
+
+    def __init__(self, message: str, status: int = 1) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+def execute_all(
+    runs: Sequence[Run],
+    *,
+    at_once: int,
+    quiet: bool = False,
+    after: Callable[[Run], None] = lambda run: None,
+) -> int:
+    """Execute notebooks, several at once, each in a kernel of its own.
+
+    Parameters
+    ----------
+    runs
+        The notebooks. The first that fails ends the others, and then no copy is kept.
+    at_once
+        How many run at the same time.
+    quiet
+        Whether what cells print to stdout is not shown.
+    after
+        Called with each run that is done, in a thread.
+
+    Returns
+    -------
+    int
+        The exit status.
+    """
+    set_environment()
+    use_our_kernel()
+    try:  # before there are threads, which share the filters of warnings
+        for notebook in dict.fromkeys(run.notebook for run in runs):
+            _check(notebook)
+        error = _execute_in_threads(runs, at_once, quiet, after)
+    except RunError as refusal:
+        return tell(refusal, refusal.status)
+    if error is None:
+        return 0
+    for run in runs:
+        run.output.unlink(missing_ok=True)
+    if not isinstance(error, RunError):
+        raise error
+    return tell(error, error.status)
+
+
+def _execute_in_threads(
+    runs: Sequence[Run], at_once: int, quiet: bool, after: Callable[[Run], None]
+) -> BaseException | None:
+    """Execute notebooks and return the first error, if any; then no kernel is left."""
+
+    def execute(run: Run) -> None:
+        _execute(run, quiet=quiet)
+        after(run)
+
+    error: BaseException | None = None
+    with ThreadPoolExecutor(at_once) as pool:
+        futures: set[Future] = {pool.submit(execute, run) for run in runs}
+        try:
+            done, _ = wait(futures, return_when=FIRST_EXCEPTION)
+            errors = [future.exception() for future in done if future.exception() is not None]
+            error = errors[0] if errors else None
+        except KeyboardInterrupt:  # it does not reach kernels, which have sessions of their own
+            begun = [
+                str(failed_copy(run.output)) for run in runs if failed_copy(run.output).exists()
+            ]
+            error = RunError(f"interrupted; executed so far: {', '.join(begun) or 'nothing'}", 130)
+        pool.shutdown(wait=False, cancel_futures=True)
+        while not all(future.done() for future in futures):
+            _kill_kernels()
+            time.sleep(_POLL_SECONDS)
+    return error
+
+
+def _kill_kernels() -> None:
+    """Kill the kernels that this process has started, and what they have started."""
+    with contextlib.suppress(psutil.NoSuchProcess):
+        for child in psutil.Process().children():
+            if KERNEL in child.cmdline():
+                for process in [child, *child.children(recursive=True)]:
+                    with contextlib.suppress(psutil.NoSuchProcess):
+                        process.kill()
+
+
+def _check(notebook: Path) -> None:
+    """Raise a RunError if `notebook` is not a valid one."""
+    import nbformat  # late: a wrong call is refused at once
+
+    try:
+        with warnings.catch_warnings(action="ignore"):  # cells without ids are still valid
+            nbformat.validate(json.loads(notebook.read_text(encoding="utf-8")))
+    except Exception as error:  # validate raises all sorts of errors on malformed files
+        reason = str(error).partition("\n")[0] or type(error).__name__
+        raise RunError(
+            f"{notebook} is not a valid notebook ({reason}); save it again from JupyterLab", 2
+        ) from None
+
+
+def _execute(run: Run, *, quiet: bool) -> None:
+    """Execute a notebook and write its clean copy.
+
+    If a cell fails, what was executed of the notebook stays next to the copy's path.
+    """
+    # Imported late: a wrong call is refused at once.
+    import nbformat
+    import papermill
+    from nbclient.exceptions import DeadKernelError
+    from zmq import ZMQError
+
+    from study.pipeline.cleaning import clean
+
+    name = run.notebook.name
+    failed = failed_copy(run.output)
+    try:
+        failed.parent.mkdir(parents=True, exist_ok=True)
+        _papermill(run, failed, quiet=quiet)
+        text = nbformat.writes(clean(nbformat.read(failed, as_version=4))) + "\n"
+        write_whole(run.output, lambda partial: partial.write_text(text, encoding="utf-8"))
+        failed.unlink()
+    except papermill.PapermillExecutionError as error:
+        print("\n".join(error.traceback), file=sys.stderr)
+        raise RunError(
+            f"a cell of {name} failed with {error.ename}; executed so far: {failed}"
+        ) from None
+    except DeadKernelError:
+        raise RunError(
+            f"the kernel of {name} died, perhaps for lack of memory; executed so far: {failed}"
+        ) from None
+    except (RuntimeError, ZMQError) as error:
+        raise RunError(f"the kernel of {name} did not start ({error}); run again") from None
+    except OSError as error:
+        failed.unlink(missing_ok=True)
+        raise RunError(f"cannot write {run.output} ({error}); no copy was kept") from None
+
+
+def _papermill(run: Run, output: Path, *, quiet: bool) -> None:
+    """Execute a notebook with papermill into `output`."""
+    import papermill
+    from papermill.engines import NBClientEngine, papermill_engines
+    from traitlets.config import Config
+
+    class SparingEngine(NBClientEngine):
+        """Papermill's engine without its two saves per cell.
+
+        Its autosave (every 30 s) and its save at the end remain.
+        """
+
+        @classmethod
+        def execute_managed_notebook(cls, nb_man, kernel_name, **options):
+            nb_man.cell_start = lambda *_, **__: nb_man.autosave_cell()
+            nb_man.cell_complete = lambda *_, **__: nb_man.autosave_cell()
+            super().execute_managed_notebook(nb_man, kernel_name, **options)
+
+    papermill_engines.register("sparing", SparingEngine)
+    with socket_folder() as folder:
+        # Sockets are files, not ports: ports are chosen before the kernel binds them, and if
+        # another process takes one first the kernel stays alive and never answers.
+        transport = {"transport": "ipc", "ip": str(Path(folder, "kernel"))}
+        papermill.execute_notebook(
+            run.notebook,
+            output,
+            parameters=run.parameters,
+            engine_name="sparing",
+            kernel_name="python3",
+            language="python",
+            config=Config(KernelManager=transport),
+            start_timeout=_KERNEL_START_SECONDS,
+            # Killed, not asked to end: everything is written by then, and ending takes a fork
+            # with these packages half a second.
+            shutdown_kernel="immediate",
+            progress_bar=False,
+            stdout_file=None if quiet else sys.stdout,
+            stderr_file=sys.stderr,
+            # Otherwise every run warns of the unencrypted loopback and of being told to stop.
+            extra_arguments=["--IPKernelApp.log_level=CRITICAL"],
+        )
+
+
+def failed_copy(output: Path) -> Path:
+    return output.with_suffix(".failed.ipynb")
+
+
+def tell(message: object, status: int) -> int:
+    """Print a message in one line to stderr.
+
+    Parameters
+    ----------
+    message
+        The message.
+    status
+        The exit status that it explains.
+
+    Returns
+    -------
+    int
+        `status`.
+    """
+    print(f"study.pipeline: {message}", file=sys.stderr)
+    return status

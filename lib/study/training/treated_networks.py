@@ -1,0 +1,200 @@
+"""Networks trained side by side under different treatments of the backward pass."""
+
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from longrnn.cells import make_cell
+from torch import Tensor, nn
+from torch.func import functional_call, stack_module_state
+from torch.nn import functional as F
+
+from study.tasks import Part, Task
+from study.training.adjoint_treatments import AdjointPath, AdjointTreatment, unroll_treated
+from study.training.batches import Epochs
+from study.training.intervention_design import EXPERIMENT, PLAIN, TREATMENTS, Interventions
+from study.training.scores import tensors
+from study.training.seeds import seeds, torch_seed
+
+
+class AdjointMetrics(NamedTuple):
+    """Adjoint metrics of all runs, each (run,)."""
+
+    own: np.ndarray
+    treated: np.ndarray
+
+
+class _Network(nn.Module):
+    """A cell and its head; called as one step of the recurrence, or as the head."""
+
+    def __init__(self, cell: nn.Module, head: nn.Linear) -> None:
+        super().__init__()
+        self.cell = cell
+        self.head = head
+
+    def forward(self, state: tuple, u_t: Tensor | None = None) -> tuple | Tensor:
+        if u_t is None:
+            return self.head(state[self.cell.readout])
+        return self.cell.step(self.cell.weights(), state, u_t)
+
+
+class TreatedNetworks:
+    """All networks of a job, their weights stacked along a leading run axis.
+
+    Runs are in the order treatment, replicate. A treatment that takes its norms and its directions
+    from two gradients has a second network with the same weights for the latter, after all others.
+    """
+
+    def __init__(self, job: Interventions, task: Task) -> None:
+        self.job = job
+        treatments = list(TREATMENTS.values())
+        self.adjoints = [t.adjoint for t in treatments for _ in range(job.networks)]
+        self.count = len(self.adjoints)
+        norms_alone = [t.norms_alone for t in treatments for _ in range(job.networks)]
+        self.norms_alone = [run for run, flag in enumerate(norms_alone) if flag]
+        self.adjoints += [PLAIN] * len(self.norms_alone)
+
+        networks = []
+        self.orders = []
+        for replicate in range(job.networks):
+            # Neither treatment nor location is part of the seeds: runs can be compared in pairs.
+            levels = {"experiment": EXPERIMENT, "cell": job.cell, "replicate": replicate}
+            initial, order = seeds(levels, 2)
+            with torch_seed(initial):
+                cell = make_cell(job.cell, task.features, job.width)
+                head = nn.Linear(job.width, task.outputs)
+            networks.append(_Network(cell, head))
+            self.orders.append(order)
+        (signs,) = seeds({"experiment": EXPERIMENT, "cell": job.cell, "signs": True}, 1)
+        self.generator = torch.Generator().manual_seed(int(signs.generate_state(1)[0]))
+
+        self.pattern = networks[0]
+        stacked, _ = stack_module_state(networks)
+        replicates = [*range(job.networks)] * len(treatments)
+        replicates += [replicates[run] for run in self.norms_alone]
+        self.parameters = {
+            name: nn.Parameter(part.detach()[replicates].clone()) for name, part in stacked.items()
+        }
+        self.replicates = replicates
+
+    def unroll(
+        self, inputs: Tensor, adjoints: list[AdjointTreatment]
+    ) -> tuple[Tensor, tuple, tuple]:
+        """Run all networks over inputs (run, batch, time, input).
+
+        Returns the predictions (run, batch, classes), and the states before and after the sequence.
+        """
+        runs, batch, time_steps, _ = inputs.shape
+        shape = (runs, batch, self.job.width)
+        states = range(self.pattern.cell.states)
+        before = tuple(inputs.new_zeros(shape).requires_grad_() for _ in states)
+        path = AdjointPath(adjoints, time_steps, inputs, self.generator)
+
+        def one_network(parameters: dict[str, Tensor], *arguments: object) -> object:
+            return functional_call(self.pattern, parameters, arguments)
+
+        step_all = torch.vmap(one_network)
+        after = unroll_treated(
+            lambda state, u_t: step_all(self.parameters, state, u_t),
+            before,
+            inputs.permute(2, 0, 1, 3),
+            path,
+        )
+        return step_all(self.parameters, after), before, after
+
+    def train(self, part: Part) -> np.ndarray:
+        """Train all networks in place; return the loss of every step and run, (step, run)."""
+        job = self.job
+        parameters = list(self.parameters.values())
+        optimizer = torch.optim.Adam(parameters, lr=job.learning_rate[job.cell])
+        batches = [
+            Epochs(part, job.batch_size, np.random.default_rng(order), drop_last=True)
+            for order in self.orders
+        ]
+        losses = np.empty((job.steps, self.count))
+        for step in range(job.steps):
+            drawn = [each.next() for each in batches]
+            inputs = torch.stack([inputs for inputs, _ in drawn])[self.replicates]
+            targets = torch.stack([targets for _, targets in drawn])[self.replicates]
+            predictions, _, _ = self.unroll(inputs, self.adjoints)
+            each = F.cross_entropy(predictions.flatten(0, 1), targets.flatten(), reduction="none")
+            loss = each.view(targets.shape).mean(dim=1)
+            gradients = torch.autograd.grad(loss.sum(), parameters)
+            gradients = [self._with_norms(gradient) for gradient in gradients]
+            if job.gradient_clip:
+                gradients = _clipped(gradients, job.gradient_clip)
+            for parameter, gradient in zip(parameters, gradients, strict=True):
+                parameter.grad = gradient
+            optimizer.step()
+            losses[step] = loss.detach()[: self.count]
+        return losses
+
+    def _with_norms(self, gradient: Tensor) -> Tensor:
+        """Give runs whose treatment sets only norms the directions of backpropagation."""
+        if not self.norms_alone:
+            return gradient
+        plain = gradient[self.count :]
+        treated = gradient[self.norms_alone]
+        smallest = torch.finfo(gradient.dtype).tiny
+        ratio = _run_norm(treated) / _run_norm(plain).clamp_min(smallest)
+        changed = plain * ratio.view(-1, *[1] * (plain.dim() - 1))
+        gradient = gradient.clone()
+        gradient[self.norms_alone] = changed
+        gradient[self.count :] = changed
+        return gradient
+
+    def metrics(self, part: Part) -> AdjointMetrics:
+        """Return the adjoint metrics of ordinary backpropagation and under the treatments.
+
+        Medians over the first sequences of a part, in float64: float32 underflows at dose -40.
+        """
+        inputs, targets = tensors(part.take(slice(self.job.metric_size)))
+        runs = len(self.adjoints)
+        inputs = inputs.double().expand(runs, *inputs.shape)
+        targets = targets.expand(runs, *targets.shape)
+        single = self.parameters
+        self.parameters = {name: p.detach().double() for name, p in single.items()}
+        try:
+            own = self._metric(inputs, targets, [PLAIN] * runs)
+            treated = self._metric(inputs, targets, self.adjoints)
+        finally:
+            self.parameters = single
+        treated[self.norms_alone] = own[self.norms_alone]
+        return AdjointMetrics(own[: self.count], treated[: self.count])
+
+    def _metric(
+        self, inputs: Tensor, targets: Tensor, adjoints: list[AdjointTreatment]
+    ) -> np.ndarray:
+        predictions, before, after = self.unroll(inputs, adjoints)
+        loss = F.cross_entropy(predictions.flatten(0, 1), targets.flatten(), reduction="sum")
+        first = torch.autograd.grad(loss, before, retain_graph=True)
+        last = torch.autograd.grad(loss, after, allow_unused=True)
+        ratio = _log10_norm(first) - _log10_norm(last)
+        return ratio.median(dim=1).values.numpy()
+
+    @torch.no_grad()
+    def accuracies(self, part: Part) -> np.ndarray:
+        """Return the share of sequences whose class is predicted, (run,)."""
+        inputs, targets = tensors(part)
+        runs = len(self.adjoints)
+        predictions, _, _ = self.unroll(inputs.expand(runs, *inputs.shape), [PLAIN] * runs)
+        right = predictions.argmax(dim=2) == targets
+        return right.double().mean(dim=1)[: self.count].numpy()
+
+
+def _run_norm(gradient: Tensor) -> Tensor:
+    """Return the Euclidean norm of every run's part of a stacked gradient, (run,)."""
+    return gradient.flatten(1).norm(dim=1)
+
+
+def _clipped(gradients: list[Tensor], largest: float) -> list[Tensor]:
+    """Return gradients whose norm over all parameters is at most `largest` in every run."""
+    norms = torch.stack([_run_norm(gradient) for gradient in gradients]).norm(dim=0)
+    factors = (largest / (norms + 1e-6)).clamp_max(1)
+    return [g * factors.view(-1, *[1] * (g.dim() - 1)) for g in gradients]
+
+
+def _log10_norm(adjoints: tuple) -> Tensor:
+    """Return log10 of the Euclidean norm per sequence over all tensors of a state, (run, batch)."""
+    squares = [part.square().sum(dim=-1) for part in adjoints if part is not None]
+    return torch.stack(squares).sum(dim=0).log10() / 2
