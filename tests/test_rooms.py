@@ -137,6 +137,7 @@ ORACLES = {
     "study.claims.models": "data in which its claims are false",
     "study.claims.tasks": "data in which its claims are false",
     "study.stats.comparisons.compare_error_rates": "R",
+    "study.stats.within_groups": "statsmodels, with an intercept per group",
     "study.bench.coadjoint": "the memory of a fresh process",
     "study.bench.conformance": "PyTorch's own checks",
     "study.bench.parity": "the cells in float64",
