@@ -16,6 +16,7 @@ from study.claims.extremes import largest, smallest
 from study.claims.factorial import Evidence, judge_of
 from study.claims.judging import Judges
 from study.results.learned import above_chance
+from study.results.published import load_published
 from study.results.quartiles import QUARTILES, TOP, quartiles
 from study.stats.attempts import TASK, TREATMENT, attempts, epochs, error_rates, terminal
 from study.stats.regimes import VANISHED, published_border, regimes
@@ -31,9 +32,23 @@ def _rates(ds: xr.Dataset, names: Iterable[str], by: Iterable[str] = ()) -> list
     missing = set(names) - set(ds["architecture"].values.tolist())
     if missing:
         return [unable(f"not trained: {', '.join(missing)}", Cause.NO_DATA)]
+    largest_rate = float(ds["learning_rate"].max())
+    papers = _largest_published_rate()
+    if largest_rate < papers:
+        reason = (
+            f"not tested: our learning rates end at {largest_rate:g}, the paper's at {papers:g}, "
+            "and a large step is the usual cause of a numerical error"
+        )
+        return [unable(reason, Cause.TOO_SMALL)]
     table = error_rates(attempts(ds), by=["architecture", *by])
     table = table[table["architecture"].isin(names)]
     return [share(row.diverged, row.entered) for row in table.itertuples()]
+
+
+def _largest_published_rate() -> float:
+    """Return the largest learning rate of the paper's factorial experiment (Table 3.2)."""
+    levels = load_published("diss-tab-3.2").query("factor == 'learning_rate'")["level"]
+    return float(levels.astype(float).max())
 
 
 def robust_error_rate(ds: xr.Dataset) -> Estimate:
