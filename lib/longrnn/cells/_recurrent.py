@@ -302,7 +302,10 @@ class Recurrent(nn.Module):
             parts = tuple(part.unsqueeze(1) for part in parts)
         if order is not None:
             parts = tuple(part.index_select(1, order) for part in parts)
-        return [tuple(part[index] for part in parts) for index in range(len(cells))]
+        states = []
+        for index in range(len(cells)):
+            states.append(tuple(part[index] for part in parts))
+        return states
 
     def _as_state(self, parts: State) -> Tensor | State:
         """Return one state tensor as it is, several as a tuple."""

@@ -208,9 +208,10 @@ def _compared_tasks(rows: pd.DataFrame, trained: list[str], comparison: Comparis
         sides.append(comparison.others)
     if any(name.length for side in sides for name in side):
         return trained[:1]
+    names_of_sides = [{name.label for name in side} for side in sides]
     compared = []
     for task in trained:
         labels = set(rows.loc[rows["task"] == task, "label"])
-        if all(labels & {name.label for name in side} for side in sides):
+        if all(labels & names for names in names_of_sides):
             compared.append(task)
     return compared or trained[:1]

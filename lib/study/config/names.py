@@ -36,4 +36,9 @@ def with_names(runs: Sequence[RunConfig]) -> tuple[RunConfig, ...]:
 def _differing(levels: Sequence[dict[str, object]]) -> list[str]:
     """Return the settings in which the given runs differ."""
     keys = dict.fromkeys(key for run in levels for key in run)
-    return [key for key in keys if len({json.dumps(run.get(key)) for run in levels}) > 1]
+    differing = []
+    for key in keys:
+        values = {json.dumps(run.get(key)) for run in levels}
+        if len(values) > 1:
+            differing.append(key)
+    return differing

@@ -43,9 +43,13 @@ def joined(
         Two jobs have the same levels.
     """
     job_dims = [dim for dim in schema.coordinates if dim not in inner]
-    levels_of = {dim: list(dict.fromkeys(job[dim] for job in job_levels)) for dim in job_dims}
+    levels_of = {}
+    index = {}
+    for dim in job_dims:
+        levels = list(dict.fromkeys(job[dim] for job in job_levels))
+        levels_of[dim] = levels
+        index[dim] = {level: i for i, level in enumerate(levels)}
     ds = schema.empty({**levels_of, **inner}, **attributes)
-    index = {dim: {level: i for i, level in enumerate(levels_of[dim])} for dim in job_dims}
     filled: set[tuple] = set()
     for job, arrays in zip(job_levels, results, strict=True):
         levels = {dim: job[dim] for dim in job_dims}

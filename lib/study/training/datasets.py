@@ -43,11 +43,12 @@ def to_dataset(profile: str, designs: Sequence[AnyDesign], results: Sequence[Arr
 def _shared_settings(settings: Sequence[Mapping[str, Any]], jobs: Sequence[Job]) -> dict[str, Any]:
     """Return the settings that all designs share, and the engines that ran their jobs."""
     first, *others = settings
-    shared = {
-        name: value
-        for name, value in first.items()
-        if name != "replicate" and all(other[name] == value for other in others)
-    }
+    shared: dict[str, Any] = {}
+    for name, value in first.items():
+        if name == "replicate":
+            continue
+        if all(other[name] == value for other in others):
+            shared[name] = value
     used: dict[str, str] = {}
     for job in jobs:
         used |= engines(job)

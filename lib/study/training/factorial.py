@@ -206,10 +206,10 @@ def _results(attempt: Factorial, task: Task, model: Model, state: RunState) -> A
     Measurements have the shape (split, epoch) and are ``nan`` for epochs that were not completed.
     """
     epochs = attempt.training_length
-    measured = {
-        name: np.array([state.column(f"{name} {split}", epochs) for split in SPLITS])
-        for name in MEASUREMENTS
-    }
+    measured = {}
+    for name in MEASUREMENTS:
+        by_split = [state.column(f"{name} {split}", epochs) for split in SPLITS]
+        measured[name] = np.array(by_split)
     sizes = [len(getattr(task, split)) for split in SPLITS]
     # Without the initial state, which only some networks train.
     weights = [p for name, p in model.cell.named_parameters() if "x0" not in name]

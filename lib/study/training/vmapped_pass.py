@@ -142,7 +142,9 @@ class VmappedPass:
     def _stack_weights(self, models: Sequence[nn.Module]) -> list[Tensor]:
         """Return stacked weights, each (run, ...), as functions of the models' own parameters."""
         tensors = [dict(model.named_parameters()) | dict(model.named_buffers()) for model in models]
-        weights = {name: self._stack([part[name] for part in tensors]) for name in tensors[0]}
+        weights = {}
+        for name in tensors[0]:
+            weights[name] = self._stack([of_model[name] for of_model in tensors])
         if self._has_parametrizations:
             compute = torch.vmap(lambda free: functional_call(self._parametrizations, free, ()))
             weights |= compute(weights)

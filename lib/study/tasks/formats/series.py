@@ -182,7 +182,9 @@ def ts_lines(series: Series) -> Iterator[str]:
     yield f"@classLabel true {' '.join(series.labels)}"
     yield "@data"
     for case, target in zip(series.inputs, series.targets, strict=True):
-        columns = [",".join([f"{value:.6g}" for value in column]) for column in case.T.tolist()]
+        columns = []
+        for column in case.T.tolist():
+            columns.append(",".join([f"{value:.6g}" for value in column]))
         yield ":".join([*columns, series.labels[target]])
 
 
@@ -198,7 +200,9 @@ def _case(line: str, labels: list[str]) -> tuple[np.ndarray, int]:
     """Return the dimensions of a case, (T, p) float32, and the index of its class."""
     *columns, label = line.split(":")
     target = labels.index(label.strip())
-    values = [[float(number) for number in column.split(",")] for column in columns]
+    values = []
+    for column in columns:
+        values.append([float(number) for number in column.split(",")])
     lengths = [len(column) for column in values]
     if len(set(lengths)) != 1:
         raise ValueError(f"dimensions of {lengths} values")

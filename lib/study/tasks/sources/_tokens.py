@@ -105,8 +105,12 @@ def encode(train: Texts, test: Texts, size: int = VOCABULARY_SIZE, length: int =
         tokens = [START, *(ids.get(word, UNKNOWN) for word in words(text))][-length:]
         return np.array([PAD] * (length - len(tokens)) + tokens, np.int32)
 
-    parts = {
-        name: (np.stack([sequence(text) for text in texts]), targets)
-        for name, (texts, targets) in (("train", train), ("test", test))
+    def encoded(texts: Sequence[str]) -> np.ndarray:
+        return np.stack([sequence(text) for text in texts])
+
+    return {
+        "train": (encoded(train[0]), train[1]),
+        "test": (encoded(test[0]), test[1]),
+        "valid_max": size - 1,
+        "vocabulary_size": size,
     }
-    return parts | {"valid_max": size - 1, "vocabulary_size": size}

@@ -30,10 +30,14 @@ def reviews(
 
     Half of them are favorable, class 1. With `vectors` GloVe's vectors of their words come along.
     """
-    train, test = (([text for _, text in part], labels(part)) for part in read_reviews())
-    settings = encode(train, test, vocabulary_size, length)
+    train, test = read_reviews()
+    train_texts = [text for _, text in train]
+    test_texts = [text for _, text in test]
+    settings = encode(
+        (train_texts, labels(train)), (test_texts, labels(test)), vocabulary_size, length
+    )
     if vectors:
-        settings |= glove(vocabulary(train[0], vocabulary_size), settings["train"][0])
+        settings |= glove(vocabulary(train_texts, vocabulary_size), settings["train"][0])
     return settings
 
 
@@ -58,11 +62,13 @@ def read_reviews() -> tuple[Reviews, Reviews]:
             for line in text.removesuffix("\n").split("\n"):
                 name, _, review = line.partition("\t")
                 read.append((name, review))
-    train, test = (
-        sorted(((name, text.replace("<br />", " ")) for name, text in part), key=_place)
-        for part in parts.values()
-    )
-    return train, test
+    return _cleaned(parts["train"]), _cleaned(parts["test"])
+
+
+def _cleaned(reviews: Reviews) -> Reviews:
+    """Return reviews in the order of their names, with blanks for line breaks."""
+    plain = [(name, text.replace("<br />", " ")) for name, text in reviews]
+    return sorted(plain, key=_place)
 
 
 def labels(reviews: Reviews) -> np.ndarray:
