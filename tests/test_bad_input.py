@@ -132,7 +132,7 @@ REFUSED = [
     ("unicornn", {"dt": (0.1, 0.2, 0.3)}, "one dt, or one for each of the 2 layers"),
     ("unicornn", {"layers": 4, "skip": 1}, "2 <= skip < layers = 4"),
     ("unicornn", {"layers": 3, "skip": 3}, "2 <= skip < layers = 3"),
-    ("irnn", {"train_eta": "time"}, "a length with train_eta='time'"),
+    ("irnn", {"train_eta": "time"}, "a length if and only if train_eta='time'"),
     ("irnn", {"length": 3}, "none otherwise, got length=3"),
     # or the width
     ("irnn", {"rank": 6}, "1 <= rank <= 5"),

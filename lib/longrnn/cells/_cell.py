@@ -1,4 +1,4 @@
-"""The base class of all cells: declared weights and hyper-parameters, initial weights, one run.
+"""The base class of all cells: declared weights and hyper-parameters, initialization, forward.
 
 A `Cell` is one architecture in one direction. The layer classes that users import, such as
 `longrnn.LEM`, stack cells (see `longrnn.cells._recurrent`).
@@ -35,17 +35,17 @@ _NOTHING: Mapping = MappingProxyType({})
 
 
 class Cell(nn.Module):
-    """One recurrent architecture: the weights of an equation, and ways to run it over a sequence.
+    """Base class of a recurrent architecture: one layer in one direction.
 
-    A subclass names itself (``class LSTMCore(Cell, name="lstm")``), which registers it. It states
+    A subclass gives its name (``class LSTMCore(Cell, name="lstm")``), which registers it. It cites
     its source, writes the equation as the pure function `step`, and declares its weights and
     hyper-parameters once, with shape or range and meaning. Training, adjoints, probes, tests and
     figures use these declarations.
 
-    A method ``start_x(self)`` draws the initial weights called ``x``. ``text`` is what the
-    constructor draws: uniform as in PyTorch's recurrent layers unless the cell says otherwise.
-    ``author`` is what a public program of the authors draws (the dissertation's program if it has
-    the cell).
+    A method ``start_x(self)`` implements the initialization called ``x``. The constructor uses
+    ``text``, the initialization of the paper; by default it is uniform as in PyTorch's recurrent
+    layers. ``author`` is the initialization in a public program of the authors (in that of the
+    dissertation, if it has the cell).
 
     Parameters
     ----------
@@ -54,41 +54,42 @@ class Cell(nn.Module):
     hidden_size
         The recurrent dimension d.
     **hyper_parameters
-        As declared by the cell; they become attributes.
+        Those that the cell declares. They become attributes.
 
     Raises
     ------
     ValueError
-        A size or a hyper-parameter is not allowed.
+        A size or a hyper-parameter has a wrong type or is out of range.
     """
 
     name: ClassVar[str]
-    """Label in designs, coordinates, tables and figures."""
+    """Short name in settings, coordinates, tables and figures."""
     title: ClassVar[str]
     """Name of the architecture in prose."""
     source: ClassVar[str]
-    """Where the equation comes from: paper and equation number."""
+    """Source of the equation: paper and equation number."""
     shapes: Mapping[str, str | Sequence[str]] = _NOTHING
-    """Shapes of the trained weights by name. A shape is a string of numbers, d, p and
-    hyper-parameters, for example ``"4d p"``. A sequence of shapes declares a list of weights.
-    ``each: ..`` declares one weight per layer, where q is the size of the layer's input."""
+    """Shapes of the parameters by name. A shape is a string such as ``"4d p"``: each word is a
+    number, d, p or a hyper-parameter, possibly with a factor. A sequence of shapes declares a list
+    of weights. ``each: ..`` declares one weight per layer; q is the size of the layer's input."""
     hyper_parameters: ClassVar[Mapping[str, Keyword]] = _NOTHING
     """Allowed values and defaults."""
     starts: ClassVar[Mapping[str, Start]] = _NOTHING
-    """Initial weights by name: the methods ``start_x``, and shared ones that a cell adds."""
+    """Initializations by name: the methods ``start_x``, and shared ones that a cell adds."""
     Weights: ClassVar[type[NamedTuple]]
-    """Arguments of `step`, in order: a space-separated string of attribute names."""
+    """Type of the first argument of `step`: a NamedTuple whose fields are attributes of the cell.
+    A subclass may write it as a string of field names, separated by spaces."""
     step: ClassVar[Step]
-    """The recurrence, pure: ``step(weights, state, u_t) -> state``. Each state tensor is (batch,
-    d), and u_t is (batch, p)."""
+    """The recurrence, a pure function ``step(weights, state, u_t) -> state``. Each state tensor is
+    (batch, d), and u_t is (batch, p)."""
     states: int = 1
     """Number of tensors in the state, each (batch, hidden)."""
     readout: int = 0
-    """Index of the state tensor that is the output."""
+    """Index in the state of the tensor that is the output."""
     biases: ClassVar[Sequence[str]] = ("b",)
-    """Weights that a layer class leaves out with ``bias=False``."""
+    """Names of the weights that ``bias=False`` removes in a layer class."""
     engine_options: Mapping[str, object] = _NOTHING
-    """Keywords for the engine: how it computes, not what (see `longrnn.kernels.Engine`)."""
+    """Options for the engine, which don't change results (see `longrnn.kernels.Engine`)."""
 
     def __init_subclass__(cls, *, name: str | None = None, **kwargs) -> None:
         super().__init_subclass__(**kwargs)
@@ -101,7 +102,7 @@ class Cell(nn.Module):
         cls.name = name
         if isinstance(getattr(cls, "Weights", None), str):
             cls.Weights = namedtuple("Weights", cls.Weights)
-        # Only the start `text` is inherited: what the authors' programs draw is stated per cell.
+        # Only `text` is inherited. The initialization in an authors' program is specific to a cell.
         draws = {"text": cls.start_text}
         for key, value in vars(cls).items():
             if key.startswith("start_"):
@@ -151,7 +152,7 @@ class Cell(nn.Module):
         given
             Hyper-parameters by name.
         d
-            The width, if it is known.
+            The hidden size, if it is known.
 
         Returns
         -------
@@ -161,8 +162,8 @@ class Cell(nn.Module):
         Raises
         ------
         ValueError
-            A hyper-parameter is unknown, of another type, out of range, or does not fit the
-            others or the width.
+            A hyper-parameter is unknown, has a wrong type, is out of range, or is inconsistent with
+            the others or with the hidden size.
         """
         values = complete(cls.name, cls.hyper_parameters, given)
         expected = cls.conflict(SimpleNamespace(**values), d)
@@ -173,35 +174,46 @@ class Cell(nn.Module):
 
     @classmethod
     def conflict(cls, given: SimpleNamespace, d: int | None) -> str:
-        """Say what hyper-parameters must satisfy together, or with the width d (None: unknown).
+        """Check the hyper-parameters against each other and against the hidden size.
 
-        Return an empty string if there is no conflict.
+        Parameters
+        ----------
+        given
+            All hyper-parameters as attributes, each of them valid by itself.
+        d
+            The hidden size; None if it is unknown.
+
+        Returns
+        -------
+        str
+            The condition that is violated, as it follows "expected" in an error message; empty if
+            there is no conflict.
         """
         return ""
 
     def prepare(self) -> None:
-        """Derive attributes from the hyper-parameters, before there are weights."""
+        """Derive attributes from the hyper-parameters; called before the weights are created."""
 
     def constrain(self) -> None:
-        """Register parametrizations, before the weights are initialized."""
+        """Register parametrizations; called before the weights are initialized."""
 
     def start_text(self) -> None:
-        """Draw all weights as PyTorch does for its recurrent layers."""
+        """Initialize all weights like PyTorch's recurrent layers."""
         weights = [getattr(self, label) for label in self.shapes]
         uniform_fan(*weights, fan=self.hidden_size)
 
     @torch.no_grad()
     def start(self, name: str, *, time_steps: int | None = None, **settings: object) -> Self:
-        """Draw all weights again, as the start called `name` does, from torch's generator.
+        """Reinitialize all weights, from torch's random generator.
 
         Parameters
         ----------
         name
-            One of `starts`.
+            Name of the initialization, one of `starts`.
         time_steps
-            Length of the sequences, which some starts need.
+            Length of the sequences, which some initializations depend on.
         **settings
-            Settings of the start.
+            Keyword arguments of the initialization.
 
         Returns
         -------
@@ -211,7 +223,7 @@ class Cell(nn.Module):
         Raises
         ------
         ValueError
-            The cell has no such start or setting, or the length is missing or below one.
+            The cell has no such initialization or setting, or the length is missing or below one.
         """
         start, settings = self.checked_start(name, settings)
         if start.by_length:
@@ -228,12 +240,25 @@ class Cell(nn.Module):
     def checked_start(
         cls, name: str, settings: Mapping[str, object]
     ) -> tuple[Start, dict[str, object]]:
-        """Return a start and all its settings, defaults included.
+        """Return an initialization and its settings, after checking them.
+
+        Parameters
+        ----------
+        name
+            One of `starts`.
+        settings
+            Some or all settings of the initialization.
+
+        Returns
+        -------
+        start : Start
+        settings : dict
+            All settings, defaults included.
 
         Raises
         ------
         ValueError
-            The cell has no such start or setting.
+            The cell has no such initialization or setting.
         """
         if name not in cls.starts:
             raise ValueError(
@@ -243,18 +268,26 @@ class Cell(nn.Module):
         return start, complete(f"{cls.name}, start {name}", start.settings, settings)
 
     def weights(self) -> NamedTuple:
-        """Return the arguments of `step`, with constrained matrices evaluated once."""
+        """Return the first argument of `step`; parametrized weights are computed once."""
         return self.Weights(*(getattr(self, field) for field in self.Weights._fields))
 
     def time_steps(self, u: Tensor) -> tuple[Tensor, ...]:
-        """Return the learned step sizes along the inputs `u`, one tensor per layer or kind.
+        """Return the learned step sizes of the cell along sequences.
 
-        Most cells have none and return an empty tuple.
+        Parameters
+        ----------
+        u : (time, batch, input)
+            The sequences, which the step sizes of some cells depend on.
+
+        Returns
+        -------
+        tuple of Tensor
+            One tensor per layer or kind of step; empty for cells without learned step sizes.
         """
         return ()
 
     def train_initial_state(self) -> None:
-        """Make the initial state a parameter, shared by all sequences, that starts at zero."""
+        """Make the initial state a parameter, shared by all sequences and initialized to zero."""
         like = next(self.parameters())
         zeros = [nn.Parameter(like.new_zeros(self.hidden_size)) for _ in range(self.states)]
         self.x0 = nn.ParameterList(zeros)
@@ -278,7 +311,7 @@ class Cell(nn.Module):
         return tuple(like.new_zeros(batch, self.hidden_size) for _ in range(self.states))
 
     def _load_from_state_dict(self, state_dict: dict, prefix: str, *rest: object) -> None:
-        """Add the trained initial state that a state dict has before its values are loaded."""
+        """Load a state dict, and create the trained initial state first if the dict has one."""
         if self.x0 is None and f"{prefix}x0.0" in state_dict:
             self.train_initial_state()
         super()._load_from_state_dict(state_dict, prefix, *rest)
@@ -300,7 +333,7 @@ class Cell(nn.Module):
         Returns
         -------
         outputs : (time, batch, hidden)
-            The state tensor that is read out, after every input.
+            The output tensor of the state (index `readout`) after every input.
         state : tuple of (batch, hidden)
             The full state after the last input.
 
@@ -328,14 +361,14 @@ class Cell(nn.Module):
     def run(
         self, u: Tensor, state: State, *, engine: str = "auto", weights: tuple | None = None
     ) -> tuple[Tensor, State]:
-        """Run the cell without checks: `forward` for inputs that were checked, or that diverged.
+        """Run the cell like `forward`, but without checking the input and the state.
 
         Parameters
         ----------
         u, state, engine
             As in `forward`.
         weights
-            What `run_weights` returned, if several calls share it.
+            Result of `run_weights`, to share it between several calls.
 
         Returns
         -------
@@ -353,7 +386,7 @@ class Cell(nn.Module):
         return engine_run(weights, state, u)
 
     def run_weights(self, batch: int) -> NamedTuple:
-        """Return the weights for one run over `batch` sequences; a cell may draw masks here."""
+        """Return the weights for a run over `batch` sequences, with new dropout masks if any."""
         return self.weights()
 
     def _check(self, u: Tensor, state: State | None = None) -> None:
@@ -388,8 +421,8 @@ class Cell(nn.Module):
 def is_autocasting(u: object) -> bool:
     """Return whether `u` is a tensor on a device on which autocast is enabled.
 
-    Rounding to 16 bits at each of a thousand steps would add up. So under autocast a recurrence
-    computes in the type of its weights.
+    Rounding to 16 bits at each of a thousand steps would accumulate. Under autocast, recurrences
+    therefore compute in the dtype of their weights.
     """
     if not isinstance(u, Tensor) or not torch.amp.is_autocast_available(u.device.type):
         return False
@@ -399,14 +432,14 @@ def is_autocasting(u: object) -> bool:
 def is_in_forward_mode() -> bool:
     """Return whether forward-mode derivatives are computed, as `torch.func.jvp` does.
 
-    Engines have backward passes only. `torch.func.hessian` and `torch.func.jacfwd` use forward
+    Engines support only backward mode. `torch.func.hessian` and `torch.func.jacfwd` use forward
     mode, too.
     """
     return forward_ad._current_level >= 0
 
 
 def as_type(dtype: torch.dtype, *values: object) -> list:
-    """Return floating-point tensors, and those in tuples, as `dtype`; other values unchanged."""
+    """Convert floating-point tensors, also inside tuples, to `dtype`; keep other values."""
     converted = []
     for value in values:
         if isinstance(value, Tensor) and value.dtype.is_floating_point:
@@ -431,15 +464,15 @@ def unroll(
     state : tuple of (batch, hidden)
         The state before the first input.
     u : (time, batch, input)
-        The sequences. They are unbound once: indexing ``u[t]`` in the loop would make the backward
-        pass quadratic in time.
+        The sequences. They are unbound once, because indexing ``u[t]`` in the loop would make the
+        cost of the backward pass quadratic in time.
     readout
-        Index of the state tensor that is the output.
+        Index in the state of the tensor that is the output.
 
     Returns
     -------
     outputs : (time, batch, hidden)
-        The state tensor that is read out, after every input.
+        The output tensor of the state after every input.
     state : tuple of (batch, hidden)
         The full state after the last input.
     """
@@ -451,12 +484,21 @@ def unroll(
 
 
 def cell_class(name: str) -> type[Cell]:
-    """Return the class of the architecture called `name`.
+    """Return the class of a cell.
+
+    Parameters
+    ----------
+    name
+        One of `cell_names`.
+
+    Returns
+    -------
+    type of Cell
 
     Raises
     ------
     ValueError
-        There is none; the message lists the known names.
+        There is no such cell; the message lists the known names.
     """
     if name not in _REGISTRY:
         raise ValueError(f"unknown architecture {name!r}; known: {', '.join(cell_names())}")
@@ -464,7 +506,7 @@ def cell_class(name: str) -> type[Cell]:
 
 
 def make_cell(name: str, input_size: int, hidden_size: int, **hyper_parameters: object) -> Cell:
-    """Return a new cell, its weights drawn from torch's generator.
+    """Return a new cell, initialized from torch's random generator.
 
     Parameters
     ----------
@@ -473,10 +515,14 @@ def make_cell(name: str, input_size: int, hidden_size: int, **hyper_parameters: 
     input_size, hidden_size, **hyper_parameters
         As in `Cell`.
 
+    Returns
+    -------
+    Cell
+
     Raises
     ------
     ValueError
-        There is no such architecture, or a size or a hyper-parameter is not allowed.
+        There is no such cell, or a size or a hyper-parameter has a wrong type or is out of range.
 
     Examples
     --------

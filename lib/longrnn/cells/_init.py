@@ -1,4 +1,4 @@
-"""Initial weights: distributions and starts that several cells share."""
+"""Initialization: distributions and methods that several cells share."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -13,21 +13,21 @@ from longrnn.cells._keywords import Choice, Keyword
 
 @dataclass(frozen=True)
 class Start:
-    """A way to draw a cell's initial weights.
+    """An initialization method of a cell.
 
     Attributes
     ----------
     draw
-        Fills the weights of a cell in a fixed order. It gets `settings` as keywords and, if
+        Function that fills the weights of a cell. It gets the settings as keyword arguments and, if
         `by_length` is set, ``time_steps``.
     by_length
         Whether the weights depend on the length of the sequences.
     settings
-        Keywords of `draw`.
+        Keyword arguments of `draw`.
     step_factors
-        Factors of the learning rate by name of the weight. They are needed if the authors'
-        program has several parameters whose sum is one weight of the equation: Adam moves each
-        of them by the same step, so their sum moves that many times as far.
+        Factors of the learning rate by name of the weight. They are needed if one weight here is
+        the sum of several parameters in the authors' program: Adam moves each of them by one step,
+        so their sum moves several times as far.
     """
 
     draw: Callable[..., None]
@@ -37,13 +37,13 @@ class Start:
 
 
 def uniform_fan(*parameters: Tensor, fan: float) -> None:
-    """Draw U(-1/sqrt(fan), 1/sqrt(fan)); with fan = d as PyTorch does for recurrent layers."""
+    """Fill with U(-1/sqrt(fan), 1/sqrt(fan)); fan = d is PyTorch's default in recurrent layers."""
     for parameter in parameters:
         nn.init.uniform_(parameter, -1 / math.sqrt(fan), 1 / math.sqrt(fan))
 
 
 def normal(*parameters: Tensor, over: float) -> None:
-    """Draw N(0, 1/over)."""
+    """Fill with N(0, 1/over); the second number is the variance."""
     for parameter in parameters:
         parameter.normal_().div_(math.sqrt(over))
 

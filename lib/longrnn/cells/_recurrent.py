@@ -1,4 +1,4 @@
-"""The layer classes that users import, such as `longrnn.LEM`, and their one-step forms.
+"""Base classes of the layers that users import, such as `longrnn.LEM`, and of one-step cells.
 
 A layer class stacks cells: one per layer and direction. It has the interface of `torch.nn.LSTM`.
 """
@@ -27,13 +27,13 @@ from longrnn.cells._compiling import with_own_code
 from longrnn.cells._packing import Segment, pack, run_segments, segments_of
 
 LAYERS: dict[str, type["Recurrent"]] = {}
-"""The layer classes by name of their cell."""
+"""The layer classes by the name of their cell."""
 
 
 class Recurrent(nn.Module):
     """Layers of one kind of cell, with the interface of `torch.nn.LSTM`.
 
-    A subclass names its cell (``class LEM(Recurrent, core=LEMCore)``) and states its
+    A subclass gives its cell (``class LEM(Recurrent, core=LEMCore)``) and lists the
     hyper-parameters in its constructor.
 
     Parameters
@@ -53,21 +53,21 @@ class Recurrent(nn.Module):
     dropout
         Probability of dropping an output of a layer other than the last, in training.
     bidirectional
-        Whether each layer also reads the sequences backward. Its outputs are then those of both
-        directions side by side.
+        Whether each layer also reads the sequences backward. The outputs of both directions are
+        then concatenated.
     device, dtype
-        Where the weights are, and their type.
+        Device and dtype of the weights.
 
     Raises
     ------
     ValueError
-        A size or a hyper-parameter is not allowed.
+        A size or a hyper-parameter has a wrong type or is out of range.
     """
 
     core: ClassVar[type[Cell]]
     """The cell: one layer in one direction."""
     fixed: ClassVar[Mapping[str, object]] = {}
-    """Hyper-parameters of the cell that a layer class does not offer, such as its own layers."""
+    """Hyper-parameters of the cell that the layer class sets itself, such as a number of layers."""
 
     def __init_subclass__(cls, *, core: type[Cell] | None = None, **kwargs: object) -> None:
         super().__init_subclass__(**kwargs)
@@ -125,20 +125,20 @@ class Recurrent(nn.Module):
         return self.core(features, self.hidden_size, **self.fixed, **self.hyper_parameters)
 
     def reset_parameters(self, start: str = "text", *, time_steps: int | None = None) -> None:
-        """Draw all weights again from torch's generator.
+        """Reinitialize all weights, from torch's random generator.
 
         Parameters
         ----------
         start
-            Name of the initial weights: ``text`` as the paper says, ``author`` as the authors'
-            program does. ``type(self).core.starts`` lists all.
+            Name of the initialization: ``text`` is that of the paper, ``author`` that of the
+            authors' program. ``type(self).core.starts`` lists all.
         time_steps
-            Length of the sequences, which some starts need.
+            Length of the sequences, which some initializations depend on.
 
         Raises
         ------
         ValueError
-            The cell has no such start, or needs the length.
+            The cell has no such initialization, or it needs `time_steps`.
         """
         for cell in self.cells.values():
             cell.start(start, time_steps=time_steps)
@@ -158,7 +158,7 @@ class Recurrent(nn.Module):
         return [self.cells[_cell_name(layer, direction)] for direction in directions]
 
     def train_initial_state(self) -> None:
-        """Make the initial states parameters, shared by all sequences, that start at zero."""
+        """Make the initial states parameters, shared by all sequences and initialized to zero."""
         for cell in self.cells.values():
             cell.train_initial_state()
 
@@ -251,7 +251,7 @@ class Recurrent(nn.Module):
         return u.transpose(0, 1) if self.batch_first else u
 
     def _run_tensor(self, input: Tensor, u: Tensor, hx, engine: str) -> tuple:
-        """Run the layers over sequences of one length, `u`, which are `input` in time order."""
+        """Run the layers over sequences of equal length; `u` is `input` in time-major layout."""
         time_steps, batch, _ = u.shape
         unbatched = input.dim() == 2
         states = self._initial_states(hx, batch, unbatched=unbatched)
@@ -285,7 +285,7 @@ class Recurrent(nn.Module):
     def _initial_states(
         self, hx, batch: int, *, order: Tensor | None = None, unbatched: bool = False
     ) -> list[State]:
-        """Check the initial state; return one for every cell, (batch, hidden) each.
+        """Check the initial state, and split it into one per cell, (batch, hidden) each.
 
         `order` sorts the sequences of a `PackedSequence`.
         """
@@ -308,7 +308,7 @@ class Recurrent(nn.Module):
         return states
 
     def _as_state(self, parts: State) -> Tensor | State:
-        """Return one state tensor as it is, several as a tuple."""
+        """Return a single state tensor by itself, several as a tuple."""
         return parts[0] if len(parts) == 1 else parts
 
     def _run_layers(
@@ -350,7 +350,7 @@ class Recurrent(nn.Module):
         return outputs[-1], final
 
     def _input_of(self, outputs: Sequence[Tensor]) -> Tensor:
-        """Return what a layer reads, given the input and the outputs of all layers below it."""
+        """Return the input of a layer, given the input and the outputs of all layers below."""
         return outputs[-1]
 
     def _drop(self, output: Tensor, segments: Sequence[Segment]) -> Tensor:
@@ -359,7 +359,7 @@ class Recurrent(nn.Module):
 
     @property
     def _label(self) -> str:
-        """What error messages begin with."""
+        """Name of the class, for error messages."""
         return type(self).__name__
 
     def extra_repr(self) -> str:
@@ -373,7 +373,7 @@ class Recurrent(nn.Module):
 
 
 def _arguments(module: nn.Module, values: Mapping[str, object]) -> str:
-    """Return the sizes of a module and the arguments that differ from their defaults."""
+    """Return the sizes of a module and its non-default arguments, for `repr`."""
     parameters = inspect.signature(type(module)).parameters
     changed = [
         f"{name}={value!r}"
@@ -384,7 +384,7 @@ def _arguments(module: nn.Module, values: Mapping[str, object]) -> str:
 
 
 def _is_absent(hx: object) -> bool:
-    """Return whether no state is given: None, or a tuple of None."""
+    """Return whether `hx` gives no state: None, or a tuple of None."""
     return hx is None or (isinstance(hx, tuple) and all(part is None for part in hx))
 
 
@@ -411,7 +411,7 @@ def _biases(cell: Cell) -> list[Tensor]:
 
 
 def _remove_biases(cell: Cell) -> None:
-    """Replace biases by zeros that are neither trained nor saved."""
+    """Replace biases by zero buffers that are not saved."""
     for module, name in _bias_modules(cell):
         zeros = torch.zeros_like(getattr(module, name), requires_grad=False)
         del module._parameters[name]
@@ -452,7 +452,7 @@ class OneStep(nn.Module):
         self.cell = cell.to(dtype=dtype)
 
     def reset_parameters(self, start: str = "text", *, time_steps: int | None = None) -> None:
-        """Draw all weights again from torch's generator; see `Recurrent.reset_parameters`."""
+        """Reinitialize all weights; see `Recurrent.reset_parameters`."""
         self.cell.start(start, time_steps=time_steps)
         if not self.bias:
             with torch.no_grad():
@@ -467,7 +467,12 @@ class OneStep(nn.Module):
         input : (batch, input_size) or (input_size,)
             One input per sequence.
         hx : (batch, hidden_size) or (hidden_size,), optional
-            The state before, zeros by default: one tensor, or a tuple if the cell has several.
+            The previous state, zeros by default: one tensor, or a tuple if the cell has several.
+
+        Returns
+        -------
+        Tensor or tuple of Tensor
+            The new state, shaped as `hx`.
 
         Raises
         ------
@@ -516,7 +521,7 @@ _LAYERS_ONLY = (
     "proj_size",
     "skip",
 )
-"""Arguments of a layer class that one step does not have."""
+"""Arguments of a layer class that its one-step class does not have."""
 
 
 def one_step(layer: type[Recurrent]) -> type[OneStep]:

@@ -15,35 +15,35 @@ and, with a low-rank matrix, the form of the paper's experiments,
 
 instead of the first term in the bracket. K = 1 is SiRNN, equation 6.
 
-Options cover what the paper leaves open, or prints in a way that does not learn. With all of them,
-the sum in the bracket is
+Options cover what the paper leaves open, and alternatives to printed formulas that do not learn.
+With all of them, the sum in the bracket is
 
 .. math:: s_{i-1} = g_{i-1} + \sigma h_{k-1}, \qquad g_0 \in \{0, h_{k-1}\}
 
-where the sign :math:`\sigma = -1` is that of the remark after theorem 1, and +1 is printed. At the
+where :math:`\sigma = +1` is the printed sign, and -1 that of the remark after theorem 1. At the
 equilibrium dh_k/dh_{k-1} is :math:`-\sigma I` whatever g_0 is. After one small step from 0 it is
 about :math:`-\alpha \eta \sigma I`: little of h_{k-1} is left. From h_{k-1} it is :math:`I + \eta
 (1 + \sigma) (\phi' U - \alpha I)`, which is near the identity for a small step. With the sign -1
 and K = 1 it is the identity itself, and U has no effect.
 
-The step sizes start at 0.01 (section 4.1) and are not kept positive. The paper trains one for every
-inner step and round, "eta_k^i", which fixes the length of the sequences. Here they depend on the
-inner step alone unless a length is given.
+The step sizes are initialized to 0.01 (section 4.1) and may become negative. The paper trains one
+per inner step and time step "eta_k^i",
+which fixes the length of the sequences. Here there is one per inner step unless a length is given.
 
 Form (8) is printed for alpha = 1. The leak multiplies its last term and the identity, as section
 3.2 derives them. Form (8) is printed with U of low rank; here form and rank can be combined
 freely.
 
-The paper has three slips. In the proof of proposition 1 the map lacks alpha before h_{k-1}.
+The paper has three errors. In the proof of proposition 1 the map lacks alpha before h_{k-1}.
 Proposition 2's exponent K counts from g_0 = 0, not from h^1 as printed (K = 1 shows it): from g_1
 it is K - 1. And U = I + V H of the low-rank form cannot satisfy ||U|| < alpha = 1 in general,
 which propositions 1 and 2 and theorem 1 assume: they apply to a full U and form (5). All of them
 also assume alpha eta <= 1.
 
-The paper gives no initial weights. U starts at N(0, 1/(16 d)), whose norm is about a half, V and H
-at N(0, 1/d), W as in PyTorch's recurrent layers and b at zero. The start ``author`` draws all
-matrices from N(0, 0.01), as the first author's next network does (TARNN,
-github.com/anilkagak2/TARNN), which also starts at h_{k-1}.
+The paper gives no initialization. Here U is N(0, 1/(16 d)), whose norm is about a half, V and H are
+N(0, 1/d), W is that of PyTorch's recurrent layers, and b is zero. The initialization ``author``
+draws all matrices from N(0, 0.01), as in the first author's next network (TARNN,
+github.com/anilkagak2/TARNN), which also has g_0 = h_{k-1}.
 """
 
 import math
@@ -62,14 +62,14 @@ from longrnn.cells._recurrent import Recurrent, one_step
 
 
 def multiply(weights: NamedTuple, s: Tensor) -> Tensor:
-    """Return U s for the rows s of (batch, d)."""
+    """Return U s for every row of `s`, (batch, d)."""
     if weights.U is not None:
         return s @ weights.U.T
     return weights.alpha * s + s @ weights.H.T @ weights.V.T
 
 
 def argument(weights: NamedTuple, s: Tensor, from_u: Tensor) -> Tensor:
-    """Return the argument of phi, given the rows of s and of W x + b, both (batch, d)."""
+    """Return the argument of phi, (batch, d), for s and `from_u` = W x + b, both (batch, d)."""
     a = multiply(weights, s) + from_u
     return multiply(weights, a) if weights.form == 8 else a  # (8)
 
@@ -86,9 +86,9 @@ class IncrementalRNNCore(Cell, name="irnn"):
         "inner_start": Choice(("zero", "previous")),  # g_0
         "sign": Choice((1, -1)),  # sigma
         "eta": Number(0.01, "(0, 1]"),  # initial step sizes
-        # Which are trained: one per inner step, none, one for all, or one per inner step and round.
+        # Trained step sizes: one per inner step, none, one for all, or one per inner and time step.
         "train_eta": Choice(("inner", "fixed", "one", "time")),
-        "length": Number(None, "[1, inf)", whole=True),  # rounds T that "time" has step sizes for
+        "length": Number(None, "[1, inf)", whole=True),  # T, number of time steps, for "time"
         "alpha": Number(1.0, "(0, inf)"),  # leak, 1 in the paper's experiments
         "phi": phi("relu"),
     }
@@ -103,10 +103,7 @@ class IncrementalRNNCore(Cell, name="irnn"):
         if given.rank is not None and given.rank > (d or math.inf):
             return f"1 <= rank <= {d} (or None)"
         if (given.train_eta == "time") != (given.length is not None):
-            return (
-                "a length with train_eta='time', which has step sizes for so many rounds, and "
-                "none otherwise"
-            )
+            return "a length if and only if train_eta='time', which has step sizes per time step"
         return ""
 
     def prepare(self) -> None:
@@ -125,7 +122,7 @@ class IncrementalRNNCore(Cell, name="irnn"):
             self.shapes["eta"] = shapes[self.train_eta]
 
     def weights(self) -> NamedTuple:
-        """Return the weights; U, or V and H, are None if the matrix has the other form."""
+        """Return the weights; with a rank U is None, without one V and H are None."""
         full = self.rank is None
         eta = self.eta
         if len(eta) != self.inner_steps:  # one for all
@@ -146,10 +143,10 @@ class IncrementalRNNCore(Cell, name="irnn"):
 
     @staticmethod
     def step(weights: NamedTuple, state: State, u: Tensor) -> State:
-        """One step, K inner ones.
+        """One time step with K inner steps.
 
-        `state` is (h,), the increment. If eta, (K, T), has a column per round, it is (h, k), where
-        k counts the rounds done.
+        `state` is (h,). If there are step sizes per time step, eta is (K, T) and `state` is (h, k),
+        where k counts the time steps so far.
         """
         W, b, eta, alpha, sign = weights.W, weights.b, weights.eta, weights.alpha, weights.sign
         h, *k = state
@@ -186,20 +183,20 @@ class IncrementalRNNCore(Cell, name="irnn"):
         Raises
         ------
         ValueError
-            A sequence is longer than there are step sizes.
+            A sequence is longer than the number of step sizes.
         """
         if self.length is not None:
-            last = _rounds_done(state) + len(u)
+            last = _time_steps_done(state) + len(u)
             if last > self.length:
                 raise ValueError(
-                    f"irnn: expected sequences of at most length={self.length} rounds, for which "
-                    f"there are step sizes, got {last}; build the cell with a larger length"
+                    f"irnn: expected sequences of at most length={self.length} time steps, for "
+                    f"which there are step sizes, got {last}; build the cell with a larger length"
                 )
         return super().run(u, state, engine=engine, weights=weights)
 
 
-def _rounds_done(state: State) -> int:
-    """Return how many rounds a state has seen; 0 inside vmap and while tracing."""
+def _time_steps_done(state: State) -> int:
+    """Return the number of time steps so far; 0 inside vmap and while tracing."""
     return int(state[1].max()) if has_values(state[1]) else 0
 
 
@@ -233,9 +230,9 @@ class IncrementalRNN(Recurrent, core=IncrementalRNNCore):
         Initial step sizes, in (0, 1] (section 4.1).
     train_eta
         Trained step sizes: ``inner`` one per inner step, ``one`` for all, ``time`` one per inner
-        step and round, ``fixed`` none.
+        step and time step, ``fixed`` none.
     length
-        Number of rounds with ``train_eta='time'``.
+        Largest number of time steps; required with ``train_eta='time'`` and only then.
     alpha
         Leak, positive; 1 in the paper's experiments.
     phi
@@ -255,7 +252,7 @@ class IncrementalRNN(Recurrent, core=IncrementalRNNCore):
     -----
     ``output, state = layer(input, state)`` takes and returns sequences as `torch.nn.LSTM` does;
     see `Recurrent.forward`. The state is the tensor h; with ``train_eta='time'`` the tuple (h, k),
-    where k counts the rounds done. Its tensors are (num_layers * num_directions, batch,
+    where k counts the time steps so far. Its tensors are (num_layers * num_directions, batch,
     hidden_size).
 
     Weights of the first layer, in ``layer.cells.l0``: ``U`` (d, d), or ``V`` (d, rank) and ``H``

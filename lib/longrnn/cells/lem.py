@@ -10,16 +10,18 @@ modeling*, ICLR 2022, equation 3:
     y_n &= (1 - \overline{\Delta t}_n) \odot y_{n-1}
            + \overline{\Delta t}_n \odot \tanh(W_y z_n + V_y u_n + b_y) \tag{3}
 
-Initial weights: U(-1/sqrt(d), 1/sqrt(d)) for weights and biases (appendix A). With T_max given, the
-chrono initialization of appendix B.3: all biases zero but b_1 ~ -log U[1, T_max Delta t - 1]. The
-search of appendix B.1 goes up to Delta t = 2; the bounds of proposition 4.1 need Delta t <= 1.
+Initialization: U(-1/sqrt(d), 1/sqrt(d)) for weights and biases (appendix A). If T_max is given, the
+biases are initialized as in appendix B.3 (chrono): b_1 ~ -log U[1, T_max Delta t - 1], and the
+other biases are zero. The hyper-parameter search of appendix B.1 goes up to Delta t = 2; the bounds
+of proposition 4.1 need Delta t <= 1.
 
-The authors' program (github.com/tk-rusch/LEM) has two bias vectors, each drawn this way, where the
-equation has one. The start ``author`` draws b as the sum of two, and asks for twice the learning
-rate of b, since under Adam each of the two moves as far as one would.
+The authors' program (github.com/tk-rusch/LEM) adds two bias vectors, each initialized this way,
+where the equation has one. The initialization ``author`` therefore sets b to the sum of two such
+vectors. It also doubles the learning rate of b: Adam moves each of the program's two vectors by one
+step, so their sum moves by two.
 
 Ablation of Table 9: both time steps are the constant Delta t. Then W_1, W_2, V_1, V_2, b_1 and b_2
-have no effect and are left out; the table rounds both models to 1k parameters.
+have no effect and are left out. The table rounds the size of both models to 1k parameters.
 
 Appendix D calls LEM and the LSTM equivalent for c = z, h = y, i = Delta t_n, f = 1 - Delta t_n,
 o = 1 and Delta t = 1. This also needs W_y = I, V_y = 0 and b_y = 0, which the paper does not say.
@@ -80,7 +82,7 @@ class LEMCore(Cell, name="lem"):
 
     @staticmethod
     def step(weights: tuple, state: State, u: Tensor) -> State:
-        """One step; `state` is (y, z): the slow one, which is the output, and the fast one."""
+        """One step; `state` is (y, z): the slow state, which is the output, and the fast state."""
         W, W_y, V, b, dt, clip, single_scale = weights
         y, z = state
         *from_u, from_u_y = (u @ V.T + b).chunk(2 if single_scale else 4, dim=-1)
@@ -108,7 +110,7 @@ class LEMCore(Cell, name="lem"):
 
     def start_author(self) -> None:
         self.start_text()
-        if self.chrono is None:  # the program's b is the sum of two such vectors
+        if self.chrono is None:  # the program adds two such vectors
             second = torch.empty_like(self.b)
             uniform_fan(second, fan=self.hidden_size)
             self.b.add_(second)
@@ -116,9 +118,9 @@ class LEMCore(Cell, name="lem"):
     starts = {"author": Start(start_author, step_factors={"b": 2.0})}
 
     def time_steps(self, u: Tensor) -> tuple[Tensor, ...]:
-        """Return the two time steps of (3), each (time, batch, d).
+        """Return the time steps of z and of y in (3), each (time, batch, d).
 
-        With a single scale they are two tensors of one number.
+        With a single scale each is a tensor with the one number dt.
         """
         if self.single_scale:
             return u.new_tensor([self.dt]), u.new_tensor([self.dt])

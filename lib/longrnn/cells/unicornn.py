@@ -13,23 +13,24 @@ With residual stacking (report, D.5, equations 102 and 103) the layers l > S rea
 
 .. math:: x^l_n = \Lambda^l y^{l-S-1}_n + V^l y^{l-1}_n
 
-Equation 6 prints the layer's input at n-1, the inverse (7) at n. The step here is that of (7);
-otherwise (7) would not invert it. The sigma-hat of the paper is the logistic function. The time
-step and alpha are those of Table 6 for psMNIST with 128 units. The dissertation names none; its
-public program has 0.03 and 0.9.
+Equation 6 is printed with the layer's input at time n-1, its inverse (7) with the input at time n.
+The step here uses time n; otherwise (7) would not invert it. The sigma-hat of the paper is the
+logistic function. The default time step and alpha are those of Table 6 for psMNIST with 128 units.
+The dissertation gives no values; its public program uses 0.03 and 0.9.
 
-The start ``text`` is appendix A, with V Kaiming uniform of slope 8 (github.com/tk-rusch/unicornn
-agrees). ``author``, the dissertation's program, has the slope 0, which makes V larger by sqrt(65).
+The initialization ``text`` follows appendix A: V is Kaiming uniform with slope 8, as in
+github.com/tk-rusch/unicornn. ``author`` is that of the dissertation's program: slope 0, which makes
+V larger by sqrt(65).
 
-Appendix A gives IMDB and EigenWorms a smaller time step in the first layer. D.5 gives every Lambda
-the shape (d, d). The connection that starts at the input (l = S + 1) can only have it if p = d, so
-it is (d, p) here. No paper says how Lambda starts: it is drawn like V.
+Appendix A uses a smaller time step in the first layer for IMDB and EigenWorms. D.5 gives every
+Lambda the shape (d, d). For the connection from the input (l = S + 1) this is possible only if
+p = d, so it is (d, p) here. No paper gives the initialization of Lambda; here it is that of V.
 
-Variational dropout (appendix A; Gal and Ghahramani 2016) multiplies the outputs that a layer
-passes to those above by one mask per sequence, the same at all times, scaled by 1 / (1 - rate).
-Masks belong to the weights that `step` gets, so that the step stays pure. The authors' program
-also masks the last layer; here its outputs are not masked. Only a run in training mode draws
-masks. A sequence run in two calls gets two.
+Variational dropout (appendix A; Gal and Ghahramani 2016) multiplies the outputs of a layer by a
+mask before the layers above read them. A sequence has the same mask at all time steps, scaled by
+1 / (1 - rate). The masks are part of the weights passed to `step`, so that `step` stays a pure
+function. The authors' program also masks the outputs of the last layer; here they are not masked.
+Masks are drawn only in training mode, once per call: a sequence split over two calls gets two.
 """
 
 import math
@@ -55,7 +56,8 @@ SLOPE = 8
 class Weights(NamedTuple):
     """Weights of equations 6, 102 and 103.
 
-    The tuples have an entry per layer, which is None if the layer has no connection or no mask.
+    `layers`, `dt`, `skips` and `masks` have one entry per layer. An entry of `skips` or `masks` is
+    None if the layer has no residual connection or no mask.
     """
 
     layers: tuple[Layer, ...]
@@ -69,7 +71,7 @@ class Weights(NamedTuple):
 def oscillate(
     layer: Layer, dt: float, alpha: float, y: Tensor, z: Tensor, x: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """One step of one layer driven by `x`; all tensors are (batch, d)."""
+    """One step of one layer with input term `x` = V u; all tensors are (batch, d)."""
     w, _, b, c = layer
     h = dt * torch.sigmoid(c)
     z = z - h * (torch.tanh(w * y + x + b) + alpha * y)  # (6), second line
@@ -89,9 +91,9 @@ class UnICORNNCore(Cell, name="unicornn"):
         "skip": Number(0, "[0, inf)", whole=True),  # S, layers that a residual connection skips
         "dropout": Number(0.0, "[0, 1)"),  # rate of the variational dropout between layers
         "train_c": Choice((True, False)),  # figure 3 of the report compares both
-        # How an engine's backward pass gets the states (see `longrnn.kernels.cpu_unicornn`; None is
-        # its own choice), and the steps between checkpoints of the reversible one. Results are the
-        # same but for rounding; memory is not.
+        # How the backward pass of an engine gets the states (None lets the engine choose, see
+        # `longrnn.kernels.cpu_unicornn`), and the number of steps between checkpoints if they are
+        # recomputed backward in time. This changes memory use, and results only by rounding.
         "backward": Choice((None, "stored", "recovered", "reversible")),
         "checkpoint": Number(64, "[1, inf)", whole=True),
     }
@@ -126,14 +128,14 @@ class UnICORNNCore(Cell, name="unicornn"):
         self.c.requires_grad_(self.train_c)
 
     def weights(self, masks: tuple[Tensor | None, ...] | None = None) -> Weights:
-        """Return the weights, with dropout masks if there are any."""
+        """Return the weights, with these dropout masks or with none."""
         layers = tuple(map(Layer, self.w, self.V, self.b, self.c))
         none = (None,) * self.layers
         skips = (*none, *self.skips)[-self.layers :]
         return Weights(layers, self._dts, self.alpha, self.skip, skips, masks or none)
 
     def run_weights(self, batch: int) -> Weights:
-        """Return the weights for one run; in training with new masks if there is dropout."""
+        """Return the weights for one run; in training mode with new dropout masks."""
         if self.training and self.dropout > 0 and self.layers > 1:
             return self.weights(self._draw_masks(batch))
         return self.weights()
@@ -183,7 +185,7 @@ class UnICORNNCore(Cell, name="unicornn"):
         self.start_text(slope=0)
 
     def time_steps(self, u: Tensor) -> tuple[Tensor, ...]:
-        """Return the time step of every neuron, (d,) for each layer, whatever the inputs are."""
+        """Return the time step of every neuron, (d,) for each layer; it doesn't depend on `u`."""
         return tuple(dt * torch.sigmoid(c) for dt, c in zip(self._dts, self.c, strict=True))
 
 
@@ -202,16 +204,17 @@ class UnICORNN(Recurrent, core=UnICORNNCore):
     num_layers
         Number of layers; each reads the outputs of the one below.
     dt
-        Time step in (0, 1), one for all layers or one for each.
+        Time step in (0, 1), one for all layers or one per layer.
     alpha
         Frequency, at least 0. Both defaults are those of Table 6 for psMNIST.
     skip
-        S, the layers that a residual connection skips (report, D.5); 0 for none, else 2 or more.
+        S, the number of layers that a residual connection skips (report, D.5): 0 for no such
+        connections, or at least 2.
     train_c
         Whether c, the control of the time step, is trained.
     backward
         How the backward pass gets the states: ``stored``, ``recovered``, ``reversible``, or None
-        for the engine's choice. It decides the memory, not the result.
+        to let the engine choose. It changes memory use, not the result.
     checkpoint
         Steps between checkpoints of ``reversible``.
     bias
@@ -310,7 +313,7 @@ class UnICORNN(Recurrent, core=UnICORNNCore):
         return cell
 
     def _features(self, layer: int) -> list[int]:
-        """Return the features of what a layer reads: the layer below, and with a skip another."""
+        """Return the sizes of a layer's inputs: the layer below, and the skip connection if any."""
         sources = [layer]
         skip = self.hyper_parameters["skip"]
         if skip and layer >= skip:
@@ -330,7 +333,10 @@ class UnICORNN(Recurrent, core=UnICORNNCore):
         return outputs[layer]
 
     def _scale_inputs(self, cell: UnICORNNCore, layer: int) -> None:
-        """Give V and Lambda, drawn as one matrix, the spread that each has by itself."""
+        """Rescale V and Lambda, which are initialized as one matrix, as if each were by itself.
+
+        The standard deviation depends on the number of columns, which is larger for one matrix.
+        """
         features = self._features(layer)
         if len(features) == 1:
             return

@@ -1,9 +1,9 @@
 """Engines: fast implementations of the cells, chosen by device and availability.
 
-An engine is a function with the signature of a reference unrolling bound to its step,
-``run(weights, state, u) -> (outputs, state)``. The file that defines it registers it. A cell
-without an engine for an input runs its reference, the plain PyTorch loop. All engines compute in
-float32 and in float64.
+An engine is a function ``run(weights, state, u) -> (outputs, state)`` that runs a cell over whole
+sequences. The file that defines an engine registers it with `register`. If no engine supports an
+input, the cell runs its reference, the plain PyTorch loop `longrnn.cells._cell.unroll`. All engines
+compute in float32 and in float64.
 """
 
 from collections.abc import Callable, Collection, Mapping
@@ -19,27 +19,27 @@ from longrnn.registry import import_files
 Run = Callable[..., tuple[Tensor, tuple[Tensor, ...]]]
 
 PREFERENCE = ("numba-cuda", "numba-cpu", "library")
-"""Engines that ``auto`` tries, in this order, before the reference."""
+"""Engines that ``auto`` tries in this order; the reference is the last resort."""
 DTYPES = (torch.float32, torch.float64)
-"""Types that the engines compute in."""
+"""Types of inputs that engines support."""
 
 
 @dataclass(frozen=True)
 class Engine:
-    """One way to run one cell: the function and the inputs it takes."""
+    """An engine of one cell: the function, and the inputs that it supports."""
 
     name: str
     cell: str
     run: Run
     devices: tuple[str, ...]
     options: tuple[str, ...] = ()
-    """Keywords of `run` that choose how the engine works, not what it computes."""
+    """Keyword arguments of `run` that select a method; they don't change the result."""
     obstacle: Callable[[], str] = str
-    """Returns what this machine lacks to run the engine; an empty string if nothing."""
+    """Returns the reason why this machine can't run the engine; an empty string if it can."""
     transforms: bool = True
-    """Whether `torch.func` transforms (vmap, grad) work; the reference runs inside them if not."""
+    """Whether `torch.func` transforms (vmap, grad) work. If not, the reference runs inside them."""
     most_units: Callable[[torch.dtype], int] | None = None
-    """Returns the largest hidden size for a type of number, if there is one."""
+    """Returns the largest hidden size for a dtype; None if there is no limit."""
 
     def refusal(
         self,
@@ -48,18 +48,23 @@ class Engine:
         dtype: torch.dtype | None = None,
         units: int | None = None,
     ) -> str:
-        """Return why the engine cannot run, or an empty string.
+        """Return the reason why the engine can't run on an input; an empty string if it can.
 
         Parameters
         ----------
         device : str
             Type of the input's device.
         options : collection of str
-            Names of the options that are asked for.
+            Names of the requested options.
         dtype : torch.dtype, optional
             Type of the input, if known.
         units : int, optional
             Hidden size, if known.
+
+        Returns
+        -------
+        str
+            End of an error message.
         """
         if device not in self.devices:
             return f"it runs on {' or '.join(self.devices)}, the input is on {device}"
@@ -79,9 +84,21 @@ _ENGINES: dict[tuple[str, str], Engine] = {}
 
 
 def register(name: str, *cells: str, **properties: Any) -> Callable[[Run], Run]:
-    """Return a decorator that registers a function as the engine `name` of `cells`.
+    """Return a decorator that registers a function as an engine.
 
-    `properties` are further fields of `Engine`.
+    Parameters
+    ----------
+    name : str
+        Name of the engine, one of `PREFERENCE`.
+    *cells : str
+        Names of the cells that the function runs.
+    **properties
+        Further fields of `Engine`.
+
+    Returns
+    -------
+    callable
+        Registers its argument and returns it unchanged.
     """
 
     def add(run: Run) -> Run:
@@ -93,19 +110,29 @@ def register(name: str, *cells: str, **properties: Any) -> Callable[[Run], Run]:
 
 
 def engine_names(cell: str) -> list[str]:
-    """Return the names of the engines of `cell`, the reference first."""
+    """Return the names of the engines of `cell`: ``reference``, then the others by preference."""
     return ["reference", *(name for name in PREFERENCE if (cell, name) in _ENGINES)]
 
 
 def takes(cell: str, engine: str, device: str) -> bool:
-    """Return whether an engine of `cell` takes inputs on a device of this machine."""
+    """Return whether an engine of `cell` can run on a type of device of this machine."""
     return engine == "reference" or not _ENGINES[cell, engine].refusal(device)
 
 
 def module_of(cell: str, engine: str) -> str | None:
-    """Return the module that holds an engine of `cell`, to fingerprint the code that runs.
+    """Return the module that defines an engine, so that its code can be part of a cache key.
 
-    The engine is named as by `choose`: away from the CPU with its device. The reference has none.
+    Parameters
+    ----------
+    cell : str
+        Name of the cell.
+    engine : str
+        Name of the engine as returned by `choose`, possibly with a device (``library-cuda``).
+
+    Returns
+    -------
+    str or None
+        Full name of the module; None for the reference, which is part of the cell itself.
     """
     bare = engine if (cell, engine) in _ENGINES else engine.partition("-")[0]
     return None if bare == "reference" else _ENGINES[cell, bare].run.__module__
@@ -118,10 +145,10 @@ def choose(
     dtype: torch.dtype | None = None,
     units: int | None = None,
 ) -> str:
-    """Return the engine that ``auto`` means: a name, or ``reference``.
+    """Return the name of the engine that ``auto`` selects.
 
-    Away from the CPU the device is part of the name (``library-cuda``): results are filed under
-    the name, and their last digits depend on the device.
+    On other devices than the CPU, the name ends with the device (``library-cuda``). Results are
+    cached under this name, and their last digits depend on the device.
 
     Parameters
     ----------
@@ -134,7 +161,12 @@ def choose(
     dtype : torch.dtype, optional
         Type that the engine must compute in.
     units : int, optional
-        Hidden size that the engine must take.
+        Hidden size that the engine must support.
+
+    Returns
+    -------
+    str
+        Such as ``numba-cpu``, ``numba-cuda``, ``library-cuda`` or ``reference``.
     """
     chosen = "reference"
     for name in engine_names(cell)[1:]:
@@ -160,19 +192,24 @@ def select(
     cell : str
         Name of the cell.
     engine : str
-        ``"auto"`` (see `choose`), ``"reference"``, or a name, with the device or without.
+        ``"auto"`` (see `choose`), ``"reference"``, or a name, with or without the device.
     u : (time, batch, input)
         The input.
     options : mapping, optional
-        How the engine is to work (see `Engine.options`). The reference ignores options: it
-        computes the same.
+        Options of the engine, see `Engine.options`. The reference ignores them, because they don't
+        change the result.
     units : int, optional
-        Hidden size of the cell. Under ``"auto"`` an engine that does not take it is passed over.
+        Hidden size of the cell. ``"auto"`` skips engines that don't support it.
+
+    Returns
+    -------
+    callable or None
+        ``run(weights, state, u)``, see the module's docstring.
 
     Raises
     ------
     ValueError
-        The cell has no such engine, or the engine cannot take this input.
+        The cell has no such engine, or the engine doesn't support this input.
     """
     options = options or {}
     if engine == "auto":

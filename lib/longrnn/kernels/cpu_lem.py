@@ -1,8 +1,8 @@
 r"""LEM on one CPU core.
 
-Forward, with the drives :math:`g_n = V u_n + b` of all times computed before (blocks in the order
-1 2 z y), and q the time steps before they are clipped to :math:`\Delta, \bar\Delta` (without `clip`
-they are the same):
+Forward pass. The input terms :math:`g_n = V u_n + b` of all time steps are computed beforehand,
+with blocks in the order 1 2 z y. :math:`q_n, \bar q_n` are the time steps of (3), and
+:math:`\Delta_n, \bar\Delta_n` the same after clipping (equal without `clip`):
 
 .. math::
     q_n &= \Delta t \, \hat\sigma(W_1 y_{n-1} + g^1_n), \qquad
@@ -27,10 +27,10 @@ with :math:`\delta^1, \delta^2` zero where a step is clipped, and
 :math:`\partial L / \partial g_n = (\delta_n, \delta^y_n)`,
 :math:`\partial L / \partial W = \sum_n \delta_n y_{n-1}^\top` and
 :math:`\partial L / \partial W_y = \sum_n \delta^y_n z_n^\top`, one product each over the whole
-sequence. With a single scale (Table 9) both steps are the constant :math:`\Delta t`, and the blocks
-1 and 2 are absent.
+sequence. With a single scale (Table 9) both time steps are the constant :math:`\Delta t`, and the
+blocks 1 and 2 are absent.
 
-Stored: y (the output), z, the gates q, q-bar, s, and r. Recomputed: the clipped steps.
+Stored for the backward pass: y (the output), z, q, q-bar, s, and r. Recomputed: the clipped steps.
 """
 
 import math
@@ -52,22 +52,24 @@ from longrnn.kernels._recurrence import (
 
 @scalar
 def clip(step, least, most):
-    """Return a time step between its bounds."""
-    low = least if step < least else step  # not max and min: NaN must pass
+    """Clip a time step to [least, most]; NaN stays NaN."""
+    low = least if step < least else step  # max and min would replace NaN
     return most if low > most else low
 
 
 @scalar
 def relax(step, before, target):
-    """Return a state after a time step towards its target."""
+    """Return the state after an Euler step of size `step` from `before` toward `target`."""
     return before + step * (target - before)
 
 
 @scalar
 def pull_back(p, q, step, before, target, arrived):
-    """Return the gradients of the tanh's argument, of p's argument, and of the state before.
+    """Backpropagate through `relax`: from the gradient `arrived` of the new state to its inputs.
 
-    p is the logistic function in the step q, before it was clipped to `step`.
+    Returns the gradients with respect to the argument of tanh (`target` is its value), to the
+    argument of the logistic function (p is its value, q = dt p, and `step` is q after clipping),
+    and to the state before the step.
     """
     slope = q * (ONE - p) if step == q else ZERO
     of_target = arrived * step * (ONE - target * target)
@@ -81,7 +83,11 @@ _by_scales = variants("single_scale", 2)
 
 @_by_scales
 def _forward_kernel(dt, least, most, W, W_y, g, g_y, y0, z0, y, z, gates, r):
-    """`gates` (time, batch, 3 hidden) receives q q-bar s; with a single scale (.., hidden) s."""
+    """Forward pass; writes y, z, r and `gates`.
+
+    `gates` is (time, batch, 3 hidden) with q, q-bar and s; with a single scale it is (time, batch,
+    hidden) with s.
+    """
     d = y0.shape[1]
     y_before, z_before = y0, z0
     for n in range(len(g)):
@@ -113,7 +119,10 @@ def _forward_kernel(dt, least, most, W, W_y, g, g_y, y0, z0, y, z, gates, r):
 def _backward_kernel(
     dt, least, most, W, W_y, y0, z0, y, z, gates, r, from_y, y_carried, z_carried, delta, delta_y
 ):
-    """The carried gradients are those of the final state and become those of the initial one."""
+    """Backward pass; `y_carried` and `z_carried` hold the gradients of the final state.
+
+    They are overwritten by the gradients of the initial state.
+    """
     batch, d = y0.shape
     product = np.empty_like(y0)
     for n in range(len(y) - 1, -1, -1):
@@ -163,7 +172,7 @@ def _backward(steps, W, W_y, y0, z0, y, z, gates, r, from_y, y_carried, z_carrie
 
 
 def reference(steps, W, W_y, g, g_y, y, z):
-    """Run (3) in plain PyTorch; arguments and results as for the operator."""
+    """Run (3) in plain PyTorch, with the arguments and results of the compiled operator."""
     dt, least, most = steps
     is_single = len(W) == len(W_y)
     outputs = []

@@ -1,14 +1,15 @@
-r"""LEM on the GPU: one block for some sequences, one thread for each unit.
+r"""LEM on the GPU: one block per group of sequences, one thread per hidden unit.
 
-Forward and adjoint are those of `longrnn.kernels.cpu_lem`, with p and q for its :math:`q / \Delta
-t` and :math:`\bar q / \Delta t`, the logistic functions of (3). Without `clip` the steps are
-clipped to [0, 2], which is no restriction. With a single scale (Table 9) the drives of p and q are
-infinite, so that both are 1 and have no slope, and their weights are zero.
+The forward and adjoint equations are those of `longrnn.kernels.cpu_lem`. Here p and q are the
+values of the logistic functions in (3), before the factor :math:`\Delta t`; there q and q-bar
+include this factor. Without `clip` the time steps are clipped to [0, 2], which never changes them.
+With a single scale (Table 9) the weights of p and q are zero and their inputs are infinite, so that
+both are 1 and their derivatives are 0.
 
-The states are in shared memory. Neighbouring threads read neighbouring weights, as in
-`longrnn.kernels.cuda_rnn`; two barriers a step, since y waits for z.
+The states are in shared memory. Neighboring threads read neighboring weights, as in
+`longrnn.kernels.cuda_rnn`. Each time step needs two barriers, because y depends on all units of z.
 
-Stored: y (the output), z, and p q s r. Recomputed: the clipped steps.
+Stored for the backward pass: y (the output), z, and p q s r. Recomputed: the clipped time steps.
 """
 
 import numpy as np
@@ -80,7 +81,10 @@ def _forward_kernel(W_T, W_y_T, limits, g, y0, z0, y, z, gates, T, batch):
 def _backward_kernel(
     W, W_y, limits, y0, z0, y, z, gates, from_y, y_carried, z_carried, delta, T, batch
 ):  # fmt: skip
-    """The carried gradients are those of the final state and become those of the initial one."""
+    """Backward pass; `y_carried` and `z_carried` hold the gradients of the final state.
+
+    They are overwritten by the gradients of the initial state.
+    """
     row, rows = cuda.threadIdx.x, cuda.blockDim.x
     places = cuda.local.array(tile, np.int64)
     gate, candidate = cuda.local.array(tile, real), cuda.local.array(tile, real)
@@ -91,7 +95,8 @@ def _backward_kernel(
     here = (T - 1) * batch * d
     memory = cuda.shared.array(0, real)
     delta_12z, delta_y = 0, 3 * d * tile
-    # Each thread's own: lambda and mu for the step before, and delta of 2 until all may see it.
+    # Offsets in shared memory of values that only one thread uses: lambda and mu of the step
+    # before, and delta_2 until the other threads may read it.
     lambda_, mu, held = 4 * d * tile, 5 * d * tile, 6 * d * tile
     load(memory, lambda_, y_carried, places, row, rows, d)
     load(memory, mu, z_carried, places, row, rows, d)
@@ -170,7 +175,7 @@ def _split_drive(drive, arguments):
 
 
 def _with_single_scale(g, W):
-    """Return the drive of all blocks; with a single scale those of p and q are infinite."""
+    """Return the input terms of all blocks; with a single scale those of p and q are infinite."""
     missing = len(W) + W.shape[1] - g.shape[2]
     if missing == 0:
         return g

@@ -1,23 +1,25 @@
-r"""Adjoint states of any cell: their norms beyond the range of floats, and so the VEG metric.
+r"""Norms of the adjoint states of any cell, also beyond the range of floating-point numbers.
 
-The adjoint state (dissertation, definition 3.1) is the total derivative of the loss by the state
-at time t, :math:`\lambda_t = (\partial x_T / \partial x_t)^\top \partial L / \partial x_T`. The
-paper's minus sign does not change its norm. If a cell has several state tensors, the derivative is
-by all of them. Two norms are returned: that of the tensor that is read out, and that of the whole
-state.
+The adjoint state (dissertation, definition 3.1) is the total derivative of the loss with respect to
+the state at time t, :math:`\lambda_t = (\partial x_T / \partial x_t)^\top \partial L / \partial
+x_T`. The paper's minus sign does not change its norm. If a cell has several state tensors, the
+derivative is with respect to all of them. Two norms are returned: that of the tensor that is the
+cell's output, and that of the full state. The dissertation's VEG metric is computed from them.
 
-Along a thousand steps the norm shrinks or grows by hundreds of orders of magnitude. So what is
-pulled back is a unit vector per sequence, and the log10 of its norm is accumulated. Everything is
-computed in float64, from states that are stored once per chunk of steps. Memory is that of one
-chunk's graph and of the stored states.
+Over a thousand steps the norm shrinks or grows by hundreds of orders of magnitude. We therefore
+pull back one unit vector per sequence and accumulate the log10 of its norm. Everything is computed
+in float64. The forward pass stores one state per chunk of steps, and the backward pass builds the
+graph of one chunk at a time.
 
-If few times are wanted, a cell with an engine is run by it, and differentiated between those
-times. An engine computes slopes from an activation's value, which loses digits near its limits. A
-chunk that shrinks an adjoint so far that this may show is pulled back again through the reference
-step, with the slopes of `longrnn.probes.slopes`. So is any cell without an engine.
+If only few times are requested and the cell has an engine, the engine runs and differentiates the
+chunks between them. An engine computes the derivative of an activation from its value, which loses
+digits near saturation. If a chunk shrinks an adjoint so much that the loss could matter, that chunk
+is pulled back again through the reference step, with the derivatives of `longrnn.probes.slopes`.
+Cells without an engine always use the reference step.
 
-The LSTM and the GRU have kernels of their own (`longrnn.kernels.cpu_pull_back`): forward is one
-call and backward another, with the slopes and the normalization inside, for any number of times.
+The LSTM and the GRU have kernels of their own (`longrnn.kernels.cpu_pull_back`). One call runs
+forward and another backward, for any number of times. They compute the derivatives from the
+argument, and normalize the adjoint themselves.
 """
 
 import copy
@@ -37,31 +39,31 @@ from longrnn.kernels.cpu_pull_back import Carried
 from longrnn.probes.slopes import Slopes
 
 CHUNK = 16
-"""Steps of the reference that are differentiated at once; each keeps a graph."""
+"""Number of reference steps per chunk; the graph of a chunk is in memory at once."""
 ENGINE_CHUNK = 32
-"""Steps of an engine that are differentiated at once. With more, an adjoint shrinks further within
-the chunk, and its digits are in doubt sooner."""
+"""Number of steps per chunk of an engine. In longer chunks an adjoint shrinks more, and more chunks
+would have to be repeated with the reference."""
 NORMALIZE_EVERY = 8
 """Steps between two normalizations by the kernels of the LSTM and the GRU."""
 LEAST_BY_STEP = 1e-250
-"""Norm below which a pulled-back unit vector may have lost digits: smaller components may be
+"""Smallest norm of a pulled-back unit vector that is trusted. Below it, components may be
 denormal."""
 LEAST_BY_ENGINE = 1e-12
-"""The same for an engine, whose slopes are off by up to 1e-16, so that four digits are left."""
+"""The same for an engine. Its derivatives have errors of 1e-16, so four digits remain."""
 
 
 @dataclass(frozen=True)
 class AdjointNorms:
-    """Logarithms to base 10 of the adjoint states' norms; exactly zero is ``-inf``.
+    """Log10 norms of adjoint states; the log of an exact zero is ``-inf``.
 
     Attributes
     ----------
     times : (k,)
         Time points, ascending; 0 is the initial state.
     readout, full : (k, batch), float64
-        log10 ||lambda_t||_2 of the state tensor that is read out, and of the full state.
+        log10 ||lambda_t||_2 of the output tensor of the state, and of the full state.
     final_states : tuple of (batch, hidden), float64
-        The state after the last input, from the same pass.
+        The state after the last input.
     """
 
     times: tuple[int, ...]
@@ -79,7 +81,7 @@ def adjoint_norms(
     whole: bool = False,
     engine: str = "auto",
 ) -> AdjointNorms:
-    """Measure the adjoint states of a cell along sequences.
+    """Compute the norms of the adjoint states of a cell along sequences.
 
     Parameters
     ----------
@@ -88,20 +90,20 @@ def adjoint_norms(
     u : (time, batch, input)
         The sequences.
     loss
-        Maps the last state that is read out, (batch, hidden) in float64, to the sum of the
-        sequences' losses.
+        Maps the cell's last output, (batch, hidden) in float64, to the sum over sequences of their
+        losses.
     times
         Time points t in 0..T; all of 1..T by default.
     whole
-        Whether the loss gets all state tensors side by side, (batch, states * hidden), and not
-        only the one that is read out.
+        Whether to pass all state tensors to the loss, concatenated to (batch, states * hidden),
+        instead of the output tensor only.
     engine
-        ``auto``, or ``reference`` to differentiate the step even if there is an engine.
+        ``auto``, or ``reference`` to differentiate the reference step even if there is an engine.
 
     Returns
     -------
     AdjointNorms
-        The norms, as logarithms.
+        Log10 norms at the requested times, and the final state.
 
     Raises
     ------
@@ -111,7 +113,7 @@ def adjoint_norms(
     Notes
     -----
     Definition 3.1 of the dissertation. A chunk that shrinks the adjoint out of the range of float64
-    is halved until it is one step. A single step that does so would still be rounded.
+    is halved, down to single steps if necessary. A single step that does so is not handled.
 
     Examples
     --------
@@ -160,11 +162,11 @@ def _adjoint_norms_by_kernel(
     wanted: Sequence[int],
     whole: bool,
 ) -> AdjointNorms:
-    """Measure by a kernel that runs steps forward and pulls back over them.
+    """Compute adjoint norms with a kernel that runs and pulls back whole stretches of steps.
 
-    Stretches of steps are as long as memory allows. Their states are computed again if there are
-    several. If an adjoint leaves the range of floats between two normalizations, all are pulled
-    back again, with one at every step.
+    A stretch is as long as memory allows. If there are several, their states are recomputed for the
+    backward pass. If an adjoint leaves the range of float64 between two normalizations, everything
+    is pulled back again with a normalization at every step.
     """
     T, batch, _ = u.shape
     weights = cell.weights()
@@ -198,7 +200,7 @@ def _adjoint_norms_by_kernel(
 
 
 def _chunk_edges(T: int, wanted: Sequence[int], *, by_engine: bool) -> list[int]:
-    """Return where chunks of steps begin and end, from 0 to T.
+    """Return the times at which chunks begin and end, from 0 to T.
 
     An engine returns states only at the ends of its chunks, so each wanted time is an edge.
     """
@@ -211,7 +213,7 @@ def _chunk_edges(T: int, wanted: Sequence[int], *, by_engine: bool) -> list[int]
 def _last_adjoint(
     loss: Callable[[Tensor], Tensor], state: State, readout: int, whole: bool
 ) -> State:
-    """Return the derivative of the loss by each tensor of the last state."""
+    """Return the derivative of the loss with respect to each tensor of the last state."""
     indices = range(len(state)) if whole else [readout]
     x = [state[index].detach().requires_grad_() for index in indices]
     gradients = torch.autograd.grad(loss(torch.cat(x, dim=1)), x)
@@ -222,8 +224,22 @@ def _last_adjoint(
 
 
 def log10_sum(logs: Tensor, dim: int = -1) -> Tensor:
-    """Return log10 of the sum of 10**logs along `dim`, without leaving the logarithm.
+    """Return log10 of the sum of 10**logs along a dimension, without overflow or underflow.
 
+    Parameters
+    ----------
+    logs : Tensor
+        Base-10 logarithms, of any shape.
+    dim : int
+        The dimension to sum over.
+
+    Returns
+    -------
+    Tensor
+        `logs` without the dimension.
+
+    Examples
+    --------
     >>> log10_sum(torch.tensor([-400.0, -400.0], dtype=torch.float64)).item()
     -399.6989700043...
     """
@@ -238,7 +254,7 @@ def _has_engine(cell: Cell, u: Tensor) -> bool:
 
 
 class _Tracker:
-    """The adjoint as unit vectors (one per sequence) and log10 norms, and the recorded norms."""
+    """The current adjoint, as a unit vector and a log10 norm per sequence, and recorded norms."""
 
     def __init__(self, readout: int, wanted: set[int], adjoint: State) -> None:
         self.readout = readout
@@ -248,7 +264,7 @@ class _Tracker:
         self.renormalize(adjoint)
 
     def renormalize(self, adjoint: State) -> None:
-        """Replace the adjoint by one that is scaled like the current unit vectors."""
+        """Set the current adjoint to the pulled-back unit vectors `adjoint`, and normalize them."""
         norm = _norm(adjoint)
         self.log_norm = self.log_norm + norm.log10()
         safe = torch.where(norm > 0, norm, torch.ones_like(norm))
@@ -257,7 +273,8 @@ class _Tracker:
     def record(self, t: int, adjoint: State | None = None) -> None:
         """Record the norms at time t, if they are wanted.
 
-        `adjoint` is scaled like the unit vectors, which are the default.
+        By default they are those of the current adjoint. Otherwise `adjoint` holds pulled-back unit
+        vectors, and the current log10 norm is added.
         """
         if t in self.wanted:
             adjoint = self.unit if adjoint is None else adjoint
@@ -278,7 +295,7 @@ class _Tracker:
 
 
 def _norm(adjoint: State) -> Tensor:
-    """Return the 2-norm over all state tensors, (batch,); scaled so that no square underflows."""
+    """Return the 2-norm over all state tensors, (batch,), without underflow of the squares."""
     stacked = torch.cat(adjoint, dim=1)
     largest = stacked.abs().amax(dim=1)
     scale = torch.where(largest > 0, largest, torch.ones_like(largest))
@@ -286,7 +303,7 @@ def _norm(adjoint: State) -> Tensor:
 
 
 class _Steps:
-    """Steps of a cell along sequences, by its engine or by the reference."""
+    """Forward and backward steps of a cell along sequences, with its engine or the reference."""
 
     def __init__(self, cell: Cell, u: Tensor) -> None:
         self._cell = cell
@@ -295,7 +312,7 @@ class _Steps:
         self._inputs = u.unbind(0)
 
     def forward(self, state: State, start: int, stop: int, *, by_engine: bool) -> State:
-        """Return the state at `stop` without a graph."""
+        """Run from `state` at `start` to the state at `stop`, without building a graph."""
         with torch.no_grad():
             if by_engine:
                 return self._cell.run(self._u[start:stop], state)[1]
@@ -313,17 +330,18 @@ class _Steps:
     def pull_back(
         self, unit: State, state: State, start: int, stop: int, wanted: set[int]
     ) -> dict[int, State]:
-        """Return the adjoint at `start` and at the wanted times before `stop`.
+        """Pull the adjoint `unit` at `stop` back through the reference steps.
 
-        It is pulled back through the reference step from the adjoint `unit` at `stop`.
+        Returns the adjoints at `start` and at the wanted times before `stop`, by time.
         """
         after = tuple(part.detach().requires_grad_() for part in state)
         states = {start: after}
         with torch.enable_grad(), Slopes():
             for t, u_t in enumerate(self._inputs[start:stop], start):
                 if t in wanted and t > start:
-                    # Parts of one state must not count as functions of each other (h_t of c_t, for
-                    # example). So the derivative is by views that only the next step reads.
+                    # One state tensor may be computed from another, h_t from c_t for example. Their
+                    # partial derivatives must not include this dependence. So we differentiate with
+                    # respect to views that only the next step uses.
                     after = tuple(part.view_as(part) for part in after)
                     states[t] = after
                 after = self._cell.step(self._weights, after, u_t)
@@ -334,8 +352,8 @@ class _Steps:
 
 
 def _vector_jacobian(after: State, vectors: State, before: Sequence[Tensor]) -> State:
-    """Return the derivatives of `after` by each of `before`, multiplied by `vectors`."""
-    # A part that depends on nothing (a frozen state, for example) pulls nothing back.
+    """Return the vector-Jacobian products of `after` with respect to each of `before`."""
+    # Skip state tensors that depend on nothing, such as step counters.
     reached = [
         (part, vector) for part, vector in zip(after, vectors, strict=True) if part.requires_grad
     ]
@@ -351,12 +369,12 @@ def _vector_jacobian(after: State, vectors: State, before: Sequence[Tensor]) -> 
 def _pull_back(
     steps: _Steps, state: State, start: int, stop: int, tracker: _Tracker, *, by_engine: bool
 ) -> None:
-    """Carry the tracked adjoint from time `stop` back to `start`, where the cell is in `state`."""
+    """Pull the tracked adjoint back from `stop` to `start`; `state` is the state at `start`."""
     before = _norm(tracker.unit)
     if by_engine:
         adjoint = steps.pull_back_by_engine(tracker.unit, state, start, stop)
-        # The readout passes through activations, whose slopes an engine rounds, even if another
-        # part of the state keeps the norm of the whole large.
+        # Check the output tensor alone: its derivatives pass through activations and lose digits
+        # first, even if another state tensor keeps the full norm large.
         if not _lost(_norm((adjoint[tracker.readout],)), before, LEAST_BY_ENGINE):
             tracker.renormalize(adjoint)
             tracker.record(start)
@@ -381,5 +399,5 @@ def _lost(after: Tensor, before: Tensor, least: float) -> bool:
 
 
 def _any(lost: Tensor) -> bool:
-    """Return whether anything is true; on a GPU the host waits for the answer."""
+    """Return whether any element is true; on a GPU this synchronizes."""
     return bool(lost.any())

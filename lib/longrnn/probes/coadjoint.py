@@ -5,9 +5,9 @@ method minimizes the mean over sequences of
 
 .. math:: F(y, \hat{y}) + \kappa \, G(\lambda_1, \dots, \lambda_T)
 
-where :math:`\lambda_t = -\partial F / \partial x_t` are the adjoint states of the sequence (2.21),
-through everything that follows the state tensor that is read out at time t. The weight
-:math:`\kappa` is not in (2.23) to (2.25); section 2.6.1 and appendix A3.2 have it in front of G.
+where :math:`\lambda_t = -\partial F / \partial x_t` are the adjoint states of the sequence (2.21):
+total derivatives with respect to the output tensor of the state at time t. The weight
+:math:`\kappa` is missing in (2.23) to (2.25); section 2.6.1 and appendix A3.2 put it before G.
 
 >>> import torch
 >>> from longrnn.cells import make_cell
@@ -32,13 +32,13 @@ from longrnn.probes import Diverged
 Losses = Callable[[Tensor], Tensor]
 
 KINKS = ("Relu", "Threshold", "Abs", "Sign", "Clamp", "Hardtanh", "Maximum", "Minimum")
-"""Beginnings of autograd's names for functions whose first derivative jumps."""
+"""Prefixes of autograd's names for functions with a discontinuous first derivative."""
 
 
 class PenalizedLoss(NamedTuple):
-    """The loss F, the penalty G and the total F + kappa G of a mini-batch, means over sequences.
+    """Loss F, penalty G and total F + kappa G of a mini-batch, as means over sequences.
 
-    Only the total has a graph.
+    Only the total can be differentiated.
     """
 
     total: Tensor
@@ -47,7 +47,7 @@ class PenalizedLoss(NamedTuple):
 
 
 def scaled_variance(norms: Tensor) -> Tensor:
-    r"""Return the penalty, the scaled variance of the adjoints' norms over time.
+    r"""Return the penalty G: the variance over time of the adjoints' norms, times T.
 
     .. math:: G = \sum_{t=1}^T \Bigl[ \|\lambda_t\|_2 - \frac{1}{T} \sum_{i=1}^T \|\lambda_i\|_2
               \Bigr]^2 \tag{2.20}
@@ -68,33 +68,32 @@ def scaled_variance(norms: Tensor) -> Tensor:
 def coadjoint_loss(
     cell: Cell, u: Tensor, losses: Losses, *, kappa: float, engine: str = "auto"
 ) -> PenalizedLoss:
-    """Compute loss + kappa * G(adjoints) of a mini-batch, ready to be differentiated.
+    """Compute the differentiable loss F + kappa G of a mini-batch (equation 2.20).
 
     Parameters
     ----------
     cell
-        Any cell whose step can be differentiated twice.
+        A cell whose step is twice differentiable.
     u : (time, batch, input)
         The sequences.
     losses
-        Maps the last state that is read out, (batch, hidden), to the loss of each sequence,
-        (batch,). The output layer belongs to it and gets its gradient, too.
+        Maps the cell's last output, (batch, hidden), to the loss of each sequence, (batch,). It
+        includes the output layer, which gets gradients as well.
     kappa
-        Weight of the penalty, not negative. With 0 this is backpropagation; G is still measured.
+        Weight of the penalty, at least 0. With 0 this is ordinary training; G is still computed.
     engine
         ``auto``, or an engine of ``<cell>/adjoints``: ``reference`` is double backward through the
-        reference unrolling, the others are Algorithm 2.
+        plain PyTorch loop, the others implement Algorithm 2.
 
     Returns
     -------
     PenalizedLoss
-        The total, which has a graph, and the loss and the penalty, which have none.
 
     Raises
     ------
     ValueError
-        Kappa is negative or not finite, the cell's step has kinks, the engine cannot run the cell,
-        or the losses do not have the shape (batch,).
+        Kappa is negative or not finite, the cell's step has a discontinuous derivative, the engine
+        cannot run the cell, or the losses don't have the shape (batch,).
     Diverged
         The loss or the penalty is not finite.
     """
@@ -125,7 +124,7 @@ def _losses_and_norms(
         F, adjoints = _double_backward(cell, u, losses, differentiable)
         return F, torch.linalg.vector_norm(adjoints, dim=2)
     outputs, state = cell(u)
-    # The final state, not the last of the outputs: its gradient needs no array over all times.
+    # The final state, not outputs[-1], whose gradient would be an array over all time steps.
     x = state[cell.readout]
     F = _checked_losses(losses(x), u)
     (slope,) = torch.autograd.grad(F.sum(), x, create_graph=differentiable, retain_graph=True)
@@ -136,7 +135,7 @@ def _losses_and_norms(
 def _double_backward(
     cell: Cell, u: Tensor, losses: Losses, differentiable: bool
 ) -> tuple[Tensor, Tensor]:
-    """Return the losses and the adjoints of any cell, by its reference unrolling."""
+    """Return the losses and the adjoints of any cell, with its plain PyTorch loop."""
     if differentiable:
         refuse_kinks(cell)
     cell._check(u)
@@ -145,8 +144,8 @@ def _double_backward(
     x = []
     for u_t in u.unbind(0):
         state = cell.step(weights, state, u_t)
-        # Parts of one state must not count as functions of each other (h_t of c_t, for example).
-        # So the derivative is taken by a view that only the next step reads.
+        # One state tensor may be computed from another, h_t from c_t for example. Derivatives with
+        # respect to one must not include this. So we use views that only the next step reads.
         state = tuple(part.view_as(part) for part in state)
         x.append(state[cell.readout])
     F = _checked_losses(losses(x[-1]), u)
@@ -157,7 +156,7 @@ def _double_backward(
 
 
 def _checked_losses(F: Tensor, u: Tensor) -> Tensor:
-    """Return the losses; raise ValueError unless there is one per sequence."""
+    """Return the losses unchanged; raise `ValueError` unless there is one per sequence."""
     if F.shape != u.shape[1:2]:
         raise ValueError(
             f"expected one loss per sequence, ({u.shape[1]},), got {tuple(F.shape)}; "
@@ -167,19 +166,19 @@ def _checked_losses(F: Tensor, u: Tensor) -> Tensor:
 
 
 def refuse_kinks(cell: Cell) -> None:
-    """Refuse a cell whose step has a first derivative that jumps somewhere.
+    """Refuse a cell whose step has a discontinuous first derivative.
 
     Parameters
     ----------
     cell
-        The cell.
+        The cell to check.
 
     Raises
     ------
     ValueError
         The step contains a function such as ReLU.
     """
-    with torch.no_grad():  # the derivation of the weights is not differentiated by the state
+    with torch.no_grad():  # parametrizations of the weights don't matter here
         weights = cell.weights()
         state = cell.initial_state(1)
     state = tuple(part.requires_grad_() for part in state)
@@ -209,7 +208,7 @@ def soft_orthogonality(W: Tensor) -> Tensor:
     Parameters
     ----------
     W : (..., hidden, hidden)
-        Recurrent weights; leading axes are networks.
+        Recurrent weights of one network, or of several along leading axes.
 
     Returns
     -------

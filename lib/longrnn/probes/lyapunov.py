@@ -1,21 +1,21 @@
-r"""Lyapunov exponents of a recurrent network along the trajectories that its inputs drive.
+r"""Lyapunov exponents of a recurrent network along given input sequences.
 
 With the Jacobians :math:`J_t = \partial x_t / \partial x_{t-1}` of one sequence, the largest
 exponent over the steps :math:`s + 1 .. T` is
 
 .. math:: \chi_1 = \frac{1}{T - s} \log \| J_T J_{T-1} \cdots J_{s+1} v \|_2, \qquad \|v\|_2 = 1
 
-for almost every v once T - s is large, in nats per step. Below zero, nearby states approach each
-other, and an adjoint state shrinks by :math:`e^{\chi_1}` for every step that it is carried back.
-Above zero, both grow.
+for almost every v if T - s is large, in nats per step. If it is negative, nearby states approach
+each other, and an adjoint state shrinks by :math:`e^{\chi_1}` per step of backpropagation. If it is
+positive, distances and adjoints grow.
 
-The vector is renormalized after every step and the logarithms of its lengths are added, so the
-product can neither underflow nor overflow. The result is a finite-time exponent of a driven system:
-it depends on the inputs, too.
+The vector is renormalized after every step, and the logarithms of its norms are added, so the
+product can neither underflow nor overflow. The result is a finite-time exponent that depends on the
+inputs.
 
-The incremental RNN's paper plots how much of an early state is left in the last one: in its Figures
-3b, 8 and 9 :math:`\|\partial h_T / \partial h_1\|` and :math:`\|\partial h_T / \partial h_{T-1}\|`.
-The norms here are spectral; the paper does not say which it uses.
+The paper of the incremental RNN plots the influence of an early state on the last one in Figures
+3b, 8 and 9: :math:`\|\partial h_T / \partial h_1\|` and :math:`\|\partial h_T / \partial
+h_{T-1}\|`. The norms here are spectral; the paper does not say which it uses.
 """
 
 import copy
@@ -36,20 +36,20 @@ def step_jacobians(
     Parameters
     ----------
     cell
-        Any cell whose step can be differentiated by its state; it is copied, not changed.
+        A cell whose step is differentiable with respect to its state; it is copied, not changed.
     u : (time, batch, input)
         The sequences; the first state is zero.
     parts
-        Indices of the state tensors that count as the state; all by default. ``parts=(0,)`` leaves
-        out the step count of the LU RNN, which does not depend on anything.
+        Indices of the state tensors to include; all by default. ``parts=(0,)`` leaves out the step
+        counter of the LU RNN, which depends on nothing.
     start
-        Steps run before the first Jacobian.
+        Number of steps to run before the first Jacobian.
 
     Yields
     ------
     (batch, n, n)
-        Derivative of the state after step t by the state before it, for t = start + 1 .. T. n is
-        the number of parts times the recurrent dimension.
+        Derivative of the state after step t with respect to the state before it, for
+        t = start + 1 .. T. n is the number of parts times the recurrent dimension.
 
     Raises
     ------
@@ -82,7 +82,7 @@ def _jacobian(
 ) -> Tensor:
     """Return the Jacobian of one step, (batch, n, n)."""
     n = len(parts) * cell.hidden_size
-    # Each sequence is run n times, and copy i is differentiated by component i of the next state.
+    # Run n copies of each sequence; the gradient of component i of copy i is row i of the Jacobian.
     copies = [part.repeat(n, 1) for part in state]
     inputs = [copies[index].requires_grad_() for index in parts]
     with torch.enable_grad(), Slopes():
@@ -106,8 +106,8 @@ def largest_exponent(
     Returns
     -------
     (batch,)
-        The exponents in nats per step. ``-inf`` means that the vector was mapped to zero. The
-        vector starts with equal components.
+        The exponents in nats per step; ``-inf`` if the vector was mapped to zero. The initial
+        vector has equal components.
 
     Raises
     ------
@@ -139,12 +139,12 @@ def largest_exponent(
 def singular_values(
     cell: Cell, u: Tensor, *, parts: Sequence[int] | None = None, start: int = 0
 ) -> Tensor:
-    """Return the singular values of the Jacobian of x_T by x_start along each sequence.
+    """Return the singular values of the Jacobian dx_T/dx_start along each sequence.
 
     Parameters
     ----------
     cell, u, parts, start
-        As in `step_jacobians`. The stretch must be short enough for float64: values below 1e-13 of
+        As in `step_jacobians`. T - start must be small enough for float64: values below 1e-13 times
         the largest are rounding errors.
 
     Returns
@@ -174,8 +174,8 @@ def log_gain(cell: Cell, u: Tensor, start: int) -> Tensor:
     Returns
     -------
     (batch,)
-        The logarithms; a norm of zero is ``-inf``. h is the state tensor that is read out, and the
-        derivative includes what passes through the other tensors on the way.
+        The logarithms, ``-inf`` for a norm of zero. h is the output tensor of the state. Its total
+        derivative includes the dependence through the other state tensors in between.
 
     Raises
     ------

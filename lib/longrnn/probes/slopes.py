@@ -1,8 +1,8 @@
-r"""Derivatives of tanh and the logistic function that never round to zero.
+r"""Accurate derivatives of saturated tanh and logistic functions, which never round to zero.
 
 Automatic differentiation computes them from the function's value y as :math:`1 - y^2` and
-:math:`y (1 - y)`. These are zero once y has reached its limit, and digits are lost long before: for
-tanh, half of them at 18. Here they are computed from the argument,
+:math:`y (1 - y)`. These round to zero when y rounds to its limit, and lose digits long before. Here
+they are computed from the argument instead,
 
 .. math::
     \tanh'(a) = 4 e / (1 + e)^2, \quad e = \exp(-2 |a|), \qquad
@@ -17,20 +17,20 @@ from torch.overrides import TorchFunctionMode
 
 
 def tanh_slope(a: Tensor) -> Tensor:
-    """Return the derivative of tanh at `a`."""
+    """Return the derivative of tanh at `a`, elementwise."""
     e = (-2 * a.abs()).exp()
     return 4 * e / (1 + e).square()
 
 
 def sigmoid_slope(a: Tensor) -> Tensor:
-    """Return the derivative of the logistic function at `a`."""
+    """Return the derivative of the logistic function at `a`, elementwise."""
     return tanh_slope(a / 2) / 4
 
 
 class Slopes(TorchFunctionMode):
-    """A context in which tanh and the logistic function have these derivatives.
+    """Context manager in which autograd uses these derivatives for tanh and sigmoid.
 
-    A closed gate, 1 - sigma(a), keeps its digits, too.
+    It also computes 1 - sigma(a) as sigma(-a), so that a closed gate keeps its digits.
     """
 
     def __torch_function__(self, function, types, args=(), kwargs=None):
@@ -51,7 +51,7 @@ class Slopes(TorchFunctionMode):
 
 
 def _is_one(others: tuple) -> bool:
-    """Return whether the other arguments of a function are the number one."""
+    """Return whether `others` is a single argument equal to one."""
     return len(others) == 1 and isinstance(others[0], int | float) and others[0] == 1
 
 

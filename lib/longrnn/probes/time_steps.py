@@ -16,7 +16,7 @@ from longrnn.cells import Cell
 DECADES = np.round(np.linspace(-6, 1, 71), 1)
 """Edges of the histogram's bins, as log10 of the time step: ten bins per decade."""
 SCALES = 3
-"""The most layers, or kinds of time step, that can be counted."""
+"""Largest number of layers, or of kinds of time steps, that can be counted."""
 
 
 @torch.no_grad()
@@ -26,15 +26,15 @@ def count_time_steps(cell: Cell, u: Tensor) -> np.ndarray:
     Parameters
     ----------
     cell
-        A cell with time steps; it is copied, not changed.
+        A cell with learned time steps; it is copied, not changed.
     u : (time, batch, input)
         The sequences.
 
     Returns
     -------
     (`SCALES`, bins)
-        The share of each bin of `DECADES` for each kind of time step; NaN for the kinds that the
-        cell does not have. Values outside all bins count in the outermost.
+        Fraction of time steps in each bin of `DECADES`, for each kind of time step; NaN for kinds
+        that the cell doesn't have. Values outside all bins are counted in the outermost ones.
 
     Raises
     ------
