@@ -133,7 +133,7 @@ REFUSED = [
     ("unicornn", {"layers": 4, "skip": 1}, "2 <= skip < layers = 4"),
     ("unicornn", {"layers": 3, "skip": 3}, "2 <= skip < layers = 3"),
     ("irnn", {"train_eta": "time"}, "a length if and only if train_eta='time'"),
-    ("irnn", {"length": 3}, "none otherwise, got length=3"),
+    ("irnn", {"length": 3}, "per time step, got length=3"),
     # or the width
     ("irnn", {"rank": 6}, "1 <= rank <= 5"),
 ]
