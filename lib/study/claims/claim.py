@@ -1,6 +1,7 @@
-"""A claim of a paper: its words, the quantity that decides it, and the region in which it is true.
+"""Claims of the papers: a statement, a quantity to estimate, and the values for which it is true.
 
-``data/published/claims/`` has one YAML file per paper. A key that is not a field below is refused.
+``data/published/claims/`` has one YAML file per paper. Its keys are the fields of the classes
+below; an unknown key is refused.
 """
 
 import math
@@ -19,28 +20,30 @@ from study.paths import PUBLISHED
 PAPERS = ("dissertation", "irnn", "lem", "unicornn")
 """The papers, in the order in which reports list their claims."""
 NOT_PRINTED = "not printed"
-"""Training length of a paper that does not give it."""
+"""Value of `Comparison.paper_steps` for papers that don't give the training length."""
 
 
 class ClaimError(LookupError):
-    """The list of claims is damaged, or it holds no claim about what was asked."""
+    """The list of claims is invalid, or it has no claim about the requested group."""
 
 
 class NetworkName(Frozen):
-    """Which runs a claim is about.
+    """A network that a claim is about; selects its runs in a dataset.
+
+    In YAML a plain string stands for a `label` alone.
 
     Attributes
     ----------
     label
         Label of the network in the dataset.
     best
-        A factor: of the network's levels of it, the one that validates best.
+        Name of a setting that was swept. The level with the best validation score is used.
     task
-        Task on which it was trained, if that is not the claim's.
+        Task of the runs, if it differs from the claim's.
     length
-        Whether it is the one on the longest or the shortest of the claim's tasks.
+        Use the runs on the ``longest`` or the ``shortest`` of the claim's tasks.
     pooled
-        Further networks whose runs count as well.
+        Further networks whose runs are added.
     """
 
     label: str
@@ -65,46 +68,48 @@ class NetworkName(Frozen):
 
 
 class TaskCondition(Frozen):
-    """A condition on a number that every task has, such as its length in time steps."""
+    """Selects tasks by a number, such as their length in time steps."""
 
     column: Literal["time_steps", "padding"]
     at_least: float = -math.inf
     at_most: float = math.inf
 
     def select(self, runs: pd.DataFrame) -> pd.DataFrame:
-        """Return the rows of `runs` whose tasks meet the condition."""
+        """Return the rows of a table of runs whose tasks meet the condition."""
         return runs[runs[self.column].between(self.at_least, self.at_most)]
 
 
 class Comparison(Frozen):
-    """How the networks of a group decide a claim.
+    """Which runs decide a claim, and how.
 
     Attributes
     ----------
     group
-        Group of rows in ``params.yaml``, whose results have this name.
+        Group of runs in ``params.yaml``, and name of their results.
     verb
-        The quantity: one of `study.claims.estimating.VERBS`.
+        Kind of quantity to estimate, one of `study.claims.estimating.VERBS`: ``lead`` is a
+        difference of scores, for example.
     tasks, tasks_where
-        The tasks, by name or by a condition; exactly one of both.
+        The tasks, either by name or by a condition.
     networks, others
-        The networks, each compared with each of `others`; ``others: all`` are those of the task
-        that are not in `networks`.
+        Each of `networks` is compared with each of `others`. ``others: all`` means all other
+        networks of the task.
     pairs
-        Pairs of networks, in place of the two lists.
+        Pairs of networks to compare, instead of `networks` and `others`.
     measure
         One of `study.results.runs.MEASURES`, if it is not the recorded metric.
     control
-        A network that must have learned for the claim to be tested, or ``any`` if it suffices
-        that some network did.
+        A network that must have learned the task, or else the claim is not testable. ``any``: at
+        least one network must have learned it.
     against
-        A coordinate with which a trend is asked.
+        Coordinate for a trend: the claim says that the quantity rises or falls with it.
     target
-        A time step around which a peak is asked.
+        Size of the time steps (dt) at which the claim sees a peak of their distribution.
     paper_steps
-        How many optimizer steps the paper trains for; ``not printed`` if it does not say.
+        Number of optimizer steps in the paper, or ``not printed``.
     paper_accuracy
-        The paper's accuracy in percent, to whose binomial deviation a spread is scaled.
+        The paper's accuracy in percent. A spread between runs is divided by the binomial standard
+        deviation at this accuracy.
     paper_dt, paper_length
         The paper's time step dt of networks that have one, by label, and the number of time steps
         of its sequences, if ours differ (`study.claims.tuning.dt_kept`).
@@ -136,34 +141,34 @@ class Comparison(Frozen):
 
     @property
     def steps(self) -> float:
-        """The paper's optimizer steps; ``nan`` if it does not print them."""
+        """Number of optimizer steps in the paper; ``nan`` if it is not printed."""
         return math.nan if self.paper_steps == NOT_PRINTED else float(self.paper_steps)
 
 
 class Claim(Frozen):
-    """What a paper says, and how it is decided.
+    """A claim of a paper, and how we decide it.
 
     Attributes
     ----------
     statement
-        The claim, in the paper's words if they are short.
+        The claim, quoted from the paper or shortened.
     artefact
-        Id of the figure or table that it is about.
+        Id of the figure or table that the claim is about.
     quantity
-        What is estimated, in words.
+        Description of the quantity that we estimate.
     region
-        Where the quantity lies if the claim is true.
+        Values of the quantity for which the claim is true.
     refuted_by
-        What would refute it, in words.
+        Description of a result that would refute the claim.
     published
-        The paper's own value, if it prints one.
+        The paper's value of the quantity; ``nan`` if it gives none.
     null
-        The quantity's value if there is no effect; None if that is not the question.
+        Value of the quantity if there is no effect; ``nan`` if this has no meaning for the claim.
     threshold
-        Present if the region's threshold is ours and not the paper's; the verdict is then also
-        given at half and at double the threshold.
+        Given if we chose the region's threshold, not the paper. The verdict is then also reported
+        at half and at twice the threshold.
     comparison
-        How it is decided; None if a judge has an estimator of its own.
+        Runs and quantity that decide the claim; None if a judge in Python computes the estimate.
     """
 
     id: str
@@ -183,7 +188,7 @@ class Claim(Frozen):
 
     @property
     def no_effect(self) -> bool:
-        """Whether the claim is true if there is no effect."""
+        """Whether the claim says that there is no effect: the region contains `null`."""
         return self.region.contains(self.null, self.null)
 
 
@@ -202,34 +207,34 @@ def read_claims(path: Path) -> list[Claim]:
     Raises
     ------
     ClaimError
-        An entry lacks a field, has an unknown one, or has a value of the wrong kind.
+        A claim lacks a field, has an unknown field, or has a value of the wrong type.
     """
     try:
         entries = YAML(typ="safe", pure=True).load(path.read_text("utf-8"))
     except MarkedYAMLError as error:
         raise ClaimError(f"{path.name} is not valid YAML: {error}") from None
-    read = []
+    paper_claims = []
     for entry in entries:
         name = entry.get("id", "an entry without an id")
         try:
-            read.append(Claim(paper=path.stem, **entry))
+            paper_claims.append(Claim(paper=path.stem, **entry))
         except ValidationError as error:
             first = error.errors()[0]
             field = ".".join(str(part) for part in first["loc"])
             raise ClaimError(f"{path.name}: {name}, field {field!r}: {first['msg']}") from None
-    return read
+    return paper_claims
 
 
 @cache
 def claims() -> dict[str, Claim]:
-    """Return every claim of the papers, by id, in the order in which reports list them."""
-    every: dict[str, Claim] = {}
+    """Return all claims by id, in the order in which reports list them."""
+    by_id: dict[str, Claim] = {}
     for paper in PAPERS:
         for claim in read_claims(PUBLISHED / "claims" / f"{paper}.yaml"):
-            if claim.id in every:
+            if claim.id in by_id:
                 raise ClaimError(f"two claims have the id {claim.id!r}; rename one")
-            every[claim.id] = claim
-    return every
+            by_id[claim.id] = claim
+    return by_id
 
 
 def claim_table() -> pd.DataFrame:
@@ -241,7 +246,7 @@ def claim_table() -> pd.DataFrame:
         Indexed by ``id``; columns ``id``, ``text`` (the paper), ``chapter``, ``section``,
         ``page``, ``statement``, ``artefact``, ``quantity``, ``region`` (as text), ``published``,
         ``null``, ``refuted_by``, ``no_effect``, ``threshold`` (``ours``, or empty if it is the
-        paper's), and ``group`` and ``verb`` (empty if a judge has an estimator of its own).
+        paper's), and ``group`` and ``verb`` (empty if there is no `Comparison`).
     """
     rows = []
     for claim in claims().values():

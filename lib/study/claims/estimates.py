@@ -1,4 +1,4 @@
-"""A quantity with its 95 % interval, and the estimators that several judges share."""
+"""Estimates with 95 % intervals, and estimators that several judges use."""
 
 import math
 import warnings
@@ -29,7 +29,7 @@ class Cause(StrEnum):
     THRESHOLD = "threshold ours"
     """Undecided at our threshold, but decided at half of it or at twice it."""
     PREMISE = "premise not met"
-    """What the claim takes for granted is not so, for example that a network learned."""
+    """A condition of the claim is not met, for example that a network learned."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class Scale:
 
 @dataclass(frozen=True)
 class Estimate:
-    """A quantity with its 95 % interval; ``nan`` if nothing can be said.
+    """An estimated quantity with its 95 % interval; ``nan`` if it can't be estimated.
 
     Attributes
     ----------
@@ -67,32 +67,32 @@ class Estimate:
         Number of trials, if the quantity is a proportion (the smallest number, if it is the
         extreme of several proportions).
     note
-        What a reader must know beside the number; the reason if there is no number.
+        Remark for the reader; without an estimate, the reason.
     cause
-        Why nothing can be said, if nothing can.
+        Why there is no estimate; None if there is one.
     ratio
-        Whether the quantity is a ratio, whose interval is symmetric for its logarithm.
+        Whether the quantity is a ratio, so that its interval is symmetric on the log scale.
     of_variance
-        Whether it is a share of variance (like R²), whose square root has a roughly constant
-        variance.
+        Whether it is a share of variance such as R². Power is then computed for its square root,
+        which has a roughly constant variance.
     reservation
-        Why no verdict may rest on the estimate, whatever its interval; empty if one may.
+        Reason why the estimate decides nothing, whatever its interval; empty if it may decide.
     too_short_to_agree, too_short_to_differ
-        That the runs were shorter than the paper's, if this could be why the estimate agrees
-        with the claim, or does not agree; empty otherwise (`study.claims.short_runs`).
+        Reason why the estimate can't show that a claim is true, or that it is false: the runs were
+        shorter than the paper's. Empty if it can (`study.claims.short_runs`).
     untuned_to_agree, untuned_to_differ
         That the verdict would go against a network that could have been tuned better; empty
         otherwise (`study.claims.tuning`).
     parts
-        The estimates of which this is the smallest or the largest.
+        If this is the smallest or the largest of several estimates: those estimates.
     df
-        Degrees of freedom behind the interval.
+        Degrees of freedom of the interval.
     sampled
-        Share of the interval's squared width that comes from the finite test set, which more
-        runs do not reduce.
+        Share of the interval's squared width that is due to the finite test set. More runs don't
+        reduce this part.
     chance
-        Function of a region and a true value: the chance that an experiment of this size agrees.
-        None for the default of `study.claims.power`.
+        Function of a region and a true value that returns the probability that an experiment of
+        this size agrees with the claim. None for the default in `study.claims.power`.
     """
 
     value: float
@@ -121,14 +121,14 @@ class Estimate:
 
 
 def unable(reason: str, cause: Cause, scale: Scale | None = None) -> Estimate:
-    """Return the estimate of a judge that cannot say anything.
+    """Return an estimate without a value, for a claim that is not testable.
 
     Parameters
     ----------
     reason
-        Why, in words.
+        Reason, as text.
     cause
-        Why, as one of the five kinds that reports count.
+        Reason, as one of the categories that reports count.
     scale
         Size of the experiment, if there was one.
 
@@ -146,7 +146,7 @@ def share(successes: int, trials: int, scale: Scale | None = None) -> Estimate:
     Parameters
     ----------
     successes, trials
-        Counts; without a trial nothing can be said.
+        Counts; the claim is not testable without a trial.
     scale
         Size of the experiment.
 
@@ -167,7 +167,7 @@ def mean(values: Iterable[float], scale: Scale | None = None) -> Estimate:
     Parameters
     ----------
     values
-        At least two finite numbers; with fewer nothing can be said.
+        At least two finite numbers; with fewer the claim is not testable.
     scale
         Size of the experiment.
 
@@ -223,7 +223,7 @@ def difference(
     Returns
     -------
     Estimate
-        Mean of the first less mean of the second.
+        Mean of `first` minus mean of `second`.
     """
     first = np.asarray(list(first), float)
     second = np.asarray(list(second), float)
@@ -278,7 +278,7 @@ def _without_warning(test: Callable, *samples: object, **options: object):
 
 
 def _without_interval(scale: Scale | None, *sides: np.ndarray) -> Estimate | None:
-    """Return why values give no interval, or None."""
+    """Return an estimate without a value if these values give no interval, else None."""
     if min(len(side) for side in sides) < 2:
         return unable("fewer than two replicates give no interval", Cause.NO_SEEDS, scale)
     values = np.concatenate(sides)
@@ -301,20 +301,19 @@ def exponential(logarithm: Estimate) -> Estimate:
 
 
 def widened(estimate: Estimate, error: float) -> Estimate:
-    """Return the estimate with an interval that also covers a further, known standard error.
+    """Widen the interval of an estimate by an additional, known standard error.
 
     Parameters
     ----------
     estimate
-        One whose interval covers the variation between runs.
+        An estimate whose interval covers only the variation between runs.
     error
         Standard error from the finite test set, in the unit of the estimate.
 
     Returns
     -------
     Estimate
-        Its degrees of freedom are those of Welch and Satterthwaite, where the further error
-        counts as exactly known.
+        Its degrees of freedom follow Welch and Satterthwaite, with infinitely many for `error`.
     """
     below = math.hypot(estimate.value - estimate.low, Z * error)
     above = math.hypot(estimate.high - estimate.value, Z * error)

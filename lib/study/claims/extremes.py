@@ -10,11 +10,12 @@ from study.claims.estimates import TAIL, Cause, Estimate, unable
 
 
 def smallest(estimates: Iterable[Estimate]) -> Estimate:
-    """Return the smallest of several quantities: it exceeds a bound if all of them do.
+    """Estimate the smallest of several quantities, for claims that all of them exceed a threshold.
 
-    "All exceed it" rests on the smallest lower end, and errs no more often than a test of a
-    single quantity (an intersection-union test). "One does not" could be any of them, so the
-    upper ends are widened after Bonferroni.
+    The lower end of the interval is the smallest lower end: if it exceeds the threshold, all
+    quantities do, with the error rate of a single test (an intersection-union test). The upper end
+    shows that some quantity stays below. Since this could be any of them, the upper ends are first
+    widened by Bonferroni's correction.
 
     Parameters
     ----------
@@ -24,15 +25,15 @@ def smallest(estimates: Iterable[Estimate]) -> Estimate:
     Returns
     -------
     Estimate
-        With the estimates as its `parts`. If one of them is unknown, so is the smallest.
+        With the given estimates as its `parts`. If one has no interval, that one is returned.
     """
     return _extreme(list(estimates), -1)
 
 
 def largest(estimates: Iterable[Estimate]) -> Estimate:
-    """Return the largest of several quantities, as `smallest` does.
+    """Estimate the largest of several quantities, for claims that all stay below a threshold.
 
-    It stays below a bound if all of them do.
+    See `smallest`, with lower and upper ends exchanged.
 
     Parameters
     ----------
@@ -42,7 +43,7 @@ def largest(estimates: Iterable[Estimate]) -> Estimate:
     Returns
     -------
     Estimate
-        With the estimates as its `parts`. If one of them is unknown, so is the largest.
+        With the given estimates as its `parts`. If one has no interval, that one is returned.
     """
     return _extreme(list(estimates), 1)
 
@@ -61,14 +62,15 @@ def _extreme(estimates: list[Estimate], sign: int) -> Estimate:
         inner.append(_bonferroni_end(estimate, len(estimates), sign))
     ends = [_extreme_number(outer, sign), _extreme_number(inner, sign)]
     deciding = max(estimates, key=lambda estimate: sign * estimate.value)
-    data = dict.fromkeys(one.scale.data for one in estimates if one.scale.data)
-    steps = [one.scale.steps for one in estimates if one.scale.steps is not None]
+    scales = [estimate.scale for estimate in estimates]
+    data = dict.fromkeys(scale.data for scale in scales if scale.data)
+    steps = [scale.steps for scale in scales if scale.steps is not None]
     scale = replace(
         deciding.scale,
         data=", ".join(data) or None,
         steps=min(steps, default=None),
-        at_edge=_joined(one.scale.at_edge for one in estimates) or None,
-        at_chance=_joined(one.scale.at_chance for one in estimates) or None,
+        at_edge=_joined(scale.at_edge for scale in scales) or None,
+        at_chance=_joined(scale.at_chance for scale in scales) or None,
     )
     parts: list[Estimate] = []
     for estimate in estimates:
@@ -80,7 +82,7 @@ def _extreme(estimates: list[Estimate], sign: int) -> Estimate:
         max(ends),
         scale,
         n=None if None in trials else min(trials),
-        note=_joined(one.note for one in estimates),
+        note=_joined(estimate.note for estimate in estimates),
         ratio=all(estimate.ratio for estimate in estimates),
         parts=tuple(parts),
         df=deciding.df,
@@ -90,7 +92,7 @@ def _extreme(estimates: list[Estimate], sign: int) -> Estimate:
 
 
 def _joined(texts: Iterable[str | None]) -> str:
-    """Join texts of entries separated by semicolons into one, with each entry once."""
+    """Join lists separated by semicolons into one list without duplicates."""
     entries: dict[str, None] = {}
     for text in texts:
         entries.update(dict.fromkeys((text or "").split("; ")))
@@ -112,12 +114,12 @@ def _bonferroni_end(estimate: Estimate, count: int, sign: int) -> float:
 
 
 def _joint_chance(estimates: list[Estimate]) -> Callable[..., float] | None:
-    """Return the chance that all agree, if each of them says its own."""
+    """Return the joint probability function of `Estimate.chance`; None if one has none."""
     chances = [estimate.chance for estimate in estimates]
     if not all(chances):
         return None
 
     def chance(*arguments: object) -> float:
-        return math.prod(one(*arguments) for one in chances)
+        return math.prod(probability(*arguments) for probability in chances)
 
     return chance

@@ -1,4 +1,4 @@
-"""Judge every claim of an experiment: a row of a table, and a sentence."""
+"""Judge the claims of an experiment: one table row and one sentence per claim."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -32,14 +32,14 @@ from study.results.artefacts import Artefacts
 from study.stats.power import detectable
 
 TOYS = ("smoke", "quick", "simulated")
-"""Profiles whose results judge nothing: they show that the pipeline runs."""
+"""Profiles that only show that the pipeline works; their runs are too small to judge claims."""
 COMPARES = (Statement.LEADS, Statement.ALIKE)
-"""Statements that compare networks, where one at chance deserves a word."""
+"""Statements that compare networks. If one of them is at chance, the reader is told."""
 Judge = Callable[[object], Estimate]
 
 
 class Judges(dict[str, Judge]):
-    """The judges of one experiment, by claim, in the order in which they are written."""
+    """The judges of one experiment by id of the claim, in the order of the table."""
 
     def __call__(self, evidence: object) -> pd.DataFrame:
         """Judge every claim of the experiment.
@@ -47,30 +47,30 @@ class Judges(dict[str, Judge]):
         Parameters
         ----------
         evidence
-            A dataset of results, or whatever an analysis made of it.
+            Argument of the judges: a dataset of results, or an object computed from it.
 
         Returns
         -------
         pandas.DataFrame
-            `judged_table`.
+            One `judged_row` per claim.
         """
         return judged_table(evidence, self)
 
 
 def judge_group(ds: xr.Dataset, group: str) -> pd.DataFrame:
-    """Judge every claim on the networks of a group.
+    """Judge all claims about a group of runs.
 
     Parameters
     ----------
     ds
-        The group's results.
+        Results of the group.
     group
-        Its name, as in ``params.yaml``.
+        Name of the group in ``params.yaml``.
 
     Returns
     -------
     pandas.DataFrame
-        `judged_table`, in the order of the claims.
+        One `judged_row` per claim, in the order of `study.claims.claim.claims`.
 
     Raises
     ------
@@ -94,15 +94,15 @@ def judge_group(ds: xr.Dataset, group: str) -> pd.DataFrame:
 
 
 def judged_table(evidence: object, judges: Mapping[str, Judge]) -> pd.DataFrame:
-    """Judge some claims.
+    """Judge claims with given judges.
 
     Parameters
     ----------
     evidence
-        A dataset of results, or an object that was made of one and has it as ``ds``; its attribute
-        ``profile`` says whether the results judge anything.
+        Argument of the judges: a dataset of results, or an object with the dataset as ``ds``. If
+        the dataset's attribute ``profile`` is one of `TOYS`, all claims are not testable.
     judges
-        Functions of the evidence that return an `Estimate`, by claim.
+        Functions that return an `Estimate`, by id of the claim.
 
     Returns
     -------
@@ -126,25 +126,25 @@ def judged_table(evidence: object, judges: Mapping[str, Judge]) -> pd.DataFrame:
 
 
 def judged_row(name: str, estimate: Estimate) -> dict[str, object]:
-    """Return what an estimate says of a claim.
+    """Judge one claim by an estimate.
 
     Parameters
     ----------
     name
         Id of the claim.
     estimate
-        The quantity that decides it.
+        The claim's quantity with its interval.
 
     Returns
     -------
     dict
         ``id``, ``verdict``, ``cause`` (why it is not testable, else empty), ``estimate``, ``low``,
         ``high``, ``power``, ``p``, ``at_half`` and ``at_double`` (the verdicts at half and at
-        twice our threshold; empty if the threshold is the paper's), ``null_is`` (whether the value
-        of no effect is ``inside`` the interval or ``outside``; empty if there is none),
-        ``paper_steps`` (optimizer steps in the paper; empty if it does not print them), the fields
-        of `study.claims.estimates.Scale`, ``reservation`` (what a reader must know before quoting
-        the verdict, separated by semicolons; empty if nothing), and ``note``.
+        twice our threshold; empty if the threshold is the paper's), ``null_is`` (whether
+        `Claim.null` is ``inside`` the interval or ``outside``; empty if there is none),
+        ``paper_steps`` (optimizer steps in the paper; None if not printed), the fields of
+        `study.claims.estimates.Scale`, ``reservation`` (caveats that a reader must know before
+        quoting the verdict, separated by semicolons), and ``note``.
     """
     claim = claims()[name]
     verdict = verdict_on(estimate, claim)
@@ -180,7 +180,7 @@ def judged_row(name: str, estimate: Estimate) -> dict[str, object]:
 
 
 def _reservation(estimate: Estimate, claim: Claim, verdict: str) -> str:
-    """Return what a reader must know before quoting a verdict; empty if nothing."""
+    """Return the caveats of a verdict, separated by semicolons; empty if there are none."""
     if not estimate.known or verdict not in (AGREES, DIFFERS, UNDECIDED):
         return ""
     scale = estimate.scale
@@ -197,7 +197,7 @@ def _reservation(estimate: Estimate, claim: Claim, verdict: str) -> str:
 
 
 def _null_note(estimate: Estimate, verdict: str) -> str:
-    """Return how a claim of no effect is to be read, and what effect would have been detected."""
+    """Return how to read a verdict on "no effect", with the smallest detectable effect."""
     effect = detectable((estimate.high - estimate.low) / (2 * Z))
     power = f"detectable at 80 % power: an effect of {effect:.2g}"
     if verdict == AGREES:
@@ -228,7 +228,7 @@ def sentences(judged: pd.DataFrame) -> list[str]:
 
 
 def show_claims(artefacts: Artefacts, judged: pd.DataFrame) -> None:
-    """Keep judged claims for the report, and display one sentence each.
+    """Save judged claims for the report, and display one sentence per claim.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The region in which a claim is true, and how its thresholds are varied."""
+"""Regions: the values of a quantity for which a claim is true, with variable thresholds."""
 
 import math
 from typing import Literal
@@ -7,26 +7,28 @@ from pydantic import BaseModel, ConfigDict, model_validator
 
 
 class Frozen(BaseModel):
+    """Base class of the parts of a claim: immutable, no unknown fields."""
+
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 class Threshold(Frozen):
-    """How a threshold of ours is made larger or smaller, to see what depends on it.
+    """How to halve and double a threshold that we chose, for a sensitivity analysis.
 
     Attributes
     ----------
     origin
-        The number that the threshold is measured from: mostly that of no effect.
+        The threshold is scaled relative to this value, usually the value of no effect.
     scale
-        Whether distances from it are differences, ratios (of logarithms), or odds, for
-        proportions.
+        ``linear``: the difference to the origin is scaled. ``ratio``: the logarithm of the ratio to
+        the origin. ``odds``: the odds of a proportion, whatever the origin.
     """
 
     origin: float = 0.0
     scale: Literal["linear", "ratio", "odds"] = "linear"
 
     def scaled(self, end: float, factor: float) -> float:
-        """Return a threshold `factor` times as far from the origin."""
+        """Return the threshold `end`, moved to `factor` times its distance from the origin."""
         if self.scale == "ratio":
             return self.origin * (end / self.origin) ** factor
         if self.scale == "odds":
@@ -35,7 +37,7 @@ class Threshold(Frozen):
 
 
 class Region(Frozen):
-    """An open interval of numbers: those above one end and below the other."""
+    """An open interval of numbers, possibly unbounded on one side."""
 
     above: float = -math.inf
     below: float = math.inf
@@ -51,39 +53,41 @@ class Region(Frozen):
 
     @property
     def bounded(self) -> bool:
-        """Whether it has two ends."""
+        """Whether it is bounded on both sides."""
         return math.isfinite(self.above) and math.isfinite(self.below)
 
     def contains(self, low: float, high: float) -> bool:
-        """Return whether all numbers from `low` to `high` lie inside."""
+        """Return whether the interval from `low` to `high` lies inside."""
         clears_above = self.above < low or self.above == -math.inf
         clears_below = high < self.below or self.below == math.inf
         return clears_above and clears_below
 
     def excludes(self, low: float, high: float) -> bool:
-        """Return whether all numbers from `low` to `high` lie outside."""
+        """Return whether the interval from `low` to `high` lies outside."""
         return high <= self.above or low >= self.below
 
     def scaled(self, factor: float, threshold: "Threshold") -> "Region":
-        """Return the region with each threshold `factor` times as large.
+        """Return the region with both thresholds scaled by `factor`.
 
         Parameters
         ----------
         factor
-            2 for thresholds twice as large, 0.5 for half.
+            2 to double the thresholds, 0.5 to halve them.
         threshold
-            Says what twice as large means.
+            How to scale them.
 
         Returns
         -------
         Region
-            With the same open ends.
+            An unbounded side stays unbounded.
         """
-
-        def moved(end: float) -> float:
-            return end if math.isinf(end) else threshold.scaled(end, factor)
-
-        return Region(above=moved(self.above), below=moved(self.below))
+        above = self.above
+        below = self.below
+        if math.isfinite(above):
+            above = threshold.scaled(above, factor)
+        if math.isfinite(below):
+            below = threshold.scaled(below, factor)
+        return Region(above=above, below=below)
 
     def __str__(self) -> str:
         if self.bounded:

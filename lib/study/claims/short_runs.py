@@ -1,7 +1,7 @@
-"""What a verdict may rest on if our runs were shorter than the paper's.
+"""Which verdicts are possible if our runs were shorter than the paper's.
 
-Training too little can explain why an advantage did not appear. It cannot undo one that did. The
-rule, by what a claim says:
+Training too little can explain why an advantage did not appear. It can't explain one that did. The
+rule depends on the kind of claim:
 
 ===========================  ==========================  ==========================
 a claim that ...             "agrees"                    "differs" and "undecided"
@@ -28,7 +28,7 @@ from study.claims.region import Region
 
 
 class Statement(Enum):
-    """What a claim says of networks."""
+    """The kind of a claim about networks."""
 
     LEADS = "one network leads another"
     LEARNS = "a network learns"
@@ -39,11 +39,11 @@ class Statement(Enum):
 
 
 class Barred(NamedTuple):
-    """Whether runs shorter than the paper's leave a verdict untested."""
+    """Whether each verdict is impossible with runs shorter than the paper's."""
 
     agrees: bool
     differs: bool
-    """Counts for "undecided" as well."""
+    """Also applies to the verdict "undecided"."""
 
 
 _BARRED = {
@@ -61,7 +61,7 @@ _LARGE_IF_LEARNED = {"over_chance": True, "share_of_chance": False, "memoryless"
 
 
 def statement(verb: str, region: Region) -> Statement:
-    """Return what a claim says of networks.
+    """Return the kind of a claim about networks.
 
     Parameters
     ----------
@@ -92,8 +92,8 @@ def barred_verdicts(verb: str, region: Region, estimate: Estimate) -> Barred:
     region
         Where the quantity lies if the claim is true.
     estimate
-        The quantity. If some runs never got there its interval is open: a number of steps that
-        is too large so far refutes nothing.
+        The quantity. If some runs never reached the goal, the upper end of their number of steps is
+        infinite, and a claim about it can't be refuted.
 
     Returns
     -------
@@ -138,7 +138,7 @@ def lead_reservation(claim: Claim, steps: int | None) -> str:
 
 
 def in_words(steps: int, paper_steps: float) -> str:
-    """Return how much shorter our runs are.
+    """Return the lengths of our runs and of the paper's as text.
 
     >>> in_words(474, 200000)
     "our runs take 474 of the paper's 200,000 steps"

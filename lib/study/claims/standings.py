@@ -1,4 +1,4 @@
-"""What tables of networks say next to the scores: who leads, and who learned."""
+"""Columns for tables of networks: who leads, and who learned."""
 
 from collections.abc import Iterable
 
@@ -19,11 +19,8 @@ from study.results.networks import beside_published, outcomes
 Name = NetworkName | str
 
 
-# beside tables of results
-
-
 def leads_over(networks: Networks, name: Name, others: Iterable[Name]) -> pd.DataFrame:
-    """Compare one network with others, by the rule of claims, for the claim that it leads.
+    """Compare one network with others, by the rule that judges claims that a network leads.
 
     Parameters
     ----------
@@ -32,15 +29,15 @@ def leads_over(networks: Networks, name: Name, others: Iterable[Name]) -> pd.Dat
     name
         The network in question.
     others
-        Those it is compared with.
+        The networks to compare it with.
 
     Returns
     -------
     pandas.DataFrame
-        One row per other network: ``rival``; ``lead``, ``low`` and ``high``, by how much `name`
-        scores better, with a 95 % interval over runs and test sequences (``nan`` if it is
-        unknown); ``standing``: ahead, behind or undecided; ``note``: what speaks against a
-        verdict, or why there is no lead.
+        One row per other network: ``rival``; ``lead``, ``low`` and ``high``, the advantage of
+        `name` in score with a 95 % interval over runs and test sequences (``nan`` if it can't be
+        estimated); ``standing``: ahead, behind or undecided; ``note``: a caveat, or why there is no
+        estimate.
     """
     rows = []
     for rival in others:
@@ -54,7 +51,7 @@ def leads_over(networks: Networks, name: Name, others: Iterable[Name]) -> pd.Dat
 
 
 def standing_among(leads: pd.DataFrame) -> str:
-    """Return a table of `leads_over` as a phrase, such as "ahead of LSTM; behind GRU".
+    """Summarize a table of `leads_over` as text, such as "ahead of LSTM; behind GRU".
 
     Parameters
     ----------
@@ -76,7 +73,7 @@ def standing_among(leads: pd.DataFrame) -> str:
 
 
 def beside_learned(ds: xr.Dataset, published: pd.DataFrame) -> pd.DataFrame:
-    """Put our networks beside a published table, with whether they learned.
+    """Add our networks to a published table, with whether they learned the task.
 
     Parameters
     ----------
