@@ -11,9 +11,11 @@ from cuda.pathfinder import find_nvidia_binary_utility  # numba-cuda brings it
 from longrnn import kernels
 from longrnn.cells import cell_names, make_cell
 from longrnn.kernels import _cuda
+from longrnn.kernels.cpu_pull_back import Carried
 from numba.cuda import codegen, dispatcher
 
 CELLS = [name for name in cell_names() if "numba-cuda" in kernels.engine_names(name)]
+PROBED = ["lstm", "gru"]
 # With the multiprocessors of the GPU: of so many a block does one sequence.
 CASES = [*((name, 1) for name in CELLS), ("rnn", 10**6)]
 
@@ -63,7 +65,19 @@ def ptx(request):
                 u = torch.zeros(3, 4, 2, dtype=dtype)
                 outputs, _ = engine.run(cell.weights(), cell.initial_state(4), u)
                 outputs.sum().backward()
+        for name in PROBED:
+            pull_back(name, request.param)
     return found
+
+
+def pull_back(name, width):
+    """Launch the kernels of the probes of a cell."""
+    kernel = kernels._ENGINES[f"{name}/pull_back", "numba-cuda"].run
+    cell = make_cell(name, 2, width).double().requires_grad_(False)
+    u, state = torch.zeros(3, 4, 2, dtype=torch.float64), cell.initial_state(4)
+    _, saved = kernel.forward(cell.weights(), state, u)
+    carried = Carried(state, u.new_zeros(4))
+    kernel.pull_back(cell.weights(), saved, carried, 8, u.new_zeros(3))
 
 
 def machine_code(ptx, folder):
@@ -88,6 +102,7 @@ def test_every_kernel_was_compiled(ptx):
         if isinstance(one, _cuda.kernel)
     }
     files = {kernels.module_of(name, "numba-cuda").rpartition(".")[2] for name in CELLS}
+    files |= {kernels.module_of("lstm/pull_back", "numba-cuda").rpartition(".")[2]}
     assert {module for module, _ in known} == files
     assert {key[:2] for key in ptx} == known
 

@@ -2,10 +2,11 @@
 
 import pytest
 import torch
-from cuda_threads import LAST_AHEAD, in_turn
+from cuda_threads import FIRST_AHEAD, LAST_AHEAD, in_turn
 from longrnn import kernels
 from longrnn.cells import make_cell
 from longrnn.kernels import _cuda
+from longrnn.probes.adjoint import adjoint_norms
 from study.bench.parity import random_case
 
 from tests.engines import NUMBA, assert_engine_agrees
@@ -46,6 +47,41 @@ def test_a_block_serves_more_units_than_it_has_threads(monkeypatch):
     monkeypatch.setattr(_cuda, "MOST_THREADS", 32)
     for name in DENSE:
         assert_agrees(random_case(name, 2, 1, 40))
+
+
+PROBED = [
+    # cell, sequences per block, the thread that is ahead
+    *((name, tile, LAST_AHEAD) for name in ("lstm", "gru") for tile in (1, 4)),
+    *((name, 2, FIRST_AHEAD) for name in ("chrono_lstm", "gru")),
+]
+
+
+@pytest.mark.parametrize(("name", "tile", "order"), PROBED)
+def test_adjoints_by_kernel_equal_the_reference(name, tile, order, monkeypatch):
+    monkeypatch.setattr(_cuda.kernel, "compiled", in_turn(order))
+    monkeypatch.setattr(_cuda, "_processors", lambda: -(-5 // tile))
+    torch.manual_seed(0)
+    cell, u = make_cell(name, 2, 3), torch.randn(19, 5, 2)
+    assert kernels.choose(f"{name}/pull_back", "cpu") == "numba-cuda"
+    kernel = kernels.select(f"{name}/pull_back", "auto", u)
+    expected = adjoint_norms(cell, u, torch.sum, engine="reference")
+    for steps in (7, 19):
+        monkeypatch.setattr(kernel, "stored_bytes", steps * kernel.vectors * 5 * 3 * 8)
+        norms = adjoint_norms(cell, u, torch.sum)
+        torch.testing.assert_close(norms.readout, expected.readout, rtol=0, atol=1e-12)
+        torch.testing.assert_close(norms.full, expected.full, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["lstm", "gru"])
+def test_adjoints_lost_by_kernel_are_pulled_back_step_by_step(name):
+    torch.manual_seed(0)
+    cell, u = make_cell(name, 2, 3).double(), torch.randn(20, 2, 2)
+    with torch.no_grad():
+        cell.b.sub_(80)
+    expected = adjoint_norms(cell, u, torch.sum, times=(1, 20), engine="reference")
+    assert expected.full[0].max() < -310
+    norms = adjoint_norms(cell, u, torch.sum, times=(1, 20))
+    torch.testing.assert_close(norms.full, expected.full, rtol=1e-10, atol=0)
 
 
 @pytest.mark.parametrize("tile", [1, 2, 4])

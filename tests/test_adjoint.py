@@ -53,12 +53,71 @@ def test_step_and_engines_agree_with_autograd(name, monkeypatch):
         measured = adjoint_norms(cell, u, _loss, **arguments)
         assert measured.times == tuple(arguments.get("times", range(1, T + 1)))
         # Other cells leave the range, as with ReLU, or have no engine.
-        if name in ("rnn", "gru", "unicornn"):
+        if name in ("rnn", "unicornn"):
             assert step.called == (not arguments or "engine" in arguments)
+        if name in ("lstm", "gru"):  # by a kernel, however many times are wanted
+            assert step.called == ("engine" in arguments)
         for norms, expected in zip((measured.readout, measured.full), oracle, strict=True):
             expected = expected[list(measured.times)]
             torch.testing.assert_close(norms, expected, rtol=1e-10, atol=1e-10)
     assert {p.dtype for p in cell.parameters()} == {torch.float32}, "the cell was changed"
+
+
+@pytest.mark.parametrize("whole", [False, True])
+@pytest.mark.parametrize("name", ["lstm", "gru", "chrono_lstm"])
+def test_stretches_change_no_norm(name, whole, monkeypatch):
+    torch.manual_seed(0)
+    cell = make_cell(name, P, D)
+    u = torch.randn(T, B, P)
+    asked = {"times": (0, 3, 17, T), "whole": whole}
+    expected = adjoint_norms(cell, u, _loss, engine="reference", **asked)
+    kernel = kernels.select(f"{name}/pull_back", "auto", u)
+    for steps in (1, 7, T):
+        monkeypatch.setattr(kernel, "stored_bytes", steps * kernel.vectors * B * D * 8)
+        norms = adjoint_norms(cell, u, _loss, **asked)
+        torch.testing.assert_close(norms.readout, expected.readout, rtol=0, atol=1e-12)
+        torch.testing.assert_close(norms.full, expected.full, rtol=0, atol=1e-12)
+        torch.testing.assert_close(norms.final_states, expected.final_states)
+
+
+@pytest.mark.parametrize("steps", [15, 500])
+@pytest.mark.parametrize("name", ["lstm", "gru"])
+def test_lost_adjoints_are_pulled_back_step_by_step(name, steps, monkeypatch):
+    torch.manual_seed(0)
+    cell = make_cell(name, P, D).double()
+    with torch.no_grad():
+        cell.b.sub_(80)  # each step shrinks the adjoint by up to 1e-35 and more
+    u = torch.randn(40, 2, P)
+    expected = adjoint_norms(cell, u, _loss, times=(1, 40), engine="reference")
+    assert expected.full[0].max() < -400
+    kernel = kernels.select(f"{name}/pull_back", "auto", u)
+    every = []
+    pull_back = kernel.pull_back
+
+    def noted(*arguments):
+        every.append(arguments[3])
+        return pull_back(*arguments)
+
+    monkeypatch.setattr(kernel, "pull_back", noted)
+    monkeypatch.setattr(kernel, "stored_bytes", steps * kernel.vectors * 2 * D * 8)
+    norms = adjoint_norms(cell, u, _loss, times=(1, 40))
+    stretches = -(-40 // steps)
+    assert every == [adjoint.NORMALIZE_EVERY] * stretches + [1] * stretches
+    torch.testing.assert_close(norms.full, expected.full, rtol=1e-10, atol=0)
+    torch.testing.assert_close(norms.readout, expected.readout, rtol=1e-10, atol=0)
+
+
+@pytest.mark.parametrize("name", ["lstm", "gru"])
+def test_zero_and_bad_adjoints_come_out_as_such(name):
+    cell = make_cell(name, P, D)
+    u = torch.randn(T, B, P)
+    for loss in (lambda x: 0 * x.sum(), lambda x: math.nan * x.sum()):
+        norms, expected = (
+            adjoint_norms(cell, u, loss, times=(1, T), engine=engine)
+            for engine in ("auto", "reference")
+        )
+        torch.testing.assert_close(norms.full, expected.full, equal_nan=True)
+        torch.testing.assert_close(norms.readout, expected.readout, equal_nan=True)
 
 
 SCALES = [(0.1, 16), (0.5, 1), (3.0, 16), (1e-250, 16), (1e200, 16), (1e200, 1)]

@@ -1,4 +1,4 @@
-r"""Adjoint states of the LSTM and the GRU on one CPU core, in float64 and beyond the range of floats.
+r"""Adjoint states of the LSTM and the GRU on one CPU core, beyond the range of floats.
 
 For `longrnn.probes.adjoint`. Forward stores the arguments of all activations. The adjoint states
 are pulled back from there, as in `longrnn.kernels.cpu_dt_lstm` and `longrnn.kernels.cpu_gru`, with
@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from longrnn.kernels._blas import single_thread
-from longrnn.kernels._cpu import ONE, engine, kernel, scalar, sigmoid, tanh
+from longrnn.kernels._cpu import engine, kernel, scalar, sigmoid, tanh
 from longrnn.kernels._recurrence import drive
 
 LEAST = 1e-250

@@ -2,7 +2,7 @@ r"""Adjoint states of the LSTM and the GRU on the GPU: one launch forward, one b
 
 Equations, and what is stored, are those of `longrnn.kernels.cpu_pull_back`. A block does some
 sequences, a thread a unit, as in `longrnn.kernels.cuda_rnn`. Norms are computed by one thread per
-sequence, every few steps.
+sequence, every few steps. The backward kernels are for float64 alone.
 """
 
 import math
@@ -12,12 +12,10 @@ import torch
 
 from longrnn.kernels import cpu_pull_back as cpu
 from longrnn.kernels._cuda import cuda, d, device, engine, kernel, launch_rows, real, tile
-from longrnn.kernels._cuda_device import ZERO, load, locate, products, shared
+from longrnn.kernels._cuda_device import load, locate, products, shared
 from longrnn.kernels._recurrence import drive
 
-_lstm_cell, _lstm_output, _lstm_mu = map(
-    shared, (cpu.lstm_cell, cpu.lstm_output, cpu.lstm_mu)
-)
+_lstm_cell, _lstm_output, _lstm_mu = map(shared, (cpu.lstm_cell, cpu.lstm_output, cpu.lstm_mu))
 _lstm_of_i, _lstm_of_f, _lstm_of_g, _lstm_of_o = map(
     shared, (cpu.lstm_of_i, cpu.lstm_of_f, cpu.lstm_of_g, cpu.lstm_of_o)
 )
@@ -34,7 +32,7 @@ _GRU_BUFFERS = 10
 @device
 def _log10(norm):
     """Return log10 of a norm that may be zero."""
-    if norm == ZERO:
+    if norm == 0.0:
         return -math.inf
     return math.log10(norm)
 
@@ -42,16 +40,16 @@ def _log10(norm):
 @device
 def _norm(memory, first, stride, count):
     """Return the norm of a vector; scaled so that no square underflows."""
-    largest = ZERO
+    largest = 0.0
     k = 0
     while k < count:
         value = abs(memory[first + k * stride])
         if value > largest or value != value:
             largest = value
         k += 1
-    if largest == ZERO or largest != largest or largest == math.inf:
+    if largest == 0.0 or largest != largest or largest == math.inf:
         return largest
-    total = ZERO
+    total = 0.0
     k = 0
     while k < count:
         value = memory[first + k * stride] / largest
@@ -67,7 +65,7 @@ def _advance(memory, logs, scales, i, norm, least, lost, sequence):
     if log > -math.inf and not (least <= norm < math.inf):
         lost[sequence] = 1
     memory[logs + i] = log + _log10(norm)
-    memory[scales + i] = norm if norm > ZERO else real(1)
+    memory[scales + i] = norm if norm > 0.0 else 1.0
 
 
 @kernel
@@ -127,6 +125,7 @@ def _lstm_backward(
     row, rows = cuda.threadIdx.x, cuda.blockDim.x
     places = cuda.local.array(tile, np.int64)
     back = cuda.local.array(tile, real)
+    sequence = min(cuda.blockIdx.x * tile + row, batch - 1)  # of a thread that computes norms
     locate(places, cuda.blockIdx.x, batch, d)
     memory = cuda.shared.array(0, real)
     deltas, after = 0, 4 * d * tile
@@ -135,15 +134,16 @@ def _lstm_backward(
     load(memory, lambda_, h_adjoint, places, row, rows, d)
     load(memory, mu, c_adjoint, places, row, rows, d)
     if row < tile:
-        memory[logs + row] = log_norm[places[row] // d]
+        memory[logs + row] = log_norm[sequence]
     here = (T - 1) * batch * d
     for t in range(T - 1, -1, -1):
         for j in range(row, d, rows):
             for i in range(tile):
-                k, there, own = 4 * (here + places[i]) + j, here + places[i] + j, j * tile + i
+                place = min(cuda.blockIdx.x * tile + i, batch - 1) * d
+                k, there, own = 4 * (here + place) + j, here + place + j, j * tile + i
                 a_i, a_f = arguments[k], arguments[k + d]
                 a_g, a_o = arguments[k + 2 * d], arguments[k + 3 * d]
-                before = cells[there - batch * d] if t > 0 else c0[places[i] + j]
+                before = cells[there - batch * d] if t > 0 else c0[place + j]
                 c, of_h = cells[there], memory[lambda_ + own]
                 of_c = _lstm_mu(a_o, c, of_h, memory[mu + own])
                 memory[deltas + own] = _lstm_of_i(a_i, a_g, of_c)
@@ -156,14 +156,13 @@ def _lstm_backward(
             products(back, W, j, d, memory, deltas, 4 * d)
             for i in range(tile):
                 memory[lambda_ + j * tile + i] = back[i]
-        if t % every == 0 or wanted[t] != ZERO:
+        if t % every == 0 or wanted[t] != 0.0:
             cuda.syncthreads()
             if row < tile:
-                sequence = places[row] // d
                 of_readout = _norm(memory, lambda_ + row, tile, d)
                 norm = math.hypot(of_readout, _norm(memory, mu + row, tile, d))
                 _advance(memory, logs, scales, row, norm, least[0], lost, sequence)
-                if wanted[t] != ZERO:
+                if wanted[t] != 0.0:
                     share = of_readout / memory[scales + row]
                     readout[t * batch + sequence] = memory[logs + row] + _log10(share)
                     full[t * batch + sequence] = memory[logs + row]
@@ -179,7 +178,7 @@ def _lstm_backward(
             h_adjoint[places[i] + j] = memory[lambda_ + j * tile + i]
             c_adjoint[places[i] + j] = memory[mu + j * tile + i]
     if row < tile:
-        log_norm[places[row] // d] = memory[logs + row]
+        log_norm[sequence] = memory[logs + row]
 
 
 @kernel
@@ -228,6 +227,7 @@ def _gru_backward(
     row, rows = cuda.threadIdx.x, cuda.blockDim.x
     places = cuda.local.array(tile, np.int64)
     back = cuda.local.array(tile, real)
+    sequence = min(cuda.blockIdx.x * tile + row, batch - 1)  # of a thread that computes norms
     locate(places, cuda.blockIdx.x, batch, d)
     memory = cuda.shared.array(0, real)
     deltas, after = 0, 3 * d * tile
@@ -235,12 +235,13 @@ def _gru_backward(
     logs, scales = 8 * d * tile, 9 * d * tile  # of one thread per sequence
     load(memory, lambda_, adjoint, places, row, rows, d)
     if row < tile:
-        memory[logs + row] = log_norm[places[row] // d]
+        memory[logs + row] = log_norm[sequence]
     here = (T - 1) * batch * d
     for t in range(T - 1, -1, -1):
         for j in range(row, d, rows):
             for i in range(tile):
-                k, there, own = 3 * (here + places[i]) + j, here + places[i] + j, j * tile + i
+                place = min(cuda.blockIdx.x * tile + i, batch - 1) * d
+                k, there, own = 3 * (here + place) + j, here + place + j, j * tile + i
                 r, z, n = arguments[k], arguments[k + d], arguments[k + 2 * d]
                 of_h = memory[lambda_ + own]
                 d_n = _gru_of_n(z, n, of_h)
@@ -254,13 +255,12 @@ def _gru_backward(
             for i in range(tile):
                 own = j * tile + i
                 memory[lambda_ + own] = back[i] + memory[through + own]
-        if t % every == 0 or wanted[t] != ZERO:
+        if t % every == 0 or wanted[t] != 0.0:
             cuda.syncthreads()
             if row < tile:
-                sequence = places[row] // d
                 norm = _norm(memory, lambda_ + row, tile, d)
                 _advance(memory, logs, scales, row, norm, least[0], lost, sequence)
-                if wanted[t] != ZERO:
+                if wanted[t] != 0.0:
                     readout[t * batch + sequence] = memory[logs + row]
                     full[t * batch + sequence] = memory[logs + row]
             cuda.syncthreads()
@@ -273,7 +273,7 @@ def _gru_backward(
         for i in range(tile):
             adjoint[places[i] + j] = memory[lambda_ + j * tile + i]
     if row < tile:
-        log_norm[places[row] // d] = memory[logs + row]
+        log_norm[sequence] = memory[logs + row]
 
 
 _STORED_BYTES = 2**32

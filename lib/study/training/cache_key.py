@@ -72,9 +72,10 @@ def code_fingerprint(job: Job) -> str:
     for name, engine in chosen.items():
         if "/" not in name:
             modules.add(cell_class(name).__module__)
-        engine_module = kernels.module_of(name, engine)
-        if engine_module is not None:
-            modules.add(engine_module)
+        pull_back = f"{name}/pull_back"  # kernels of the probes
+        modules.add(kernels.module_of(name, engine))
+        modules.add(kernels.module_of(pull_back, kernels.choose(pull_back, job.device)))
+    modules.discard(None)  # of a reference
     return _fingerprint((job.experiment.train.__module__, *sorted(modules)))
 
 
