@@ -59,7 +59,7 @@ PROBED = [
 @pytest.mark.parametrize(("name", "tile", "order"), PROBED)
 def test_adjoints_by_kernel_equal_the_reference(name, tile, order, monkeypatch):
     monkeypatch.setattr(_cuda.kernel, "compiled", in_turn(order))
-    monkeypatch.setattr(_cuda, "_processors", lambda: -(-5 // tile))
+    monkeypatch.setattr(_cuda, "_processors", lambda _: -(-5 // tile))
     torch.manual_seed(0)
     cell, u = make_cell(name, 2, 3), torch.randn(19, 5, 2)
     assert kernels.choose(f"{name}/pull_back", "cpu") == "numba-cuda"

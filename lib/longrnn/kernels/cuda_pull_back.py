@@ -11,7 +11,17 @@ import numpy as np
 import torch
 
 from longrnn.kernels import cpu_pull_back as cpu
-from longrnn.kernels._cuda import cuda, d, device, engine, kernel, launch_rows, real, tile
+from longrnn.kernels._cuda import (
+    cuda,
+    d,
+    device,
+    engine,
+    kernel,
+    launch_rows,
+    most_units,
+    real,
+    tile,
+)
 from longrnn.kernels._cuda_device import load, locate, products, shared
 from longrnn.kernels._recurrence import drive
 
@@ -279,7 +289,7 @@ def _gru_backward(
 _STORED_BYTES = 2**32
 
 
-@engine("lstm/pull_back", "chrono_lstm/pull_back")
+@engine("lstm/pull_back", "chrono_lstm/pull_back", most_units=most_units(_LSTM_BUFFERS))
 class LSTM:
     """The LSTM's steps and their adjoints, as `longrnn.kernels.cpu_pull_back.LSTM`."""
 
@@ -295,7 +305,7 @@ class LSTM:
         cells = u.new_empty(len(u), *c0.shape)
         h_end = torch.empty_like(h0)
         parts = W.T.contiguous(), arguments, h0, c0, h_end, cells
-        launch_rows(_lstm_forward, h0, *parts, len(u), buffers=2)
+        launch_rows(_lstm_forward, h0, *parts, len(u), buffers=2, weights=W.numel())
         return (h_end, cells[-1]), (arguments, c0, cells)
 
     @staticmethod
@@ -304,7 +314,7 @@ class LSTM:
         return _pull_back(_lstm_backward, _LSTM_BUFFERS, weights, saved, carried, every, wanted)
 
 
-@engine("gru/pull_back")
+@engine("gru/pull_back", most_units=most_units(_GRU_BUFFERS))
 class GRU:
     """The GRU's steps and their adjoints, as `longrnn.kernels.cpu_pull_back.GRU`."""
 
@@ -321,7 +331,7 @@ class GRU:
         states = torch.empty_like(of_n)
         h_end = torch.empty_like(h0)
         parts = W.T.contiguous(), arguments, h0, h_end, of_n, states
-        launch_rows(_gru_forward, h0, *parts, len(u), buffers=2)
+        launch_rows(_gru_forward, h0, *parts, len(u), buffers=2, weights=W.numel())
         return (h_end,), (arguments, of_n, states)
 
     @staticmethod
@@ -337,6 +347,7 @@ def _pull_back(run, buffers, weights, saved, carried, every, wanted):
     least = wanted.new_full((1,), cpu.LEAST)
     adjoints = carried.adjoint.unbind(0)
     norms = carried.log_norm, wanted, least, carried.lost, readout, full
-    parts = weights[0].contiguous(), *saved, *adjoints, *norms
-    launch_rows(run, adjoints[0], *parts, every, len(wanted), buffers=buffers)
+    W = weights[0].contiguous()
+    parts = W, *saved, *adjoints, *norms, every, len(wanted)
+    launch_rows(run, adjoints[0], *parts, buffers=buffers, weights=W.numel())
     return readout, full

@@ -132,7 +132,7 @@ def adjoint_norms(
     cell = copy.deepcopy(cell).double().requires_grad_(False).eval()
     u = u.detach().double()
     if engine == "auto":
-        kernel = kernels.select(f"{cell.name}/pull_back", "auto", u)
+        kernel = kernels.select(f"{cell.name}/pull_back", "auto", u, units=cell.hidden_size)
         if kernel is not None:
             return _adjoint_norms_by_kernel(kernel, cell, u, loss, wanted, whole)
     few = len(wanted) <= 2 + T // ENGINE_CHUNK

@@ -201,7 +201,7 @@ def kernels_on_meta(*cells: str) -> Iterator[_Host]:
     host = _Host()
     with ExitStack() as stack:
         stack.enter_context(patch.object(_cuda, "launch", host.launch))
-        stack.enter_context(patch.object(_cuda, "_processors", lambda: _H200_PROCESSORS))
+        stack.enter_context(patch.object(_cuda, "_processors", lambda *_: _H200_PROCESSORS))
         stack.enter_context(patch.object(adjoint, "_any", host.any))
         engines = {}
         for cell in cells:
