@@ -108,8 +108,8 @@ class Comparison(Frozen):
     paper_steps
         Number of optimizer steps in the paper, or ``not printed``.
     paper_accuracy
-        The paper's accuracy in percent. A spread between runs is divided by the binomial standard
-        deviation at this accuracy.
+        The paper's accuracy in percent. A standard deviation between runs is rescaled from the
+        binomial one at our accuracy to the binomial one at this accuracy.
     paper_dt, paper_length
         The paper's time step dt of networks that have one, by label, and the number of time steps
         of its sequences, if ours differ (`study.claims.tuning.dt_kept`).
