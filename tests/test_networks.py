@@ -383,6 +383,14 @@ def test_of_errors_the_smaller_is_the_better(measure, guess):
     assert ask(networks, "ratio", "good", "poor").value == pytest.approx(8, rel=0.05)
 
 
+def test_the_best_level_stands_for_its_network():
+    scores = {"LEM": 50.0, "LEM, dt=2": 80.0, "LEM, dt=3": 60.0, "LSTM": 70.0}
+    ds = _draw(scores, dt=[1.0, 2.0, 3.0, np.nan])
+    kept = networks.at_best_level(ds, ["LEM", "LSTM"], "dt")
+    assert kept["run"].values.tolist() == ["LEM, dt=2, made up", "LSTM, made up"]
+    assert kept["label"].values.tolist() == ["LEM", "LSTM"]
+
+
 def test_only_the_named_tasks_change_their_measure():
     ds = _draw({("LEM", "words"): 50.0, ("LEM", "reviews"): 50.0}, measure="perplexity", guess=100)
     changed = in_measure(ds, "perplexity", ["words"])

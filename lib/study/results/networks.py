@@ -4,6 +4,8 @@ A paper chooses a network's epoch by its validation part and reports the mean ov
 its standard deviation. So does `outcomes`.
 """
 
+from collections.abc import Iterable
+
 import numpy as np
 import pandas as pd
 import xarray as xr
@@ -102,6 +104,35 @@ def tuned(ds: xr.Dataset, **factors: str) -> xr.Dataset:
         names = [f"{network} = {run}" for run in added["run"].values]
         whole.append(added.assign_coords(run=names))
     return xr.concat(whole, "run", combine_attrs="override", data_vars="minimal", coords="minimal")
+
+
+def at_best_level(ds: xr.Dataset, networks: Iterable[str], factor: str) -> xr.Dataset:
+    """Keep some networks at the level of a factor that validates best, per task.
+
+    Parameters
+    ----------
+    ds
+        Results of a group.
+    networks
+        Their names. A network under its plain name is a level, too.
+    factor
+        The factor.
+
+    Returns
+    -------
+    xarray.Dataset
+        The same results without the other levels; what is kept has its network's plain label.
+    """
+    rows = run_table(ds)
+    labels = ds["label"].to_series()
+    others: set[str] = set()
+    for network in networks:
+        levels = pd.concat([rows[rows["label"] == network], levels_of(rows, network, factor)])
+        best = validated_best(levels, ["task"])
+        labels[list(best)] = network
+        others |= set(levels["run"]) - best
+    ds = ds.assign(label=("run", labels.to_numpy()))
+    return ds.sel(run=[run for run in ds["run"].values if run not in others])
 
 
 def levels_of(rows: pd.DataFrame, network: str, factor: str) -> pd.DataFrame:
