@@ -296,7 +296,18 @@ def _share_of_runs(ds: xr.Dataset, fulfilled: np.ndarray, counted: np.ndarray) -
 
 
 def latches(ds: xr.Dataset) -> Estimate:
-    """Estimate how many runs latch at the shortest horizon."""
+    """Estimate how many runs latch at the shortest horizon.
+
+    Parameters
+    ----------
+    ds
+        Results of the latching experiment.
+
+    Returns
+    -------
+    Estimate
+        A share of the runs.
+    """
     return _share_of_runs(ds, latched(ds), np.ones(ds.sizes["training"], bool))
 
 

@@ -48,12 +48,38 @@ def lead(networks: Networks, first: Name, second: Name) -> Estimate:
 
 
 def ratio(networks: Networks, first: Name, second: Name) -> Estimate:
-    """Estimate the ratio of two networks' errors; below 1 if the first is better."""
+    """Estimate the ratio of two networks' errors.
+
+    Parameters
+    ----------
+    networks
+        The networks on the claim's task.
+    first, second
+        The two to compare.
+
+    Returns
+    -------
+    Estimate
+        A ratio, below 1 if the first is better.
+    """
     return exponential(_compared(networks, first, second, logs=True))
 
 
 def apart(networks: Networks, first: Name, second: Name) -> Estimate:
-    """Estimate the absolute difference of two networks' scores."""
+    """Estimate the absolute difference of two networks' scores.
+
+    Parameters
+    ----------
+    networks
+        The networks on the claim's task.
+    first, second
+        The two to compare.
+
+    Returns
+    -------
+    Estimate
+        In the unit of `lead`.
+    """
     return magnitude(lead(networks, first, second))
 
 
@@ -131,7 +157,18 @@ def difference_at_end(networks: Networks, first: Name, second: Name) -> float:
 
 
 def magnitude(estimate: Estimate) -> Estimate:
-    """Return the absolute value of a quantity, with the interval that its own gives."""
+    """Return the absolute value of a quantity, with the interval that its own implies.
+
+    Parameters
+    ----------
+    estimate
+        A signed quantity.
+
+    Returns
+    -------
+    Estimate
+        From 0 if the interval holds 0.
+    """
     near, far = sorted((abs(estimate.low), abs(estimate.high)))
     if estimate.low <= 0 <= estimate.high:
         near = 0.0

@@ -290,7 +290,18 @@ def _without_interval(scale: Scale | None, *sides: np.ndarray) -> Estimate | Non
 
 
 def exponential(logarithm: Estimate) -> Estimate:
-    """Exponentiate an estimate on the log scale, which makes it a ratio."""
+    """Exponentiate an estimate on the log scale, which makes it a ratio.
+
+    Parameters
+    ----------
+    logarithm
+        An estimate of a logarithm.
+
+    Returns
+    -------
+    Estimate
+        A ratio.
+    """
     return replace(
         logarithm,
         value=math.exp(logarithm.value),

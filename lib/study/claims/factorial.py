@@ -76,7 +76,18 @@ class Evidence(Fits):
         return task_models.fit_tasks(self.frame, task_models.SECOND, self.reference, centre=middle)
 
     def r2(self, number: int) -> np.ndarray:
-        """Return the explained variance of a model, and draws of it, (1 + draws,)."""
+        """Return the explained variance of a model with draws of it.
+
+        Parameters
+        ----------
+        number
+            Number of the model, 1 to 12.
+
+        Returns
+        -------
+        numpy.ndarray
+            The explained variance, then its draws, shape (1 + draws,).
+        """
         return self.drawn(number, SINGLE).r2
 
     def slope(self, number: int, view: str = SINGLE) -> np.ndarray:

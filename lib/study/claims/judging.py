@@ -206,7 +206,18 @@ def _null_note(estimate: Estimate, verdict: str) -> str:
 
 
 def sentences(judged: pd.DataFrame) -> list[str]:
-    """Return one sentence in Markdown per row of a `judged_table`."""
+    """Write one sentence per judged claim.
+
+    Parameters
+    ----------
+    judged
+        A `judged_table`.
+
+    Returns
+    -------
+    list of str
+        Markdown, in the order of the rows.
+    """
     written = []
     for row in judged.itertuples():
         claim = claims()[row.id]

@@ -65,7 +65,20 @@ def over_chance(networks: Networks, name: Name) -> Estimate:
 
 
 def share_of_chance(networks: Networks, name: Name) -> Estimate:
-    """Estimate a network's error over that of guessing, geometric mean over runs."""
+    """Estimate a network's error over that of guessing.
+
+    Parameters
+    ----------
+    networks
+        The networks on the claim's task.
+    name
+        One of them.
+
+    Returns
+    -------
+    Estimate
+        A ratio, the geometric mean over runs.
+    """
     rows = networks.runs(name)
     estimate = geometric_mean(rows["score"] / rows["guess"], networks.scale(name))
     reservation = join_reasons(chance_reservation(networks, name), still_falling(networks, name))
@@ -116,7 +129,22 @@ def deviation(networks: Networks, name: Name, paper_accuracy: float | None = Non
 
 
 def trend(networks: Networks, name: Name, factor: str) -> Estimate:
-    """Estimate the rank correlation of a network's score with a coordinate."""
+    """Estimate the rank correlation of a network's score with a coordinate.
+
+    Parameters
+    ----------
+    networks
+        The networks on the claim's task.
+    name
+        One of them.
+    factor
+        Column of `Networks.rows`.
+
+    Returns
+    -------
+    Estimate
+        Spearman's correlation over runs.
+    """
     rows = networks.runs(name)
     return correlation(rows[factor], rows["score"], networks.scale(name))
 

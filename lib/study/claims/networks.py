@@ -94,7 +94,18 @@ class Networks:
         self._cached_runs = cache(self._find_runs)
 
     def runs(self, name: NetworkName | str) -> pd.DataFrame:
-        """Return the runs of a network, one row each; no rows if it was not trained."""
+        """Return the runs of a network.
+
+        Parameters
+        ----------
+        name
+            The network.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Rows of `rows`, one per run; none if it was not trained.
+        """
         return self._cached_runs(name)
 
     def _find_runs(self, name: NetworkName | str) -> pd.DataFrame:
@@ -121,7 +132,18 @@ class Networks:
         return pd.concat([plain, levels_of(rows, name.label, name.best)])
 
     def levels(self, name: NetworkName | str) -> pd.DataFrame:
-        """Return the runs among which validation chose those of a network, one row each."""
+        """Return the runs among which validation chose those of a network.
+
+        Parameters
+        ----------
+        name
+            The network.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One row per run.
+        """
         if isinstance(name, str) or name.pooled or not name.best:
             return self.runs(name)
         rows = self.rows
@@ -130,11 +152,27 @@ class Networks:
         return self._levels(rows, name)
 
     def labels(self) -> list[str]:
-        """Return the labels of the networks that were trained on the task in view."""
+        """Return the labels of the networks that were trained on the task in view.
+
+        Returns
+        -------
+        list of str
+        """
         return list(dict.fromkeys(self.rows["label"]))
 
     def scores(self, name: NetworkName | str) -> np.ndarray:
-        """Return the score of each run of a network, (n,)."""
+        """Return the score of each run of a network.
+
+        Parameters
+        ----------
+        name
+            The network.
+
+        Returns
+        -------
+        numpy.ndarray
+            Shape (runs,).
+        """
         return self.runs(name)["score"].to_numpy()
 
     def learned(self, name: NetworkName | str) -> bool:
@@ -142,6 +180,15 @@ class Networks:
 
         An accuracy must be beyond chance, an error a tenth below that of guessing. The median
         over runs decides: one that blew up says nothing about the others.
+
+        Parameters
+        ----------
+        name
+            The network.
+
+        Returns
+        -------
+        bool
         """
         rows = self.runs(name)
         if rows.empty:
@@ -153,11 +200,28 @@ class Networks:
         return bool(above_chance(score, guess, int(rows["test_sequences"].iloc[0])))
 
     def at_chance(self) -> list[str]:
-        """Return the labels of the networks that do no better than chance."""
+        """Return the networks that do no better than chance.
+
+        Returns
+        -------
+        list of str
+            Their labels.
+        """
         return [label for label in self.labels() if not self.learned(label)]
 
     def scale(self, *names: NetworkName | str) -> Scale:
-        """Return the size of the experiment behind some networks."""
+        """Return the size of the experiment behind some networks.
+
+        Parameters
+        ----------
+        names
+            The networks.
+
+        Returns
+        -------
+        Scale
+            Empty if none was trained.
+        """
         rows = pd.concat([self.runs(name) for name in names])
         rows = rows.drop_duplicates(["run", "replicate"])
         if rows.empty:
@@ -223,7 +287,18 @@ class Networks:
         return max(0.0, sign * (means[0] - means[1]))
 
     def steps_trained(self, name: NetworkName | str) -> int:
-        """Return for how many optimizer steps a network was trained, by its longest run."""
+        """Return for how many optimizer steps a network was trained.
+
+        Parameters
+        ----------
+        name
+            The network.
+
+        Returns
+        -------
+        int
+            The steps of its longest run.
+        """
         return int(self.ds["steps"].sel(run=self.runs(name)["run"].unique()).max())
 
     def refusal(

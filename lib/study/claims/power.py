@@ -128,6 +128,19 @@ def needs_all_parts(estimate: Estimate, region: Region, inside: bool) -> bool:
     """Return whether lying inside (or outside) the region takes every part of an extreme.
 
     The largest of several quantities exceeds a bound if one of them does, the smallest if all do.
+
+    Parameters
+    ----------
+    estimate
+        The smallest or the largest of several quantities.
+    region
+        Where the claim is true.
+    inside
+        Whether the verdict is that the quantity lies inside.
+
+    Returns
+    -------
+    bool
     """
     smallest_part = min((part.value for part in estimate.parts), default=math.inf)
     is_largest = estimate.value > smallest_part
@@ -136,7 +149,20 @@ def needs_all_parts(estimate: Estimate, region: Region, inside: bool) -> bool:
 
 
 def distance(estimate: Estimate, region: Region) -> float:
-    """Return how many standard errors lie between the estimate and the nearest threshold."""
+    """Return how far an estimate is from the nearest threshold.
+
+    Parameters
+    ----------
+    estimate
+        The estimate.
+    region
+        Its ends are the thresholds.
+
+    Returns
+    -------
+    float
+        In standard errors of the estimate.
+    """
     (low, value, high), ends = on_its_scale(estimate, region)
     sides = np.where(ends < value, value - low, high - value)
     with np.errstate(divide="ignore", invalid="ignore"):

@@ -106,7 +106,13 @@ def barred_verdicts(verb: str, region: Region, estimate: Estimate) -> Barred:
 
 
 def rule_in_words() -> list[tuple[str, str, str]]:
-    """Return the table of this module for readers: a claim, and what becomes of its verdicts."""
+    """Return the table of this module for readers.
+
+    Returns
+    -------
+    list of tuple of str
+        A claim, what becomes of “agrees”, what becomes of “differs”.
+    """
     rows = []
     for kind, barred in _BARRED.items():
         agrees = "becomes not testable" if barred.agrees else "stays"

@@ -50,7 +50,20 @@ def peak(networks: Networks, name: Name, target: float) -> Estimate:
 
 
 def span(networks: Networks, name: Name) -> Estimate:
-    """Estimate the factor from the smallest learned time step to the largest allowed one."""
+    """Estimate the factor from the smallest learned time step to the largest allowed one.
+
+    Parameters
+    ----------
+    networks
+        The networks on the claim's task.
+    name
+        One of them.
+
+    Returns
+    -------
+    Estimate
+        A ratio.
+    """
     run = _run(networks, name)
     scale = networks.scale(name)
     smallest_steps = reach(histograms(run)).pivot(index="replicate", columns="stage", values="low")
@@ -67,6 +80,18 @@ def decades(networks: Networks, name: Name) -> Estimate:
     """Estimate the decades between the 1st and the 99th percentile of the time steps.
 
     Of several kinds of steps the one with the smallest range counts.
+
+    Parameters
+    ----------
+    networks
+        The networks on the claim's task.
+    name
+        One of them.
+
+    Returns
+    -------
+    Estimate
+        In orders of magnitude.
     """
     rows = histograms(_run(networks, name)).query("stage == 'trained'")
     ranges = []
@@ -80,6 +105,18 @@ def power_law(networks: Networks, name: Name) -> Estimate:
     """Estimate how much larger R² of a power law is than that of an exponential.
 
     Of several kinds of steps the one with the smallest difference counts.
+
+    Parameters
+    ----------
+    networks
+        The networks on the claim's task.
+    name
+        One of them.
+
+    Returns
+    -------
+    Estimate
+        A difference of shares of variance.
     """
     scale = networks.scale(name)
     fits = decays(histograms(_run(networks, name))).query("stage == 'trained'")

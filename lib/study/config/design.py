@@ -27,7 +27,13 @@ class Design(Section):
 
     @classmethod
     def factors(cls) -> tuple[str, ...]:
-        """Return the names of the factors, in order."""
+        """Return the names of the factors, in order.
+
+        Returns
+        -------
+        tuple of str
+            Fields of the type `Factor`.
+        """
         fields = cls.model_fields.items()
         return tuple(name for name, field in fields if FACTOR in field.metadata)
 
@@ -37,7 +43,13 @@ class Design(Section):
         return self.replicates * math.prod(len(getattr(self, name)) for name in self.factors())
 
     def jobs(self) -> Iterator[Self]:
-        """Yield each job of the design."""
+        """Yield each job of the design.
+
+        Yields
+        ------
+        Design
+            With a single level of each factor, and the number of its replicate.
+        """
         names = self.factors()
         combinations = itertools.product(*(getattr(self, name) for name in names))
         for levels in combinations:
@@ -45,14 +57,32 @@ class Design(Section):
                 yield self.at(**dict(zip(names, levels, strict=True)), replicate=replicate)
 
     def at(self, *, replicate: int | None = None, **fields: object) -> Self:
-        """Return a copy with these fields replaced: a job, or another design."""
+        """Return a copy with some fields replaced: a job, or another design.
+
+        Parameters
+        ----------
+        replicate : int, optional
+            Number of the replicate, from 0; that of the original by default.
+        **fields
+            New values by name of the field.
+
+        Returns
+        -------
+        Design
+        """
         job = self.model_copy(update=fields)
         if replicate is not None:
             job._replicate = replicate
         return job
 
     def values(self) -> dict[str, Any]:
-        """Return all settings of a job as JSON values, without the number of replicates."""
+        """Return all settings of a job, without the number of replicates.
+
+        Returns
+        -------
+        dict
+            JSON values by name of the setting, and ``replicate``.
+        """
         # pydantic would warn that a job has a number in place of a tuple.
         settings = self.model_dump(mode="json", exclude={"replicates"}, warnings=False)
         return settings | {"replicate": self.replicate}

@@ -84,7 +84,20 @@ def merge_profile(profile: str | None = None, path: Path = PARAMS) -> dict[str, 
 
 
 def merge_mappings(base: Any, change: Any) -> Any:
-    """Override `base` by `change`: mappings merge key by key, other values are replaced."""
+    """Override one mapping by another: keys merge, other values are replaced.
+
+    Parameters
+    ----------
+    base : Any
+        A value of `params.yaml`.
+    change : Any
+        What overrides it.
+
+    Returns
+    -------
+    Any
+        The merged mapping; `change` if either is not a mapping.
+    """
     if not (isinstance(base, dict) and isinstance(change, dict)):
         return change
     result = dict(base)

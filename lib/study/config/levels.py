@@ -61,7 +61,18 @@ def settings_for_task(
 
 
 def level_text(value: object) -> str:
-    """Return a value as short text; floats get as few digits as are exact."""
+    """Return a value as short text.
+
+    Parameters
+    ----------
+    value : object
+        A level of a setting.
+
+    Returns
+    -------
+    str
+        A float with as few digits as are exact, other values as JSON.
+    """
     if isinstance(value, str):
         return value
     if isinstance(value, float):
@@ -71,7 +82,18 @@ def level_text(value: object) -> str:
 
 
 def single_level(value: object) -> list[Level]:
-    """Return the single level of a setting that is not swept, as a list."""
+    """Return the level of a setting that is not swept.
+
+    Parameters
+    ----------
+    value : object
+        The value of the setting.
+
+    Returns
+    -------
+    list of Level
+        With one element, whose text is the value's.
+    """
     return [Level(value, level_text(value))]
 
 

@@ -12,6 +12,16 @@ def with_names(runs: Sequence[RunConfig]) -> tuple[RunConfig, ...]:
 
     A name consists of the label, the task, and the settings in which runs with the same label and
     task differ. ``(2)`` is appended to a name that is already used.
+
+    Parameters
+    ----------
+    runs : sequence of RunConfig
+        The runs of a group.
+
+    Returns
+    -------
+    tuple of RunConfig
+        The same runs with their field ``run`` filled in.
     """
     by_label: dict[str, list[int]] = {}
     for index, run in enumerate(runs):

@@ -101,7 +101,17 @@ class Recipe(Section):
         return self
 
     def total_steps(self, steps_per_epoch: int) -> int:
-        """Return the number of optimizer steps of a whole run."""
+        """Return the number of optimizer steps of a whole run.
+
+        Parameters
+        ----------
+        steps_per_epoch : int
+            Batches per epoch.
+
+        Returns
+        -------
+        int
+        """
         if self.steps:
             return self.steps
         return self.epochs * steps_per_epoch

@@ -99,6 +99,11 @@ class RunConfig(Section):
 
         The displayed names and the number of replicates are left out. The settings of a run are
         stored with a dataset in this form.
+
+        Returns
+        -------
+        dict
+            JSON values by name.
         """
         return {
             **self.recipe.model_dump(mode="json"),
@@ -110,7 +115,13 @@ class RunConfig(Section):
         }
 
     def levels(self) -> dict[str, Any]:
-        """Return all settings in which two runs of the same network may differ."""
+        """Return all settings in which two runs of the same network may differ.
+
+        Returns
+        -------
+        dict
+            JSON values by name.
+        """
         nested = ("cell", "device", "task", "hyper_parameters", "start_settings")
         levels = {name: value for name, value in self.flat().items() if name not in nested}
         return levels | self.settings

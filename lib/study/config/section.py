@@ -52,7 +52,23 @@ class Section(BaseModel):
 
 
 def distinct(levels: tuple) -> tuple:
-    """Return the levels of a factor, or raise `ValueError` if two of them are equal."""
+    """Check that the levels of a factor differ from each other.
+
+    Parameters
+    ----------
+    levels : tuple
+        The levels.
+
+    Returns
+    -------
+    tuple
+        The same levels.
+
+    Raises
+    ------
+    ValueError
+        Two of them are equal.
+    """
     if len(set(levels)) != len(levels):
         raise ValueError(f"levels must differ from each other, got {list(levels)}")
     return levels
@@ -120,7 +136,18 @@ def parse_section(
 
 
 def format_value(value: object) -> str:
-    """Return a value as printable text of at most 80 characters, for an error message."""
+    """Format a value for an error message.
+
+    Parameters
+    ----------
+    value : object
+        Anything that `params.yaml` may hold.
+
+    Returns
+    -------
+    str
+        Printable text, truncated to 80 characters.
+    """
     if isinstance(value, int) and value.bit_length() > _SHOWN_TEXT:
         return f"an integer of {value.bit_length()} bits"
     printable = not isinstance(value, str) or value.isprintable()
@@ -131,7 +158,20 @@ def format_value(value: object) -> str:
 
 
 def nearest(name: object, known: Iterable[str]) -> str:
-    """Return known names as a list for an error message, the most similar to `name` first."""
+    """List known names for an error message, the most similar first.
+
+    Parameters
+    ----------
+    name : object
+        The name that is not known.
+    known : iterable of str
+        The known ones.
+
+    Returns
+    -------
+    str
+        Some of them, separated by commas, and how many there are in all.
+    """
     names = list(known)
     similar = difflib.get_close_matches(str(name), names, _SHOWN_NAMES, cutoff=0)
     text = ", ".join(similar)

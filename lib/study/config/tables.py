@@ -100,7 +100,25 @@ def read_definitions(
 
 
 def read_tables(group: str, content: Any) -> dict[str, Table]:
-    """Return the tables of a group by their path in `params.yaml`; raises `ParameterError`."""
+    """Return the tables of a group.
+
+    Parameters
+    ----------
+    group : str
+        Name of the group.
+    content : Any
+        Its content in `params.yaml`.
+
+    Returns
+    -------
+    dict of str to Table
+        The tables by their path in `params.yaml`.
+
+    Raises
+    ------
+    ParameterError
+        The content is not that of a group.
+    """
     where = f"groups.{group}"
     whole = parse_section(Group, content, where)
     if not whole.tables:
@@ -183,7 +201,27 @@ def layers(where: str, table: Table, pair: Pair, definitions: Definitions) -> li
 
 
 def fill_label(template: str, texts: Mapping[str, str], where: str) -> str:
-    """Fill in a label template: replace each setting in braces by the text of its level."""
+    """Fill in a label template: replace each setting in braces by the text of its level.
+
+    Parameters
+    ----------
+    template : str
+        Such as ``LEM, width={width}``.
+    texts : mapping of str to str
+        Texts by name of the setting.
+    where : str
+        Path in `params.yaml`, for error messages.
+
+    Returns
+    -------
+    str
+        The label.
+
+    Raises
+    ------
+    ParameterError
+        The braces name a setting that has no level.
+    """
 
     def text(match: re.Match) -> str:
         if match[1] not in texts:

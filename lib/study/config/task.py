@@ -22,5 +22,11 @@ class TaskSpec(Section):
     settings: dict[str, Any] = Field(default_factory=dict)
 
     def flat(self) -> dict[str, Any]:
-        """Return the maker's name and the settings in one dictionary, for `make_task` and seeds."""
+        """Return the maker's name and the settings in one dictionary.
+
+        Returns
+        -------
+        dict
+            What `make_task` and seeds take: ``task``, and the settings.
+        """
         return {"task": self.maker, **self.settings}

@@ -57,7 +57,22 @@ def known_settings(
 
 
 def refuse_unknown(key: str, where: str, known: Iterable[str]) -> None:
-    """Raise `ParameterError` if a setting is unknown; the message lists similar names."""
+    """Refuse a setting that is unknown.
+
+    Parameters
+    ----------
+    key : str
+        Name of the setting.
+    where : str
+        Path in `params.yaml`, for the error message.
+    known : iterable of str
+        Names of the known settings.
+
+    Raises
+    ------
+    ParameterError
+        It is not one of them; the message lists similar names.
+    """
     known = list(known)
     if key not in known:
         raise ParameterError(

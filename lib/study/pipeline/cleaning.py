@@ -24,9 +24,19 @@ _ROOT = re.compile(rf"(?<![\w./-]){re.escape(str(ROOT) + os.sep)}")
 
 
 def clean(notebook: NotebookNode) -> NotebookNode:
-    """Remove from `notebook` what differs between two runs with the same inputs, and return it.
+    """Remove what differs between two runs of a notebook with the same inputs.
 
     The notebook is changed in place.
+
+    Parameters
+    ----------
+    notebook
+        An executed notebook; it is changed in place.
+
+    Returns
+    -------
+    nbformat.NotebookNode
+        The same notebook.
     """
     kept = {name: notebook.metadata[name] for name in {"kernelspec"} & set(notebook.metadata)}
     notebook.metadata = NotebookNode(kept, language_info={"name": "python"})

@@ -34,7 +34,18 @@ _NO_INPUT = {"jobs"}
 
 
 def notebooks(root: Path = ROOT) -> list[Path]:
-    """Return the paths of the notebooks that are stages, by name."""
+    """Return the notebooks that are stages.
+
+    Parameters
+    ----------
+    root
+        Root of the repository.
+
+    Returns
+    -------
+    list of Path
+        Sorted by name.
+    """
     paths = sorted((root / "notebooks").glob("*.ipynb"))
     return [path for path in paths if not path.name.startswith(_NO_STAGE)]
 

@@ -87,7 +87,18 @@ def _filled(template: str, values: dict[str, Any]) -> str:
 
 
 def digests(paths: list[Path]) -> dict[Path, str]:
-    """Return the digest of every file at `paths` and below; what does not exist is left out."""
+    """Return the digest of every file at some paths and below.
+
+    Parameters
+    ----------
+    paths
+        Files and folders.
+
+    Returns
+    -------
+    dict of Path to str
+        BLAKE2 digests in hexadecimal digits; what does not exist is left out.
+    """
     found = {}
     for path in paths:
         files = sorted(path.rglob("*")) if path.is_dir() else [path]

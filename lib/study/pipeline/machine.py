@@ -5,7 +5,13 @@ from pathlib import Path
 
 
 def processor() -> str:
-    """Return the name of the processor, or ``unknown`` if the system does not give it."""
+    """Return the name of the processor.
+
+    Returns
+    -------
+    str
+        ``unknown`` if the system does not give it.
+    """
     info = Path("/proc/cpuinfo")
     if info.exists():
         for line in info.read_text("utf-8").splitlines():

@@ -62,7 +62,23 @@ def read_cells(path: Path) -> list[Cell]:
 
 
 def read_title(path: Path) -> str:
-    """Return the question of the notebook at `path`, which is the heading of its first cell."""
+    """Return the question of a notebook, which is the heading of its first cell.
+
+    Parameters
+    ----------
+    path
+        The notebook.
+
+    Returns
+    -------
+    str
+        Without the ``#``.
+
+    Raises
+    ------
+    NotebookError
+        It is not a whole notebook.
+    """
     return read_cells(path)[0].source.partition("\n")[0].removeprefix("# ")
 
 

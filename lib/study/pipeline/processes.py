@@ -80,6 +80,11 @@ def socket_folder() -> tempfile.TemporaryDirectory:
     """Return a temporary folder for sockets, whose paths must be short.
 
     It lies in ``/tmp`` if the usual place (``TMPDIR``) has too long a name.
+
+    Returns
+    -------
+    tempfile.TemporaryDirectory
+        Removed at the end of a ``with`` block.
     """
     usual = tempfile.gettempdir()
     return tempfile.TemporaryDirectory(dir=usual if len(usual) <= _LONGEST_FOLDER else "/tmp")

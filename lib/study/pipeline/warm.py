@@ -65,7 +65,13 @@ class Request(NamedTuple):
 
 @contextlib.contextmanager
 def serving() -> Iterator[subprocess.Popen]:
-    """Keep a server while the context lasts, and give it; it ends with this process."""
+    """Keep a server to fork from while the context lasts.
+
+    Yields
+    ------
+    subprocess.Popen
+        The server; it ends with this process.
+    """
     set_environment()
     with socket_folder() as folder, socket.socket(socket.AF_UNIX) as listener:
         path = str(Path(folder, "server"))
@@ -196,7 +202,13 @@ def _pass_signals(connection: socket.socket, process: int) -> None:
 
 
 def become(request: Request) -> None:
-    """Be the process that ``python -m`` with the request's command would be."""
+    """Turn this process into the one that ``python -m`` with a command would be.
+
+    Parameters
+    ----------
+    request
+        The command with its environment, folder and streams.
+    """
     for number, stream in enumerate(request.streams):
         os.dup2(stream, number)
         os.close(stream)

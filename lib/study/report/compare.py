@@ -129,7 +129,20 @@ def _column_rows(item: str, table: pd.DataFrame) -> list[dict]:
 
 
 def compare(stored: pd.DataFrame, current: pd.DataFrame) -> Comparison:
-    """Compare the numbers of two rebuilds, which are as `collect` returns them."""
+    """Compare the numbers of two rebuilds.
+
+    Parameters
+    ----------
+    stored : pandas.DataFrame
+        Numbers of the earlier rebuild, as from `collect`.
+    current : pandas.DataFrame
+        Numbers of the later one.
+
+    Returns
+    -------
+    Comparison
+        Which artefacts are equal, noisy, different or missing, and which verdicts changed.
+    """
     keys = ["item", "quantity"]
     both = stored.merge(current, on=keys, how="outer", suffixes=("_stored", ""), indicator="side")
     both = both[both["item"] != MACHINE]

@@ -62,7 +62,18 @@ class Findings(BaseModel):
     readme: tuple[Topic, ...]
 
     def of_topic(self, topic: Topic) -> list[Finding]:
-        """Return the sentences of an entry of README.md."""
+        """Return the findings that an entry of README.md prints.
+
+        Parameters
+        ----------
+        topic : Topic
+            One of `readme`.
+
+        Returns
+        -------
+        list of Finding
+            Its own findings, then those of the questions that it names by their claim.
+        """
         known = {}
         for question in self.questions:
             for finding in question.findings:
@@ -80,7 +91,13 @@ class Sentence:
 
 @cache
 def read_findings() -> Findings:
-    """Return the sentences of ``findings.yaml``."""
+    """Read ``findings.yaml``.
+
+    Returns
+    -------
+    Findings
+        Its questions and the entries of README.md.
+    """
     return Findings.model_validate(YAML(typ="safe", pure=True).load(_FILE.read_text("utf-8")))
 
 

@@ -49,9 +49,15 @@ class Group:
         return f"figures/{self.text or OURS}.html#{self.id}"
 
     def by_result_set(self) -> dict[str, list[Artefact]]:
-        """Return the items by set of results, the weightiest set first and quick runs last.
+        """Return the items by set of results.
 
         Within a set the main file comes before its companions.
+
+        Returns
+        -------
+        dict of str to list of Artefact
+            The weightiest set first and quick runs last; within a set the main file comes before
+            its companions.
         """
         ordered = sorted(self.items, key=lambda item: (item.toy, -weight(item)))
         in_set = groupby(attrgetter("result_set"), sorted(self.items, key=attrgetter("part")))

@@ -53,7 +53,18 @@ class Artefact(Manifest):
         return f"files/{self.kind}s/{self.result_set}/{self.notebook}/{self.manifest.stem}"
 
     def path(self, suffix: str) -> Path:
-        """Return the file of this artefact that ends in `suffix`."""
+        """Return one of the artefact's files.
+
+        Parameters
+        ----------
+        suffix : str
+            Such as ``.csv``.
+
+        Returns
+        -------
+        Path
+            The file of that suffix, whether or not it exists.
+        """
         return self.manifest.with_suffix(suffix)
 
 
@@ -105,13 +116,37 @@ class Inputs:
     provenance: dict[str, Provenance]
 
     def describe(self, result_set: str) -> str:
-        """Return a reader's name for a set of results, such as ``this run (quick)``."""
+        """Return a reader's name for a set of results, with its profile.
+
+        Parameters
+        ----------
+        result_set : str
+            Its name in the pipeline.
+
+        Returns
+        -------
+        str
+            Such as ``this run (quick)``.
+        """
         profiles = {item.profile for item in self.artefacts if item.result_set == result_set}
         return described(result_set, ", ".join(sorted(profiles - {NO_PROFILE})))
 
 
 def described(result_set: str, profile: str) -> str:
-    """Return a reader's name for a set of results, with its profile if that says something."""
+    """Return a reader's name for a set of results.
+
+    Parameters
+    ----------
+    result_set : str
+        Its name in the pipeline.
+    profile : str
+        Its profile.
+
+    Returns
+    -------
+    str
+        Such as ``this run (quick)``; without the profile if that says nothing more.
+    """
     name = RESULT_SETS.get(result_set, result_set)
     if profile in ("", NO_PROFILE, result_set):
         return name
@@ -207,7 +242,18 @@ def load_artefacts(data: Path) -> tuple[Artefact, ...]:
 
 
 def read_table(path: Path) -> pd.DataFrame:
-    """Read a table of the pipeline; levels such as the noise ``none`` stay text."""
+    """Read a table of the pipeline.
+
+    Parameters
+    ----------
+    path : Path
+        A CSV file.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Empty cells are nan; levels such as the noise ``none`` stay text.
+    """
     return pd.read_csv(path, keep_default_na=False, na_values=[""])
 
 

@@ -134,7 +134,18 @@ def _plain_heading(inline: Token) -> str:
 
 
 def escape_markdown(text: str) -> str:
-    """Return `text` as Markdown that shows exactly these characters on one line."""
+    """Escape a text so that Markdown shows exactly its characters, on one line.
+
+    Parameters
+    ----------
+    text : str
+        Any text.
+
+    Returns
+    -------
+    str
+        Markdown.
+    """
     return _PUNCTUATION.sub(r"\\\1", re.sub(r"\s*\n\s*", " ", text))
 
 

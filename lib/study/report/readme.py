@@ -100,7 +100,26 @@ def store_numbers(data: Path, stored: Path) -> None:
 
 
 def collect_slopes(items: tuple[Artefact, ...], judged: pd.DataFrame) -> pd.DataFrame:
-    """Return the slopes of the figure with their intervals, in points of accuracy per order."""
+    """Return the slopes of the figure with their intervals.
+
+    Parameters
+    ----------
+    items : tuple of Artefact
+        Everything that the pipeline made.
+    judged : pandas.DataFrame
+        The claims with their verdicts.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Columns ``gradients``, ``slope``, ``low`` and ``high``, in points of accuracy per order of
+        magnitude.
+
+    Raises
+    ------
+    ReportError
+        The stored reference of the slopes was not analyzed.
+    """
     table = _reference_table(items, SLOPES).set_index("variances")
     rows = []
     for name, words in _ROWS.items():
@@ -124,7 +143,18 @@ def _reference_table(items: tuple[Artefact, ...], artefact: str) -> pd.DataFrame
 
 
 def draw_slopes(slopes: pd.DataFrame) -> Figure:
-    """Draw test accuracy per order of magnitude of gradient decay, ours beside the paper's."""
+    """Draw test accuracy per order of magnitude of gradient decay, ours and the paper's.
+
+    Parameters
+    ----------
+    slopes : pandas.DataFrame
+        As from `collect_slopes`.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        A row per slope, with its 95 % interval.
+    """
     with plt.rc_context():
         use_style()
         figure, ax = plt.subplots(figsize=(7.0, 2.3))
@@ -144,7 +174,20 @@ def draw_slopes(slopes: pd.DataFrame) -> Figure:
 
 
 def read_stored(stored: Path) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return the claims with their stored verdicts, and the stored count of what was rebuilt."""
+    """Read the stored numbers behind README.md.
+
+    Parameters
+    ----------
+    stored : Path
+        Folder that `store_numbers` wrote.
+
+    Returns
+    -------
+    judged : pandas.DataFrame
+        The claims with their stored verdicts.
+    coverage : pandas.DataFrame
+        How much was rebuilt, by publication.
+    """
     verdicts = read_table(stored / "verdicts.csv")
     empty = dict.fromkeys(("cause", "null_is", "data", "reservation", "note"), "")
     verdicts = verdicts.astype(dict.fromkeys(empty, object)).fillna(empty)
@@ -155,7 +198,18 @@ def read_stored(stored: Path) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 
 def render_blocks(stored: Path) -> dict[str, str]:
-    """Return the computed parts of README.md by name, from the numbers in `stored`."""
+    """Return the computed parts of README.md.
+
+    Parameters
+    ----------
+    stored : Path
+        Folder that `store_numbers` wrote.
+
+    Returns
+    -------
+    dict of str to str
+        Markdown by name of the part.
+    """
     judged, coverage = read_stored(stored)
     return {
         "lead": _lead(judged),
@@ -299,7 +353,20 @@ def _wrap(text: str, hanging: str = "") -> str:
 
 
 def fill(text: str, blocks: Mapping[str, str]) -> str:
-    """Return a text with each computed part replaced by its block."""
+    """Replace each computed part of a text by its block.
+
+    Parameters
+    ----------
+    text : str
+        With parts between ``<!-- computed: NAME -->`` and ``<!-- end -->``.
+    blocks : mapping of str to str
+        The blocks by name, as from `render_blocks`.
+
+    Returns
+    -------
+    str
+        The text with new parts.
+    """
     return _BLOCK.sub(lambda match: f"{match[1]}{blocks[match[2]]}{match[3]}", text)
 
 
