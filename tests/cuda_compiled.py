@@ -1,10 +1,14 @@
-"""The GPU kernels compiled for compute capability 9.0, without a GPU: Numba makes PTX, ptxas machine code. `test_cuda.py` runs this file by itself."""
+"""The GPU kernels compiled for compute capability 9.0, without a GPU.
+
+Numba makes PTX, and ptxas machine code of it. `test_cuda.py` runs this file by itself.
+"""
 
 import re
 import subprocess
 from types import SimpleNamespace
 
-import numba.cuda  # before longrnn.kernels, which then prepares the kernels although there is no GPU
+# Before longrnn.kernels, which then prepares the kernels although there is no GPU.
+import numba.cuda  # noqa: F401
 import pytest
 import torch
 from cuda.pathfinder import find_nvidia_binary_utility  # numba-cuda brings it
@@ -45,7 +49,10 @@ if missing:
 
 @pytest.fixture(scope="module", params=[128, _cuda.MOST_THREADS])
 def ptx(request):
-    """Return the PTX of every kernel, by (file, kernel, sizes, type): what launches would have compiled."""
+    """Return the PTX of every kernel that launches would have compiled.
+
+    The keys are (file, kernel, sizes, type).
+    """
     found = {}
 
     def compile_instead(run, blocks, threads, *arguments, shared=0, **sizes):

@@ -1,4 +1,7 @@
-"""What only the GPU kernels have, without a GPU; `test_cuda.py` runs this file, and `test_kernels.py`, in a process of its own."""
+"""What only the GPU kernels have, without a GPU, in Numba's simulator.
+
+`test_cuda.py` runs this file, and `test_kernels.py`, in a process of its own.
+"""
 
 import pytest
 import torch
@@ -35,9 +38,10 @@ SCHEDULED = [
 
 @pytest.mark.parametrize(("name", "special"), SCHEDULED)
 def test_barriers_stand_where_a_hostile_schedule_needs_them(name, special, monkeypatch):
-    """Between two barriers the last thread is ahead of all others here, and the first one in all other tests.
+    """Between two barriers the last thread runs ahead here, and the first one in all other tests.
 
-    What one thread reads of another's, or writes over it, on the wrong side of a barrier is then wrong in the result.
+    A thread that reads another's value, or overwrites it, on the wrong side of a barrier then
+    changes the result.
     """
     monkeypatch.setattr(_cuda.kernel, "compiled", in_turn(LAST_AHEAD))
     assert_agrees(random_case(name, 3, 2, 3, torch.float64, **special))

@@ -1,4 +1,7 @@
-"""The threads of a GPU kernel's block as generators that take turns at its barriers: ten times as fast as the threads of Numba's simulator."""
+"""The threads of a GPU kernel's block as generators that take turns at its barriers.
+
+They are ten times as fast as the threads of Numba's simulator.
+"""
 
 import ast
 import inspect
@@ -30,7 +33,10 @@ def parsed(run):
 
 
 class Launched:
-    """What `longrnn.kernels._cuda.kernel.compiled` returns, on generators: the threads of a block run in an order."""
+    """A kernel on generators, in place of what `longrnn.kernels._cuda.kernel.compiled` returns.
+
+    The threads of a block run in an order.
+    """
 
     def __init__(self, order, code, names, real):
         self.order, self.code, self.names, self.real = order, code, names, real

@@ -1,10 +1,12 @@
-"""Chapter 1's task accuracy, models and tests: hand-computed, with no attempt lost, and against R, `tests/data/r/chapter1.R`; what cannot be told
-stays empty with its cause.
+"""Chapter 1's task accuracy, models and tests: by hand, with no attempt lost, and against R.
 
-`tests/data/r/chapter1.csv` holds attempts, one a row in the order of the design: ``status`` (0 completed, 1 diverged) and the
-test accuracy of each epoch, in thousandths, so that some epochs tie. They were drawn; all attempts of the Lipschitz RNN on
-permuted IMDB diverged, and those of the GRU on permuted digits at the learning rate 0.1, which leaves two rates, too few for its
-parabola. R reads that file and Python builds the results dataset from it.
+What cannot be determined stays empty, with its cause.
+
+`tests/data/r/chapter1.csv` holds attempts, one per row in the order of the design: ``status`` (0
+completed, 1 diverged) and the test accuracy of each epoch, in thousandths, so that some epochs tie.
+They were drawn at random. All attempts of the Lipschitz RNN on permuted IMDB diverged, and those of
+the GRU on permuted digits at the learning rate 0.1, which leaves two rates, too few for its
+parabola. `tests/data/r/chapter1.R` reads that file, and Python builds the results dataset from it.
 """
 
 import json
@@ -104,7 +106,10 @@ def test_best_configurations_equal_those_of_r(frame, of_r):
 
 LOST = {("first", "imdb permuted"): "lipschitz", ("second", "imdb permuted"): "lipschitz"}
 LOST["second", "digits permuted"] = "gru"
-"""Whose terms have a cause in place of numbers; of the GRU's parabola R drops one, and keeps two that lost their meaning."""
+"""Fits whose terms have a cause instead of numbers.
+
+R drops one term of the GRU's parabola, and keeps two that lost their meaning.
+"""
 
 
 @pytest.mark.parametrize("order, fit", [("first", fit_first_order), ("second", fit_second_order)])
@@ -276,14 +281,14 @@ def test_every_attempt_has_grade_or_reason(graded):
     assert graded.loc[~completed, "left_out"].tolist() == design.loc[~completed, "status"].tolist()
     assert (graded["task_accuracy"].notna() == (graded["left_out"] == "")).all()
     assert accuracy.entered(graded).groupby(list(TASK))["task_accuracy"].max().eq(1).all()
-    # The made-up results have a task of constant accuracy 0.5, which is guessing between two labels.
+    # The made-up results have a task of constant accuracy 0.5: guessing between two labels.
     first = graded[(graded[list(TASK)] == [LEVELS[name][0] for name in TASK]).all(axis=1)]
     assert "no attempt at the task beat guessing" in set(first["left_out"])
     assert "" not in set(first["left_out"]) and first["task_accuracy"].isna().all()
 
 
 def attempts_of(*accuracies, width=(1, 1, 2, 2)):
-    """Return graded attempts of one task and architecture with two configurations of two replicates each."""
+    """Return graded attempts: one task and architecture, two configurations, two replicates."""
     frame = pd.DataFrame({"accuracy": accuracies, "width": width})
     frame = frame.assign(dataset="d", order="o", noise="n", architecture="rnn")
     frame = frame.assign(learning_rate=0.1, training_length=3, task_accuracy=frame["accuracy"])

@@ -1,12 +1,15 @@
-"""What concerns a GPU, without one: its kernels run in Numba's simulator, and compiled to machine code for compute capability 9.0; and a pass that
-is captured in a CUDA graph must not ask the device for a value.
+"""What concerns a GPU, tested without one.
 
-The kernels need a process of their own: the simulator is chosen when Numba is imported, and without a GPU this project does not import
-Numba's CUDA target. Compiling skips where NVIDIA's compiler is not installed, and fails there with ``LTD_COMPILER=1``, which `.ci/run` sets
-once it has installed it.
+The kernels run in Numba's simulator, and are compiled to machine code for compute capability 9.0.
+A pass that is captured in a CUDA graph must not ask the device for a value.
 
-For captures PyTorch's `meta` device stands for the GPU: its tensors have shapes and no values, so whoever asks for one is found out. The
-GPU kernels' engines run on it with their launches left out.
+The kernels need a process of their own: the simulator is chosen when Numba is imported, and without
+a GPU this project does not import Numba's CUDA target. The test that compiles is skipped if
+NVIDIA's compiler is not installed. With ``LTD_COMPILER=1`` it fails instead; `.ci/run` sets this
+after installing the compiler.
+
+For captures PyTorch's `meta` device stands for the GPU: its tensors have shapes and no values, so
+asking for a value is an error. The GPU kernels' engines run on it with their launches left out.
 """
 
 import os
@@ -51,7 +54,10 @@ def test_kernels_compiled_for_a_gpu():
 
 
 def test_without_a_gpu_its_target_is_not_imported():
-    code = "import sys, torch, longrnn.cells; sys.exit('numba.cuda' in sys.modules and not torch.cuda.is_available())"
+    code = (
+        "import sys, torch, longrnn.cells; "
+        "sys.exit('numba.cuda' in sys.modules and not torch.cuda.is_available())"
+    )
     assert python("-c", code).returncode == 0
 
 
@@ -61,8 +67,8 @@ WAITS |= {"linalg_matrix_exp"}
 TELLING = {torch.Tag.data_dependent_output, torch.Tag.dynamic_output_shape}
 """What PyTorch says itself of operators whose results, or whose shapes, the host must wait for."""
 
-# Their weights are maps of free parameters (an exponential, an inverse) that PyTorch computes with a look at the values:
-# evaluate them before the capture.
+# Their weights are maps of free parameters (an exponential, an inverse), and PyTorch looks at the
+# values to compute them: evaluate them before the capture.
 MAPPED = {"exponential", "inverse_rnn", "lu_rnn"}
 
 
@@ -180,7 +186,9 @@ def test_a_pass_of_many_networks_and_their_steps_ask_for_no_value(name, vocabula
 
     monkeypatch.setattr(vmapped_pass, "GRAPH_DEVICES", ("meta",))
     monkeypatch.setattr(torch.cuda, "make_graphed_callables", capture)
-    passes = vmapped_pass.VmappedPass(models[0], lambda m, u, k: F.cross_entropy(m(u), k), pass_size=4)
+    passes = vmapped_pass.VmappedPass(
+        models[0], lambda m, u, k: F.cross_entropy(m(u), k), pass_size=4
+    )
     with HostReads() as reads:
         torch.autograd.backward(passes.losses(models, [batch] * 3))
     assert captured == [[]], "within the graph"

@@ -1,5 +1,8 @@
-"""What can only be known on a GPU: whether the kernels are right there; and benchmarks, that of `make bench-gpu` as far as it runs here: what is
-timed is the same computation, every measurement is kept at once, and the table says what it must."""
+"""What can only be known on a GPU, and its benchmarks as far as they run here.
+
+On a GPU: whether the kernels are right there. Of `make bench-gpu`: what is timed is the same
+computation, every measurement is kept at once, and the table says what it must.
+"""
 
 import os
 import shutil
@@ -94,7 +97,10 @@ def test_a_pass_on_a_side_stream_waits_for_the_input_that_is_computed_there(name
 
 
 def capture(run):
-    """Capture what `run` launches, after three passes beside the graph; return the graph and the result of `run`."""
+    """Capture what `run` launches, after three passes outside of the graph.
+
+    Return the graph and the result of `run`.
+    """
     side = torch.cuda.Stream()
     side.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(side):
@@ -166,7 +172,10 @@ def packages_in(name):
 
 @pytest.fixture(scope="module")
 def not_on_a_box():
-    """Return the modules of our requirements that are not among those of a GPU box, nor needed by torch or pytest."""
+    """Return the modules of our requirements that a GPU box need not have.
+
+    They are not among its own requirements, and neither torch nor pytest needs them.
+    """
     absent = packages_in("requirements.in") - packages_in("requirements-box.in")
     absent -= {"torch", "jinja2", "markupsafe", "mpmath", "pygments"}
     owned = packages_distributions().items()
@@ -307,7 +316,7 @@ class FakeCuda:
     def synchronize(self):
         self.log.append("synchronize")
 
-    def Stream(self):  # noqa: N802
+    def Stream(self):
         return self
 
     current_stream = Stream
@@ -320,7 +329,7 @@ class FakeCuda:
         self.log.append("side")
         yield
 
-    def CUDAGraph(self):  # noqa: N802
+    def CUDAGraph(self):
         return SimpleNamespace(replay=lambda: self.log.append("replay"))
 
     @contextmanager

@@ -1,7 +1,7 @@
 """Every engine of every cell against the cell's reference, and what the CPU kernels promise.
 
-The cases come from the registry: a new engine is tested without a change here. `test_cuda.py` runs those of the GPU's engines in Numba's
-simulator, with ``-k numba-cuda``.
+The cases come from the registry: a new engine is tested without a change here. `test_cuda.py` runs
+those of the GPU's engines in Numba's simulator, with ``-k numba-cuda``.
 """
 
 import importlib
@@ -29,7 +29,10 @@ CHAINS = ("indrnn", "sru", "unicornn")
 
 
 def by_engine(cell, *more):
-    """Return a parameter (cell, engine, *more) for every engine of a cell; those that need a GPU are marked so."""
+    """Return a parameter (cell, engine, *more) for every engine of a cell.
+
+    Those that need a GPU are marked so.
+    """
     return [
         pytest.param(
             cell,
@@ -43,7 +46,10 @@ def by_engine(cell, *more):
 
 
 def sizes(cell):
-    """Return times, batches and widths of which every two meet; a dense block of the GPU has one warp up to 32 units."""
+    """Return times, batches and widths such that every two values meet.
+
+    A dense block of the GPU has one warp up to 32 units.
+    """
     if not SIMULATED:
         return [(1, 1, 1), (1, 3, 33), (2, 1, 33), (2, 3, 1), (63, 1, 1), (63, 3, 33)]
     longer = [(9, 3, 1), (19, 1, 33)] if cell in CHAINS else [(7, 1, 3), (3, 2, 33)]
@@ -72,7 +78,10 @@ CPU_KERNELS = [cell for cell in cell_names() if "numba-cpu" in kernels.engine_na
 BY_TIME = [case for cell, variant in engines.TIMED for case in by_engine(cell, variant)]
 COMPARED = [torch.float64] if SIMULATED else engines.TOLERANCE
 DTYPES = pytest.mark.parametrize("dtype", COMPARED, ids=str)
-"""The simulator computes in the types of its arrays: what a kernel does in float32 is a compiler's to tell."""
+"""The simulator computes in the types of its arrays.
+
+What a kernel does in float32 is only known after compiling it.
+"""
 
 
 @DTYPES

@@ -1,4 +1,7 @@
-"""Linear fits against statsmodels: robust errors, known variances, a variance per group, random intercepts."""
+"""Linear fits against statsmodels.
+
+Robust errors, known variances, a variance per group, random intercepts.
+"""
 
 from dataclasses import replace
 
@@ -22,7 +25,7 @@ NAMES = np.array(["rnn", "gru", "lstm"])
 
 
 def make(seed=0, attempts=60, offset=0.0, epochs=5, treatment=None):
-    """Return a design over attempts of unequal length whose variance differs between architectures."""
+    """Return a design of attempts of unequal length; architectures differ in variance."""
     rng = np.random.default_rng(seed)
     table = pd.DataFrame({"architecture": NAMES[np.arange(attempts) % 3]})
     table["learning_rate"] = 10.0 ** -rng.integers(1, 5, attempts)
@@ -50,7 +53,8 @@ def simple(response, architectures=None):
 
 def test_independent_and_estimable_columns_of_small_matrices():
     matrix = np.array([[1, 1, 0, 2, 0], [1, 0, 1, 3, 0], [1, 0, 1, 3, 0], [1, 1, 0, 2, 0.0]])
-    # The second and third column add up to the first, the fourth is a combination, the fifth is empty.
+    # The second and third column add up to the first, the fourth is a combination of others, and
+    # the fifth is empty.
     assert independent(matrix).tolist() == [True, True, False, False, False]
     # Groups a and b with their sum, and a column of its own: only the latter has one value.
     matrix = np.array([[1, 1, 0, 5], [1, 1, 0, 7], [1, 0, 1, 6], [1, 0, 1, 1.0]])
@@ -94,7 +98,7 @@ OVERLAP = "its column is a combination of others"
     ],
 )
 def test_inestimable_coefficients_have_a_cause(entered, cause, dropped, changed):
-    """Without post noise on the reference architecture, interactions take over the effect of the noise."""
+    """Without post noise on the reference architecture, interactions absorb the noise's effect."""
     table = with_covariates(WHOLE, {"architecture": "antisymmetric", "noise": "none"})
     table = table.query(entered).reset_index(drop=True)
     terms = ["log_rate", "log_rate_squared", "noise"]
@@ -292,7 +296,7 @@ def test_group_variances_equal_generalised_least_squares(random):
     for in_group in (of_row == name for name in NAMES if not random):
         expected = np.sum(theirs.resid[in_group] ** 2) / (in_group.sum() - leverage[in_group].sum())
         assert within[in_group][0] == pytest.approx(expected, rel=1e-5)
-    # The basic RNN's attempts have a standard deviation of about 15, the others' of about 0.6, and rows one of about 3.
+    # Standard deviations: about 15 for attempts of the basic RNN, 0.6 for the others, 3 for rows.
     if random:
         result = sizes["group_sd"][["rnn", "lstm"]].tolist()
         assert result == pytest.approx([15, 0.6], rel=0.4, abs=1)
@@ -304,7 +308,10 @@ def test_group_variances_equal_generalised_least_squares(random):
 
 
 def groups_of(seed=0, groups=12, deviation=1.0):
-    """Return constant columns, varying columns, group numbers and the response of a small unbalanced example."""
+    """Return a small unbalanced example.
+
+    It has constant columns, varying columns, group numbers and a response.
+    """
     rng = np.random.default_rng(seed)
     group = np.repeat(np.arange(groups), rng.integers(1, 7, groups))
     constant = np.column_stack([np.ones(groups), rng.normal(size=groups)])

@@ -1,4 +1,4 @@
-"""Where data come from: checksums, mirrors, downloads, archives, and what each reader makes of small files.
+"""Where data come from: checksums, mirrors, downloads, archives, and readers of small files.
 
 Downloads are real ones, from a server on the loopback interface; the publishers are never asked.
 """
@@ -65,7 +65,10 @@ def publisher(tmp_path, monkeypatch):
 
 @pytest.fixture
 def put(raw, publisher, tmp_path, monkeypatch):
-    """Put an origin's files into a mirror, or, not `mirrored`, at its publisher's, and their checksums into the table."""
+    """Put an origin's files into a mirror, or at its publisher's if they are not `mirrored`.
+
+    Their checksums are put into the table.
+    """
     published, address = publisher
 
     def put(origin, files, mirrored=True, contents=None, trusted=True):
@@ -117,7 +120,7 @@ def both_ways(put, prepare, raw, tmp_path):
             assert _files(raw) == [] and not (tmp_path / "refused").exists()
         path = put(origin, mirrored, contents=contents) / min(mirrored)
         path.write_bytes(b"altered")
-        # In the mirror Reuters' files are packed each for itself, and hashes are of what is in them.
+        # In the mirror each of Reuters' files is packed, and its hash is that of the content.
         message = "cannot be unpacked" if origin == "reuters" else "expected SHA-256"
         with pytest.raises(ChecksumError, match=f"{path.name}.* {message}"):
             prepare(name, "refused")
@@ -585,7 +588,8 @@ def _recordings():
 def test_activity_windows_lie_inside_intervals():
     raw = _recordings()
     inputs, targets, user = activities.windows(raw)
-    # 192 samples of standing give two windows, a transition none, 128 of laying one, 127 of walking none.
+    # Windows: two of 192 samples of standing, none of a transition, one of 128 samples of laying,
+    # none of 127 samples of walking.
     assert (targets.tolist(), user.tolist()) == ([1, 1, 0], [1, 1, 2])
     whole = activities.filtered(raw["signals"][:450])
     assert np.array_equal(inputs[:2], [whole[10:138], whole[74:202]])
@@ -824,7 +828,9 @@ def test_stand_ins_are_named_as_synthetic(put, prepare, monkeypatch):
         assert f"stand-in for {of}" in ds.attrs["substitute"]
 
 
-EXPECTED = {  # training, validation, test, shape of an input sequence, outputs, frequency of the rarest class
+# Sizes of training, validation and test part, shape of an input sequence, outputs, and frequency
+# of the rarest class.
+EXPECTED = {
     "mnist": (60_000, 0, 10_000, (784, 1), 10, 6_313),
     "fashion_mnist": (60_000, 0, 10_000, (784, 1), 10, 7_000),
     # The mirror has the exact pixels of the first 15,000 and of all test images, but for 33.

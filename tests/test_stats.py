@@ -1,5 +1,8 @@
-"""Statistics on made-up results: hand-computed cases, no attempt lost anywhere, and what the analyses of single experiments take from them:
-padded images, gaps, latching, time steps."""
+"""Statistics on made-up results: hand-computed cases, and no attempt lost anywhere.
+
+Also what the analyses of single experiments take from them: padded images, gaps, latching, time
+steps.
+"""
 
 import math
 
@@ -124,7 +127,8 @@ WIDE = replicates([-1.0, -39.0], width=8)
 @pytest.mark.parametrize(
     ("metrics", "factors", "beside", "width", "count", "words"),
     [
-        # A treatment in both regimes goes before a wider one, and its replicate of infinite metric is shown too.
+        # A treatment in both regimes goes before a wider one, and its replicate of infinite metric
+        # is shown too.
         ([-39.0, -41.0, -np.inf], {}, WIDE, 4, 3, "replicates in both regimes"),
         ([-39.0], {}, WIDE, 8, 2, "all replicates in one regime"),
         ([-1.0, -90.0], {"accuracy": 0.1}, WIDE, 8, 2, "of the paper"),
@@ -154,7 +158,11 @@ RUNS = {  # method, padding, input scale -> test accuracies of three replicates
 
 @pytest.fixture
 def padded():
-    """Two records; the coadjoint network diverged once after the first; of the LSTM two trainings were planned, of which one is missing."""
+    """Results with two records.
+
+    The coadjoint network diverged once after the first record. Two runs of the LSTM were planned,
+    and one of them is missing.
+    """
     methods, padding, scale = zip(*RUNS, strict=True)
     labels = {f"{method}, {run}": 50.0 for run, method in enumerate(methods)}
     make = drawn(labels, spread=1, padding=[*padding], input_scale=[*scale])
@@ -242,7 +250,7 @@ RATES = (-0.3, -0.05)
 
 @pytest.fixture
 def latching():
-    """Three trainings: the first latches, the second learns the short task alone, the third diverged."""
+    """Three runs: one latches, one learns the short task alone, one diverged."""
     levels = {"training": [0, 1, 2], "horizon": [4, 8], "sequence": [0, 1], "time": range(1, 9)}
     settings = {"place": 2, "tolerance": 0.01, "horizon": 4, "longer": [8], "width": 4}
     ds = LATCHING.empty(levels, profile="smoke", settings=settings)
@@ -284,7 +292,7 @@ MIDDLES = 10 ** (DECADES + 0.05)
 
 
 def rows_of(shares):
-    """Return the histograms of networks that all have these shares of their time steps in `DECADES`."""
+    """Return histograms of networks with these shares of their time steps in `DECADES`."""
     ds = drawn({"LEM": 80.0}, spread=1)(np.random.default_rng(0))
     shape = (ds.sizes["run"], ds.sizes["replicate"], 2, 1, len(DECADES))
     dims = ("run", "replicate", "stage", "scale", "decade")

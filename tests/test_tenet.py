@@ -1,11 +1,12 @@
-"""The twelve models: as published, on results with everything that can go wrong, beside the text, the results
-that are drawn from them, and against R: lme4 for random intercepts, stats for least squares.
+"""The twelve models: next to the paper, on results with everything that can go wrong, against R.
 
-Notebook 15 counts the simulated dataset, notebook 34 finds its coefficients.
+Also the results that are drawn from the published models: notebook 15 counts them, and notebook 34
+recovers their coefficients. R's lme4 fits random intercepts, stats fits least squares.
 
-The values of R are stored beside the small dataset and the script that made them (tests/data/r): attempts of four architectures and two
-data sets, drawn from the published models, each with one to six of its epochs, so that groups differ in size. ``unrelated`` is noise of
-equal mean in every attempt: its random intercept has a variance of zero.
+The values of R are stored next to the small dataset and the script that made them (tests/data/r):
+attempts of four architectures and two data sets, drawn from the published models, each with one to
+six of its epochs, so that groups differ in size. ``unrelated`` is noise of equal mean in every
+attempt: its random intercept has a variance of zero.
 """
 
 from pathlib import Path
@@ -62,7 +63,7 @@ def odd():
 
 @pytest.mark.parametrize("number", MODELS)
 def test_published_tables_are_consistent(number, fitted):
-    # t values are estimates over errors: that holds every digit of the transcription against two others.
+    # t values are estimates over errors: this checks every digit of the transcription.
     table = load_published(MODELS[number].table)
     half = 0.5e-6
     reach = (half + table["t_value"].abs() * half) / table["standard_error"] + 0.05 + 1e-9
@@ -192,7 +193,8 @@ def test_spread_of_draws_equals_robust_error(fitted):
         spread = drawn.coefficients[1:, place].std()
         assert spread == pytest.approx(result.estimate("metric", "robust_error"), rel=0.15)
         assert drawn.r2[0] == pytest.approx(result.r2, rel=1e-3)
-    # Few attempts stretch an interval, of which each end is the farther one of the draws' and of their mirror image's.
+    # Few attempts stretch an interval: each end is the farther one of the draws' and of their
+    # mirror image's.
     expected = np.sqrt(20 / 15) * stats.t.ppf(0.975, 15) / stats.norm.ppf(0.975)
     assert stretch(20, 5) == pytest.approx(expected)
     assert interval(np.array([1.0, *np.linspace(0, 3, 1001)])) == pytest.approx((1, -0.925, 2.925))
@@ -278,7 +280,7 @@ TOLERANCE |= {"group_variance": 1e-3, "residual_variance": 1e-3}
 
 
 def observed(kind: str) -> tuple[Observations, pd.DataFrame]:
-    """Return the stored observations of `kind`, as `Observations` and as the table they come from."""
+    """Return stored observations of a kind, as `Observations` and as their table."""
     factors = [name for name in ATTEMPT if name != "replicate"]
     table = pd.read_csv(FOLDER / f"{kind}.csv")
     observations = Observations(
