@@ -116,6 +116,6 @@ def test_lines_end_at_column_100():
 
 def test_cause_is_claimed_only_if_intervals_leave_out_zero():
     effects = pd.read_csv(STORED / "intervention.csv")
-    assert "is a cause" in describe_intervention(effects)
+    assert "are a cause" in describe_intervention(effects)
     shifted = effects.assign(high=effects["high"] + 0.5)
-    assert "is a cause" not in describe_intervention(shifted)
+    assert "are a cause" not in describe_intervention(shifted)

@@ -30,6 +30,7 @@ _TEXT = f"printable text of at most {LONGEST_TEXT} characters"
 
 class _File(Section):
     profile: str
+    reproducible: bool = False  # see study.pipeline.instructions
     base: dict[str, Any]
     profiles: dict[Annotated[str, Field(pattern=r"^[A-Za-z0-9_][\w-]*$")], dict[str, Any] | None]
 
@@ -40,8 +41,8 @@ def read_params(path: Path = PARAMS) -> dict[str, Any]:
     Raises
     ------
     ParameterError
-        The file is missing, too large or not valid YAML, or its keys are not ``profile``, ``base``
-        and ``profiles``. The message names the line if there is one.
+        The file is missing, too large or not valid YAML, or its keys are not ``profile``,
+        ``reproducible``, ``base`` and ``profiles``. The message names the line if there is one.
     """
     try:
         content = _parse(path)

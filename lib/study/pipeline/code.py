@@ -21,6 +21,7 @@ from study.config.section import ParameterError
 from study.paths import DATA, ROOT
 from study.pipeline.files import write_whole
 from study.pipeline.fingerprint import Reached, as_lines, module_code, notebook_code
+from study.pipeline.instructions import is_reproducible
 from study.pipeline.modules import FingerprintError
 from study.pipeline.notebooks import NotebookError
 from study.pipeline.versions import result_versions
@@ -74,10 +75,14 @@ def write_code(folder: Path = DATA / "code", root: Path = ROOT) -> list[str]:
     ParameterError
         `params.yaml` cannot be read. Its sections are checked by their experiments.
     """
-    contents = {path.stem: _described(notebook_code(path, root=root)) for path in notebooks(root)}
+    pinned = is_reproducible(root / "params.yaml")
+    contents = {}
+    for path in notebooks(root):
+        contents[path.stem] = _described(notebook_code(path, root=root), pinned)
     pipeline = (root / "dvc.yaml").read_text(encoding="utf-8")
     for package, name in _PACKAGE.findall(pipeline):
-        contents[name] = _described(module_code([f"{package}.__main__"], whole=True, root=root))
+        reached = module_code([f"{package}.__main__"], whole=True, root=root)
+        contents[name] = _described(reached, pinned)
     for name, section in _sections(root).items():
         contents[f"settings/{name}"] = json.dumps(section, indent=2, sort_keys=True) + "\n"
     changed = [name for name, text in contents.items() if _write(folder / name, text)]
@@ -87,9 +92,14 @@ def write_code(folder: Path = DATA / "code", root: Path = ROOT) -> list[str]:
     return changed
 
 
-def _described(code: Reached) -> str:
-    """Return the modules and package versions of `code` as text, one per line."""
+def _described(code: Reached, pinned: bool) -> str:
+    """Return the modules and package versions of `code` as text, one per line.
+
+    If instructions are `pinned`, another line says so: results differ in their last digits.
+    """
     lines = [f"{name} {version}\n" for name, version in result_versions(code.packages).items()]
+    if pinned and lines:
+        lines.append("instructions AVX2\n")
     return as_lines(code.digests) + "".join(lines)
 
 

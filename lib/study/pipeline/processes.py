@@ -11,6 +11,8 @@ from pathlib import Path
 
 import psutil
 
+from study.pipeline.instructions import pin_instructions
+
 _PR_SET_PDEATHSIG = 1
 """Linux's number (prctl) of the request for a signal when the parent ends, however it ends."""
 _LONGEST_FOLDER = 60
@@ -36,8 +38,14 @@ def set_environment() -> None:
     """Set what kernels expect of their environment.
 
     The number of threads and the like stay as somebody has set them; the size of the terminal is
-    always the same.
+    always the same. Instructions are pinned if params.yaml says so.
+
+    Raises
+    ------
+    InstructionError
+        They cannot be pinned on this processor.
     """
+    pin_instructions()
     for name, value in _DEFAULTS.items():
         os.environ.setdefault(name, value)
     os.environ.update(_FIXED)

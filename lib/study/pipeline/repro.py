@@ -27,6 +27,7 @@ from dvc.repo import Repo
 from study.paths import DATA, ROOT
 from study.pipeline import code, warm
 from study.pipeline.execute import STAGES
+from study.pipeline.instructions import InstructionError
 
 LOCK = DATA / "cache" / "repro.lock"
 
@@ -60,6 +61,8 @@ def main(arguments: list[str]) -> int:
             if arguments:
                 return _dvc_repro(lock, *arguments)
             return _bring_up_to_date(lock)
+    except InstructionError as error:
+        return _tell(str(error), 2)
     except OSError as error:
         return _tell(f"{error}; the pipeline needs a folder that it can write to", 2)
     except KeyboardInterrupt:  # DVC has it too, from the terminal

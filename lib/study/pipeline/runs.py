@@ -18,6 +18,7 @@ from typing import NamedTuple
 import psutil
 
 from study.pipeline.files import write_whole
+from study.pipeline.instructions import InstructionError
 from study.pipeline.notebooks import Scalar
 from study.pipeline.processes import set_environment, socket_folder, use_our_kernel
 
@@ -70,7 +71,10 @@ def execute_all(
     int
         The exit status.
     """
-    set_environment()
+    try:
+        set_environment()
+    except InstructionError as refusal:
+        return tell(refusal, 2)
     use_our_kernel()
     try:  # before there are threads, which share the filters of warnings
         for notebook in dict.fromkeys(run.notebook for run in runs):

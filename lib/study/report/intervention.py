@@ -20,7 +20,7 @@ def describe_intervention(effects: pd.DataFrame) -> str:
     Returns
     -------
     str
-        It says that the decay of gradients is a cause only if both intervals that show it leave
+        It says that vanishing gradients are a cause only if both intervals that show it leave
         out zero.
     """
     rows = effects.set_index("change against plain")
@@ -30,17 +30,21 @@ def describe_intervention(effects: pd.DataFrame) -> str:
     norms = rows.loc["norms of dose -10, rows at the beginning"]
     end = rows.loc["dose -10, rows at the end"]
     sentences = [
-        "We changed the backward pass alone; the forward pass stays as it is.",
-        "Adjoint states that lose ten more orders of magnitude over a sequence change the test "
-        f"accuracy of cells that keep their gradients by {_points(dose)}, if the information is at "
-        f"the beginning of the sequence, and by {_points(end)}, if it is at the end.",
-        "Giving the vanishing adjoints of LSTM, GRU and basic RNN their norm back changes accuracy "
-        f"by {_points(restored)} at the beginning.",
-        f"Random signs of the same norm change it by {_points(signs)}, and the norms of the "
-        f"gradients alone by {_points(norms)}.",
+        "We changed only how gradients flow backward through time; the forward pass stayed as it "
+        "is.",
+        "In cells whose gradients do not vanish, letting them decay by ten orders of magnitude "
+        f"over the sequence changes test accuracy by {_points(dose)}, if the information is at the "
+        f"beginning of the sequence, and by {_points(end)}, if it is at the end.",
+        "In LSTM, GRU and basic RNN, whose gradients vanish, keeping their norm constant changes "
+        f"accuracy by {_points(restored)}, if the information is at the beginning.",
+        "Two controls: gradients of constant norm with random signs change it by "
+        f"{_points(signs)}, and ordinary gradients, only made as small as the decayed ones, by "
+        f"{_points(norms)}.",
     ]
     if dose["high"] < 0 < restored["low"]:
-        sentences.append("So the decay of gradients is a cause of the failure, not just a symptom.")
+        sentences.append(
+            "So vanishing gradients are a cause of the failure to learn, not just a symptom."
+        )
     return " ".join(sentences)
 
 

@@ -44,11 +44,14 @@ _COLUMNS = [
     *("steps", "paper_steps", "reservation", "note"),
 ]
 _ROWS = {
-    "the text": "dissertation",
-    "single precision, robust": "ours, gradients in single precision",
+    "the text": "dissertation, single precision",
+    "single precision, robust": "ours, single precision",
     "as they are, robust": "ours, gradients not rounded",
 }
 """Rows of the figure by their name in the artefact's data."""
+_WITHIN_TASKS = "ours, single precision, within each task"
+_VANISHED = 40
+"""Orders of magnitude after which the dissertation calls a gradient vanished, rounded."""
 _OURS = ("o", "#0072B2")
 _PAPER = ("D", "#D55E00")
 """Marker and color of a slope."""
@@ -128,7 +131,7 @@ def collect_slopes(items: tuple[Artefact, ...], judged: pd.DataFrame) -> pd.Data
         rows.append((words, slope, slope - half, slope + half))
     claim = judged.set_index("id").loc[SLOPE_CLAIM]
     smaller = 100 * claim["estimate"], 100 * claim["low"], 100 * claim["high"]
-    rows.insert(2, ("ours, the same with a level per task", *smaller))
+    rows.insert(2, (_WITHIN_TASKS, *smaller))
     return pd.DataFrame(rows, columns=["gradients", "slope", "low", "high"])
 
 
@@ -168,7 +171,7 @@ def draw_slopes(slopes: pd.DataFrame) -> Figure:
         ax.set_yticks([-position for position in range(len(slopes))], slopes["gradients"])
         ax.set(
             ylim=(0.6 - len(slopes), 0.5),
-            xlabel="test accuracy (points) per order of magnitude less gradient decay",
+            xlabel="points of test accuracy per order of magnitude less gradient decay",
         )
     return figure
 
@@ -213,7 +216,7 @@ def render_blocks(stored: Path) -> dict[str, str]:
     judged, coverage = read_stored(stored)
     return {
         "lead": _lead(judged),
-        "figure": _figure_caption(),
+        "figure": _figure_caption(read_table(stored / "slopes.csv")),
         "tally": _tally_table(judged),
         "doubt": _doubt(judged, coverage),
         "findings": _findings(judged),
@@ -225,18 +228,21 @@ def render_blocks(stored: Path) -> dict[str, str]:
 def _lead(judged: pd.DataFrame) -> str:
     return _wrap(
         "We re-implemented the networks of five publications, repeated their experiments, mostly "
-        f"at reduced size, and checked {len(judged)} of their claims. One command rebuilds data, "
-        "training, statistics and report."
+        f"at reduced size, and checked {len(judged)} of their claims. One command trains small "
+        "versions of all of them and rebuilds statistics and report from the stored long runs."
     )
 
 
-def _figure_caption() -> str:
+def _figure_caption(slopes: pd.DataFrame) -> str:
     picture = "![Test accuracy per order of magnitude of gradient decay](data/readme/slopes.png)"
+    within = slopes.set_index("gradients").loc[_WITHIN_TASKS, "slope"]
     text = _wrap(
-        "*Do networks learn if their gradients vanish? Test accuracy per order of magnitude less "
-        "gradient decay, other factors equal; bars are 95 % intervals. The dissertation took "
-        "gradients in single precision. With gradients that are not rounded the slope is far "
-        "smaller.*"
+        "*Do networks learn if their gradients vanish? Each dot: how much test accuracy goes with "
+        "one order of magnitude less gradient decay, from the last time step back to the first, "
+        "other factors equal; bars: 95 % intervals. A gradient counts as vanished after "
+        f"{_VANISHED} orders, over which {within:.2f} points add up to {_VANISHED * within:.0f}. "
+        "Single precision, which the dissertation used, cannot show a decay of more than about 45 "
+        "orders. Without rounding it goes further, and an order counts for less.*"
     )
     return f"{picture}\n\n{text}"
 
@@ -252,11 +258,9 @@ def _tally_table(judged: pd.DataFrame) -> str:
     for name, title in titles.items():
         cells = [str(raw.loc[name, kind]) for kind in TALLY]
         lines.append(f"| {title} | {' | '.join(cells)} | {raw.loc[name, 'total']} |")
-    corrections = {"Holm": "corrected", "Benjamini–Hochberg": "discovered"}
-    for title, column in corrections.items():
-        counts = tally(judged, column).loc["all"]
-        cells = [str(counts[kind]) for kind in TALLY]
-        lines.append(f"| all, after {title} | {' | '.join(cells)} | {counts['total']} |")
+    counts = tally(judged, "corrected").loc["all"]
+    cells = [str(counts[kind]) for kind in TALLY]
+    lines.append(f"| all, after Holm's correction | {' | '.join(cells)} | {counts['total']} |")
     return "\n".join(lines)
 
 
@@ -269,34 +273,29 @@ def _doubt(judged: pd.DataFrame, coverage: pd.DataFrame) -> str:
     edges = int(decided["reservation"].str.contains("best learning rate").sum())
     points = (
         "*Differs* means not confirmed at our size and settings. It does not mean wrong.",
-        "Most of our runs are shorter than the paper's. A lead that did not appear in them is *too "
-        f"small to test*. One that did appear agrees with a reservation ({shorter} claims): it may "
-        "only reflect faster learning.",
-        f"*{OTHER.capitalize()}*: {_causes(judged)}.",
-        f"Of {counts['total']} distinct figures and tables, {counts['comparable']} are comparable "
-        f"with the original, and {counts['at published scale']} have its size.",
+        f"Most of our experiments are smaller than the paper's. Of {counts['total']} distinct "
+        f"figures and tables, we can compare {counts['comparable']} with the original, and "
+        f"{counts['at published scale']} have its size. Most of our runs are shorter, too. An "
+        "advantage that did not appear in them is *too small to test*. One that did appear agrees, "
+        f"with a reservation ({shorter} claims): it may only reflect faster learning.",
         f"{few} of the {len(decided)} decided claims rest on {_FEW_SEEDS} seeds or fewer. In "
         f"{edges} a best learning rate is at the end of those tried, which cannot change the "
-        "verdict; if it could the claim is undecided. So it is if the network behind is at chance "
-        "at one or two learning rates.",
-        f"Holm's correction for many tests withdraws {withdrawn} verdicts; the report marks them "
-        "with a star.",
-        "A claim of “no effect” that is not refuted counts apart: it is no evidence in favor of "
-        "the paper.",
-        "Some open verdicts were judged again after adding runs. The intervals ignore that.",
+        "verdict; where it could, the claim is undecided.",
+        "With so many claims, some agree or differ by chance. Holm's correction withdraws "
+        f"{withdrawn} verdicts; the report marks them with a star. Some open verdicts were judged "
+        "again after adding runs, which the intervals ignore.",
+        f"*{OTHER.capitalize()}*: {_main_cause(judged)}. *“No effect”, not refuted*: nothing "
+        "contradicts the claim that there is no effect, which is no evidence for the paper.",
     )
     return "\n".join(_wrap(f"- {point}", hanging="  ") for point in points)
 
 
-def _causes(judged: pd.DataFrame) -> str:
-    """Return why claims are not testable for another reason than their size, with counts."""
-    counts = count_causes(judged).loc["all"]
-    words = [
-        f"{words} ({counts[cause]})"
-        for cause, words in CAUSES.items()
-        if cause != Cause.TOO_SMALL and counts[cause]
-    ]
-    return "; ".join(words)
+def _main_cause(judged: pd.DataFrame) -> str:
+    """Return why most claims are not testable for another reason than their size."""
+    counts = count_causes(judged).loc["all", [cause.value for cause in CAUSES]]
+    others = counts.drop(Cause.TOO_SMALL.value)
+    words = CAUSES[Cause(others.idxmax())]
+    return f"in {others.max()} of {others.sum()} cases {words}"
 
 
 def _findings(judged: pd.DataFrame) -> str:
@@ -307,8 +306,8 @@ def _findings(judged: pd.DataFrame) -> str:
         sentences = [
             write_sentence(each, rows.loc[each.claim]) for each in findings.of_topic(topic)
         ]
-        text = " ".join(f"*{_short_status(each)}.* {each.text}" for each in sentences)
-        text += f" *{sentences[0].claim.scale}.*"
+        text = " ".join(f"*{_short_status(each)}:* {each.text}" for each in sentences)
+        text += f" Size: {_short_scale(rows.loc[sentences[0].claim.id])}."
         number = topic.notebook.partition("_")[0]
         address = f"notebooks/{topic.notebook}.ipynb"
         lines.append(_wrap(f"- **{topic.title}.** {text} → [{number}]({address})", hanging="  "))
@@ -322,6 +321,11 @@ def _intervention(effects: pd.DataFrame) -> str:
     return _wrap(f"**Cause or symptom? Our own experiment.** {text} → [31]({address})")
 
 
+def _short_scale(row: pd.Series) -> str:
+    """Return sequence length, width and replicates of the experiment behind a claim."""
+    return f"T = {row['time_steps']:,.0f}, d = {row['width']:.0f}, {row['replicates']:.0f} seeds"
+
+
 def _short_status(sentence: Sentence) -> str:
     """Return the verdict in words that begin a sentence, without "the paper"."""
     words = sentence.claim.status
@@ -329,13 +333,15 @@ def _short_status(sentence: Sentence) -> str:
 
 
 def _speed(timings: Path) -> str:
-    """Return times relative to nn.LSTM on a CPU and a GPU as a table."""
+    """Return times relative to nn.LSTM on a CPU and a GPU as a sentence."""
     cpu = _ratios(timings / "cpu-2-cores.csv")
     gpu = _ratios(timings / "h200.csv")
-    lines = ["| time / `nn.LSTM`'s | two CPU cores | NVIDIA H200 |", "|---|--:|--:|"]
-    for cell in _TIMED:
-        lines.append(f"| {label(cell)} | {cpu[cell]:.2f} | {gpu[cell]:.2f} |")
-    return "\n".join(lines)
+    times = [f"{label(cell)} {cpu[cell]:.2f} and {gpu[cell]:.2f}" for cell in _TIMED]
+    return _wrap(
+        "Time of one forward and backward pass, divided by `nn.LSTM`'s on the same machine (two "
+        f"CPU cores, and an NVIDIA H200): {', '.join(times)}. (1,000 time steps, batch 128, width "
+        "128; UnICORNN, IndRNN and SRU with two layers. `make bench` times your machine.)"
+    )
 
 
 def _ratios(path: Path) -> Mapping[str, float]:

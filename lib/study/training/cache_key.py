@@ -10,6 +10,7 @@ from longrnn import kernels
 from longrnn.cells import cell_class
 
 from study.pipeline.fingerprint import fingerprint
+from study.pipeline.instructions import PINNED, pinned
 from study.training.job import Job
 
 _PACKAGES = ("numpy", "torch", "numba", "scipy", "scikit-learn")
@@ -32,14 +33,14 @@ def cache_key(job: Job, prepared: Path | None) -> dict[str, Any]:
     -------
     dict
         Experiment, levels, engines, device, hashes of the data, fingerprint of the code, versions
-        of packages.
+        of packages; and the instructions, if they are pinned.
 
     Raises
     ------
     ValueError
         A data set is not prepared.
     """
-    return {
+    key = {
         "experiment": job.experiment.name,
         "levels": job.levels,
         "engines": engines(job),
@@ -48,6 +49,9 @@ def cache_key(job: Job, prepared: Path | None) -> dict[str, Any]:
         "code": code_fingerprint(job),
         "versions": VERSIONS,
     }
+    if pinned():
+        key["instructions"] = dict(PINNED)
+    return key
 
 
 def engines(job: Job) -> dict[str, str]:

@@ -1,0 +1,91 @@
+"""`reproducible: true` in params.yaml: equal bytes on processors of one maker.
+
+PyTorch, MKL, oneDNN, OpenBLAS, NumPy and Numba choose instructions by the processor. Those with
+AVX-512 add in another order than those with AVX2 alone, and have other polynomials for exponentials
+and logarithms. So last digits differ, and training amplifies them. Each of these libraries reads an
+environment variable that limits its choice when it is loaded. So the variables must be set before
+a process imports any of them.
+
+We compared a processor with AVX-512 (AMD) with two that QEMU emulates, in 76 operations that
+training and analyses use. Against one of the same maker without AVX-512 (``EPYC-Rome``), 19 differ
+without the variables; with them, all are equal but PyTorch's square root and, through it, Adam.
+MKL refines the processor's own approximation of the square root, so workers let Adam take it
+exactly (`study.training.worker`). Against an Intel processor (``Haswell``) 24 still differ: MKL has
+other products, exponentials and decompositions there, whatever the variables say.
+"""
+
+import os
+import platform
+from collections.abc import Mapping
+from pathlib import Path
+
+from study.paths import ROOT
+
+PINNED: Mapping[str, str] = {
+    "ATEN_CPU_CAPABILITY": "avx2",  # PyTorch's element-wise functions, sums and softmax
+    "MKL_CBWR": "AVX2",  # PyTorch's matrix products and decompositions
+    "ONEDNN_MAX_CPU_ISA": "AVX2",  # nn.LSTM in single precision
+    "OPENBLAS_CORETYPE": "Haswell",  # matrix products of NumPy, SciPy and our CPU kernels
+    "NPY_DISABLE_CPU_FEATURES": "X86_V4 AVX512_ICL AVX512_SPR",  # NumPy's exponentials, logarithms
+    "NUMBA_CPU_NAME": "haswell",  # machine code of our CPU kernels
+    "NUMBA_CPU_FEATURES": "",
+}
+"""Environment variables and their values."""
+_MARK = "LTD_REPRODUCIBLE"
+"""Environment variable that is 1 or 0 once params.yaml was read, for processes started here."""
+
+
+class InstructionError(RuntimeError):
+    """This processor lacks the instructions that `reproducible: true` is about."""
+
+
+def is_reproducible(path: Path) -> bool:
+    """Return whether the parameters at `path` say `reproducible: true`; false if unreadable."""
+    # Imported late: most processes inherit the decision.
+    from ruamel.yaml import YAML
+    from ruamel.yaml.error import YAMLError
+
+    try:
+        content = YAML(typ="safe").load(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, YAMLError):
+        return False
+    return isinstance(content, dict) and content.get("reproducible") is True
+
+
+def pin_instructions(root: Path = ROOT) -> None:
+    """Set the variables if params.yaml says `reproducible: true`; children inherit the decision.
+
+    A file that cannot be read counts as `false`: the stage `code` says what is wrong with it.
+
+    Raises
+    ------
+    InstructionError
+        The processor has no AVX2.
+    """
+    if _MARK in os.environ:
+        return
+    asked = is_reproducible(root / "params.yaml")
+    os.environ[_MARK] = str(int(asked))
+    if asked:
+        _check_processor()
+        os.environ.update(PINNED)
+
+
+def pinned() -> bool:
+    """Return whether instructions are pinned in this process."""
+    return os.environ.get(_MARK) == "1"
+
+
+def has_avx2() -> bool:
+    """Return whether this is an x86-64 processor with AVX2, as far as the system says."""
+    info = Path("/proc/cpuinfo")
+    return platform.machine() == "x86_64" and info.exists() and " avx2 " in info.read_text("utf-8")
+
+
+def _check_processor() -> None:
+    """Refuse a processor on which the libraries would crash or ignore the variables."""
+    if not has_avx2():
+        raise InstructionError(
+            "reproducible: true needs an x86-64 processor with AVX2, this is "
+            f"{platform.machine()}; set it to false in params.yaml"
+        )

@@ -1,0 +1,109 @@
+"""`reproducible: true`: which variables it sets, and that results then do not depend on the CPU."""
+
+import os
+
+import pytest
+from processes import python
+from study.pipeline import instructions
+from study.pipeline.code import write_code
+from study.pipeline.instructions import PINNED, InstructionError, pin_instructions, pinned
+
+LESSER = {
+    "ATEN_CPU_CAPABILITY": "default",
+    "ONEDNN_MAX_CPU_ISA": "SSE41",
+    "OPENBLAS_CORETYPE": "Nehalem",
+    "NPY_DISABLE_CPU_FEATURES": "X86_V3 X86_V4 AVX512_ICL AVX512_SPR",
+}
+"""What libraries choose on a processor without AVX."""
+LITTLE_LESS = {"ATEN_CPU_CAPABILITY": "avx2", "OPENBLAS_CORETYPE": "SkylakeX"}
+TRAIN = """
+import hashlib, os, sys
+from pathlib import Path
+if sys.argv[1] == "pinned":
+    from study.pipeline.instructions import pin_instructions
+    pin_instructions(Path(sys.argv[2]))
+import numpy as np, torch
+from longrnn.cells import make_cell
+torch.set_num_threads(1)
+digest = hashlib.sha256()
+for name in ("lem", "cornn", "gru", "lstm", "rnn"):
+    for engine in ("reference", "auto"):
+        torch.manual_seed(0)
+        cell = make_cell(name, 3, 16)
+        head = torch.nn.Linear(16, 5)
+        parameters = [*cell.parameters(), *head.parameters()]
+        optimizer = torch.optim.Adam(parameters, lr=0.01, fused=True)
+        inputs = torch.from_numpy(np.random.default_rng(1).random((20, 8, 3), dtype=np.float32))
+        for _ in range(3):
+            optimizer.zero_grad()
+            output = head(cell(inputs, engine=engine)[0][-1])
+            torch.nn.functional.cross_entropy(output, torch.arange(8) % 5).backward()
+            optimizer.step()
+        for parameter in parameters:
+            digest.update(parameter.detach().numpy().tobytes())
+digest.update(np.exp(np.linspace(-3, 3, 1000)).tobytes())
+print(digest.hexdigest())
+"""
+
+
+@pytest.fixture
+def environment(monkeypatch):
+    """Let a test change `os.environ` as it likes."""
+    names = [*PINNED, instructions._MARK]
+    for name in names:
+        monkeypatch.setenv(name, "")
+        monkeypatch.delenv(name)
+    return os.environ
+
+
+def _params(folder, text):
+    (folder / "params.yaml").write_text(text, encoding="utf-8")
+    return folder
+
+
+def test_variables_are_set_if_params_say_so(tmp_path, environment):
+    pin_instructions(_params(tmp_path, "reproducible: true\n"))
+    assert {name: environment[name] for name in PINNED} == dict(PINNED)
+    assert pinned()
+
+
+@pytest.mark.parametrize("text", ["profile: quick\n", "reproducible: false\n", "reproducible: [\n"])
+def test_nothing_is_set_otherwise(tmp_path, environment, text):
+    pin_instructions(_params(tmp_path, text))
+    assert not set(PINNED) & set(environment)
+    assert not pinned()
+
+
+def test_processes_inherit_the_decision(tmp_path, environment):
+    pin_instructions(_params(tmp_path, "reproducible: false\n"))
+    pin_instructions(_params(tmp_path, "reproducible: true\n"))
+    assert not pinned()
+
+
+def test_a_processor_without_avx2_is_refused(tmp_path, environment, monkeypatch):
+    monkeypatch.setattr(instructions.platform, "machine", lambda: "aarch64")
+    with pytest.raises(InstructionError, match=r"AVX2, this is aarch64; set it to false"):
+        pin_instructions(_params(tmp_path, "reproducible: true\n"))
+
+
+def test_stages_run_again_when_it_changes(tmp_path, monkeypatch):
+    monkeypatch.setattr("study.pipeline.code.is_reproducible", lambda path: False)
+    write_code(tmp_path)
+    monkeypatch.setattr("study.pipeline.code.is_reproducible", lambda path: True)
+    changed = write_code(tmp_path)
+    assert {"10_train", "30_tenet", "53_fast_slow"} <= set(changed)
+    assert "instructions AVX2" in (tmp_path / "10_train").read_text("utf-8")
+
+
+@pytest.mark.skipif(not instructions.has_avx2(), reason="this processor has no AVX2")
+def test_emulated_processors_give_equal_bytes_when_pinned(tmp_path):
+    folder = _params(tmp_path, "reproducible: true\n")
+
+    def trained(how, emulated):
+        names = [*PINNED, instructions._MARK]
+        env = {name: value for name, value in os.environ.items() if name not in names}
+        cache = {"NUMBA_CACHE_DIR": str(tmp_path / "numba")}
+        return python("-c", TRAIN, how, folder, env=env | cache | emulated).stdout
+
+    assert trained("free", LESSER) != trained("free", LITTLE_LESS)
+    assert trained("pinned", LESSER) == trained("pinned", LITTLE_LESS) != ""
