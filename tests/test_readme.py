@@ -75,7 +75,7 @@ def test_code_runs_as_printed(code, monkeypatch):
     if "output" in names:
         assert names["output"].shape == (100, 8, 64)
     else:
-        assert len(names["df"]) > 2000 and {"accuracy", "decay"} <= set(names["df"])
+        assert len(names["df"]) > 2000 and {"accuracy", "adjoint_metric"} <= set(names["df"])
 
 
 def test_numbers_of_layers_are_right():

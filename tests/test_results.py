@@ -56,6 +56,18 @@ def test_file_roundtrip_keeps_zero_adjoints(ds, tmp_path):
         assert ds[name].attrs["long_name"] and ds[name].attrs["units"]
 
 
+@pytest.mark.parametrize(
+    "path", sorted((REFERENCE / "real").glob("*.nc")), ids=lambda path: path.stem
+)
+def test_stored_results_explain_themselves(path):
+    ds = load(path)
+    assert ds.attrs["title"] and ds.attrs["references"]
+    for name, variable in ds.variables.items():
+        assert variable.attrs.get("units"), name
+        meaning = variable.attrs.get("long_name", "")
+        assert meaning and not meaning.startswith("setting "), f"{name}: give it a meaning"
+
+
 def _set(name, place, value):
     """Return how to change one value of a variable."""
     return lambda ds: ds[name].values.__setitem__(place, value)
