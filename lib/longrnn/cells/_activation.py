@@ -1,4 +1,4 @@
-"""Activation functions by name, for cells whose paper leaves the choice to the reader."""
+"""Activation functions by name, for cells whose paper doesn't prescribe one."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,7 +18,18 @@ ACTIVATIONS: dict[str, Activation] = {
 
 
 def phi(default: str) -> Choice:
-    """Return the hyper-parameter that chooses among `ACTIVATIONS`."""
+    """Declare a hyper-parameter that selects one of `ACTIVATIONS`.
+
+    Parameters
+    ----------
+    default
+        Name of the default activation.
+
+    Returns
+    -------
+    Choice
+        The names of all activations, the default first.
+    """
     others = [name for name in ACTIVATIONS if name != default]
     return Choice((default, *others))
 
@@ -28,10 +39,10 @@ TANH_OR_RELU = Choice(("tanh", "relu"))
 
 @dataclass(frozen=True)
 class StepWithRelu:
-    """A step that takes its activation as the last argument, with ReLU for it.
+    """The step of a cell with ReLU as its last argument, the activation.
 
-    A class, because cells with equal steps are trained in one batched pass, and because a
-    module that holds a lambda cannot be pickled.
+    This is a class, not a lambda: equal steps compare equal, which batched training relies on, and
+    a module with a lambda can't be pickled.
     """
 
     step: Callable
@@ -43,8 +54,13 @@ class StepWithRelu:
 def use_activation(cell: nn.Module) -> None:
     """Replace the tanh of a cell's step by ReLU if its `activation` is ``relu``.
 
-    The engines of these cells compute tanh only. They have no option called ``activation``, so
-    a cell that asks for it runs its reference.
+    The engines of these cells support only tanh. The cell therefore requests an engine option
+    ``activation``, which no engine has, so that its reference runs.
+
+    Parameters
+    ----------
+    cell : Cell
+        A cell with a hyper-parameter `activation`.
     """
     if cell.activation == "relu":
         cell.step = StepWithRelu(type(cell).step)

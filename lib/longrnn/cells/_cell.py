@@ -386,7 +386,18 @@ class Cell(nn.Module):
         return engine_run(weights, state, u)
 
     def run_weights(self, batch: int) -> NamedTuple:
-        """Return the weights for a run over `batch` sequences, with new dropout masks if any."""
+        """Return the weights for one run, with new dropout masks if the cell has dropout.
+
+        Parameters
+        ----------
+        batch
+            Number of sequences.
+
+        Returns
+        -------
+        NamedTuple
+            First argument of `step`.
+        """
         return self.weights()
 
     def _check(self, u: Tensor, state: State | None = None) -> None:
@@ -423,6 +434,15 @@ def is_autocasting(u: object) -> bool:
 
     Rounding to 16 bits at each of a thousand steps would accumulate. Under autocast, recurrences
     therefore compute in the dtype of their weights.
+
+    Parameters
+    ----------
+    u
+        The input; may be anything.
+
+    Returns
+    -------
+    bool
     """
     if not isinstance(u, Tensor) or not torch.amp.is_autocast_available(u.device.type):
         return False
@@ -439,7 +459,20 @@ def is_in_forward_mode() -> bool:
 
 
 def as_type(dtype: torch.dtype, *values: object) -> list:
-    """Convert floating-point tensors, also inside tuples, to `dtype`; keep other values."""
+    """Convert floating-point tensors, also inside tuples, to a dtype.
+
+    Parameters
+    ----------
+    dtype
+        The new dtype.
+    *values
+        Tensors, tuples of tensors, or other values, which are kept.
+
+    Returns
+    -------
+    list
+        The converted values, in order.
+    """
     converted = []
     for value in values:
         if isinstance(value, Tensor) and value.dtype.is_floating_point:

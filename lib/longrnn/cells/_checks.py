@@ -1,4 +1,4 @@
-"""Checks of inputs, states and sizes; each error is one sentence that names the remedy."""
+"""Checks of inputs, states and sizes; each error message says what to do."""
 
 import numpy as np
 import torch
@@ -8,7 +8,20 @@ from torch.nn.utils.rnn import PackedSequence
 
 
 def checked_size(label: str, name: str, size: object) -> int:
-    """Return a size as an int.
+    """Check a size, and convert it to int.
+
+    Parameters
+    ----------
+    label
+        First word of the error message: the name of the cell or layer.
+    name
+        Name of the size, such as ``hidden_size``.
+    size
+        The value to check.
+
+    Returns
+    -------
+    int
 
     Raises
     ------
@@ -23,7 +36,14 @@ def checked_size(label: str, name: str, size: object) -> int:
 
 
 def check_is_tensor(label: str, u: object) -> None:
-    """Refuse an input that is not a tensor, with the remedy for the usual mistakes.
+    """Refuse an input that is not a tensor, with advice for common mistakes.
+
+    Parameters
+    ----------
+    label
+        First word of the error message.
+    u
+        The input.
 
     Raises
     ------
@@ -52,7 +72,16 @@ def check_is_tensor(label: str, u: object) -> None:
 
 
 def check_type_and_device(label: str, u: Tensor, weight: Tensor) -> None:
-    """Refuse an input of another type or on another device than the weights.
+    """Refuse an input whose dtype or device differs from that of the weights.
+
+    Parameters
+    ----------
+    label
+        First word of the error message.
+    u
+        The input.
+    weight
+        Any weight of the module.
 
     Raises
     ------
@@ -74,9 +103,16 @@ def check_type_and_device(label: str, u: Tensor, weight: Tensor) -> None:
 def check_finite(label: str, u: Tensor) -> None:
     """Refuse data that contain NaN or infinity.
 
-    Only data are checked, that is tensors that require no gradient. Values that come from diverged
-    weights, an embedding's for example, are a result and not a mistake. On a GPU the check would
-    make the host wait, and a pass with it could not be captured in a graph.
+    Only tensors that require no gradient are checked. Values computed from diverged weights, such
+    as an embedding's, are a legitimate result. On a GPU nothing is checked: it would synchronize
+    the device, and the pass could not be captured in a CUDA graph.
+
+    Parameters
+    ----------
+    label
+        First word of the error message.
+    u
+        The input.
 
     Raises
     ------
@@ -95,7 +131,18 @@ def check_finite(label: str, u: Tensor) -> None:
 
 
 def has_values(u: Tensor) -> bool:
-    """Return whether code may look at the values of `u`, which compilers and transforms forbid."""
+    """Return whether Python code may branch on the values of a tensor.
+
+    Parameters
+    ----------
+    u
+        The tensor.
+
+    Returns
+    -------
+    bool
+        False while compiling, inside `torch.func` transforms, and for fake and meta tensors.
+    """
     if torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active():
         return False
     return not isinstance(u, FakeTensor) and u.device.type != "meta"
@@ -107,9 +154,9 @@ def check_state(label: str, state: object, shapes: list[tuple[int, ...]], weight
     Parameters
     ----------
     label
-        What the state belongs to; error messages begin with it.
+        First word of the error message.
     state
-        What was given.
+        The state to check: a tensor, or a tuple or list of tensors.
     shapes
         The expected shape of every tensor.
     weight

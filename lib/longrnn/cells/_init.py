@@ -37,13 +37,29 @@ class Start:
 
 
 def uniform_fan(*parameters: Tensor, fan: float) -> None:
-    """Fill with U(-1/sqrt(fan), 1/sqrt(fan)); fan = d is PyTorch's default in recurrent layers."""
+    """Fill tensors with U(-1/sqrt(fan), 1/sqrt(fan)) in place.
+
+    Parameters
+    ----------
+    *parameters
+        Filled one after another, so their order determines the random numbers.
+    fan
+        With the hidden size d this is PyTorch's initialization of recurrent layers.
+    """
     for parameter in parameters:
         nn.init.uniform_(parameter, -1 / math.sqrt(fan), 1 / math.sqrt(fan))
 
 
 def normal(*parameters: Tensor, over: float) -> None:
-    """Fill with N(0, 1/over); the second number is the variance."""
+    """Fill tensors with normal numbers of mean 0 and variance 1/over, in place.
+
+    Parameters
+    ----------
+    *parameters
+        Filled one after another, so their order determines the random numbers.
+    over
+        Inverse of the variance.
+    """
     for parameter in parameters:
         parameter.normal_().div_(math.sqrt(over))
 

@@ -4,9 +4,10 @@ Definition 2.4 of the dissertation interchanges W with its inverse "whenever t m
 text before it says that the two alternate "every tau time steps" and preserve norms "every 2 tau".
 So steps 1..tau use W, the next tau steps use the inverse, and so on.
 
-The step therefore depends on t. To stay pure it keeps t in the state, one count per sequence and
-neuron like any other state. Sequences may be cut anywhere and continued, and the sequences of a
-batch may be at different times. Both products are formed at every step and one is selected.
+The step therefore depends on t. To keep the step a pure function, t is part of the state, with one
+count per sequence and neuron, like any other state tensor. So a sequence can be split anywhere, and
+the sequences of a batch may be at different times. Both products are computed at every step, and
+one is selected.
 """
 
 import torch
@@ -22,8 +23,20 @@ CHOICES = {
 
 
 def alternate(t: Tensor, tau: int, by_matrix: Tensor, by_inverse: Tensor) -> Tensor:
-    """Return `by_matrix` where the step after `t` steps uses W, else `by_inverse`.
+    """Select the product with W or with its inverse, by the number of steps so far.
 
-    All tensors are (batch, d).
+    Parameters
+    ----------
+    t : (batch, d)
+        Number of time steps before this one.
+    tau
+        Number of consecutive steps with the same matrix.
+    by_matrix, by_inverse : (batch, d)
+        Products of the state with W and with its inverse.
+
+    Returns
+    -------
+    (batch, d)
+        `by_matrix` in the first tau steps, `by_inverse` in the next tau steps, and so on.
     """
     return torch.where(t.remainder(2 * tau) < tau, by_matrix, by_inverse)

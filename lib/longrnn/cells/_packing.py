@@ -1,4 +1,4 @@
-"""Sequences of several lengths, run exactly: no cell ever sees padding.
+"""Batches of sequences of different lengths, which are run without padding.
 
 A batch is stored as PyTorch's `PackedSequence` stores it: all sequences at the first time step,
 then all at the second, and so on, the longest sequence first. Sequences end one after another, so
@@ -27,6 +27,17 @@ class Segment(NamedTuple):
 def segments_of(batch_sizes: Tensor) -> list[Segment]:
     """Group equal consecutive batch sizes of a `PackedSequence`.
 
+    Parameters
+    ----------
+    batch_sizes : (time,)
+        Number of running sequences at each time step, not increasing.
+
+    Returns
+    -------
+    list of Segment
+
+    Examples
+    --------
     >>> segments_of(torch.tensor([3, 3, 1]))
     [Segment(steps=2, batch=3), Segment(steps=1, batch=1)]
     """
@@ -41,11 +52,15 @@ def pack(label: str, u: Tensor, lengths: Tensor | Sequence[int]) -> PackedSequen
     Parameters
     ----------
     label
-        What the sequences are for; error messages begin with it.
+        First word of error messages.
     u : (time, batch, input)
         Padded sequences.
     lengths : (batch,)
         The number of time steps of each sequence, in any order.
+
+    Returns
+    -------
+    PackedSequence
 
     Raises
     ------
@@ -91,7 +106,7 @@ def run_segments(
     initial : tuple of (batch, hidden)
         The state before the first input of each sequence.
     reverse
-        Whether every sequence is run from its last step to its first.
+        Whether to run every sequence from its last time step to its first.
     engine
         As in `Cell.forward`.
 

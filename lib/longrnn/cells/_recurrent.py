@@ -51,7 +51,7 @@ class Recurrent(nn.Module):
     batch_first
         Whether inputs and outputs are (batch, time, features) instead of (time, batch, features).
     dropout
-        Probability of dropping an output of a layer other than the last, in training.
+        Dropout probability in training, for the outputs of all layers but the last.
     bidirectional
         Whether each layer also reads the sequences backward. The outputs of both directions are
         then concatenated.
@@ -525,9 +525,17 @@ _LAYERS_ONLY = (
 
 
 def one_step(layer: type[Recurrent]) -> type[OneStep]:
-    """Return the one-step class of a layer class: ``LEMCell`` for ``LEM``.
+    """Create the one-step class of a layer class: ``LEMCell`` for ``LEM``.
 
-    Its constructor takes the sizes and hyper-parameters of the layer class.
+    Parameters
+    ----------
+    layer
+        The layer class.
+
+    Returns
+    -------
+    type of OneStep
+        Its constructor takes the sizes and hyper-parameters of the layer class.
     """
     name = f"{layer.__name__}Cell"
     parameters = inspect.signature(layer.__init__).parameters.values()

@@ -62,14 +62,42 @@ from longrnn.cells._recurrent import Recurrent, one_step
 
 
 def multiply(weights: NamedTuple, s: Tensor) -> Tensor:
-    """Return U s for every row of `s`, (batch, d)."""
+    """Multiply every row of a matrix by U.
+
+    Parameters
+    ----------
+    weights
+        Weights of the cell, with U or with V and H.
+    s : (batch, d)
+        The rows.
+
+    Returns
+    -------
+    (batch, d)
+        U s for every row s.
+    """
     if weights.U is not None:
         return s @ weights.U.T
     return weights.alpha * s + s @ weights.H.T @ weights.V.T
 
 
 def argument(weights: NamedTuple, s: Tensor, from_u: Tensor) -> Tensor:
-    """Return the argument of phi, (batch, d), for s and `from_u` = W x + b, both (batch, d)."""
+    """Return the argument of phi in equation (5) or (8).
+
+    Parameters
+    ----------
+    weights
+        Weights of the cell.
+    s : (batch, d)
+        The sum of the increment g and the state h.
+    from_u : (batch, d)
+        Input term W x + b.
+
+    Returns
+    -------
+    (batch, d)
+        U s + W x + b, multiplied by U once more in form (8).
+    """
     a = multiply(weights, s) + from_u
     return multiply(weights, a) if weights.form == 8 else a  # (8)
 
@@ -213,7 +241,7 @@ class IncrementalRNN(Recurrent, core=IncrementalRNNCore):
     Parameters
     ----------
     input_size, hidden_size
-        Features p of one input, and features d of one state.
+        Number p of features of the input, and number d of units.
     num_layers
         Number of layers; each reads the outputs of the one below.
     inner_steps
@@ -238,15 +266,15 @@ class IncrementalRNN(Recurrent, core=IncrementalRNNCore):
     phi
         ``relu``, ``tanh`` or ``sigmoid``.
     bias
-        Whether there are biases; without, they are zero.
+        Whether to use biases; without, they are zero.
     batch_first
         Whether inputs and outputs are (batch, time, features).
     dropout
-        Probability of dropping an output of a layer other than the last, in training.
+        Dropout probability in training, for the outputs of all layers but the last.
     bidirectional
         Whether each layer also reads the sequences backward.
     device, dtype
-        Where the weights are, and their type.
+        Device and dtype of the weights.
 
     Notes
     -----

@@ -47,19 +47,19 @@ class LinearRNN(Recurrent, core=LinearRNNCore):
     Parameters
     ----------
     input_size, hidden_size
-        Features p of one input, and features d of one state.
+        Number p of features of the input, and number d of units.
     num_layers
         Number of layers; each reads the outputs of the one below.
     bias
-        Whether there are biases; without, they are zero.
+        Whether to use biases; without, they are zero.
     batch_first
         Whether inputs and outputs are (batch, time, features).
     dropout
-        Probability of dropping an output of a layer other than the last, in training.
+        Dropout probability in training, for the outputs of all layers but the last.
     bidirectional
         Whether each layer also reads the sequences backward.
     device, dtype
-        Where the weights are, and their type.
+        Device and dtype of the weights.
 
     Notes
     -----

@@ -140,15 +140,15 @@ class LRU(Recurrent, core=LRUCore):
     max_phase
         Largest initial phase of an eigenvalue, in radians.
     bias
-        Whether there are biases; without, they are zero.
+        Whether to use biases; without, they are zero.
     batch_first
         Whether inputs and outputs are (batch, time, features).
     dropout
-        Probability of dropping an output of a layer other than the last, in training.
+        Dropout probability in training, for the outputs of all layers but the last.
     bidirectional
         Whether each layer also reads the sequences backward.
     device, dtype
-        Where the weights are, and their type.
+        Device and dtype of the weights.
 
     Notes
     -----

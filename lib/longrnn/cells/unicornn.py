@@ -71,7 +71,24 @@ class Weights(NamedTuple):
 def oscillate(
     layer: Layer, dt: float, alpha: float, y: Tensor, z: Tensor, x: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """One step of one layer with input term `x` = V u; all tensors are (batch, d)."""
+    """One step of one layer, equation (6).
+
+    Parameters
+    ----------
+    layer
+        Weights of the layer; V is not used.
+    dt, alpha
+        Time step and frequency.
+    y, z : (batch, d)
+        Positions and velocities before the step.
+    x : (batch, d)
+        Input term V u.
+
+    Returns
+    -------
+    y, z : (batch, d)
+        Positions and velocities after the step.
+    """
     w, _, b, c = layer
     h = dt * torch.sigmoid(c)
     z = z - h * (torch.tanh(w * y + x + b) + alpha * y)  # (6), second line
@@ -200,7 +217,7 @@ class UnICORNN(Recurrent, core=UnICORNNCore):
     Parameters
     ----------
     input_size, hidden_size
-        Features p of one input, and features d of one state.
+        Number p of features of the input, and number d of units.
     num_layers
         Number of layers; each reads the outputs of the one below.
     dt
@@ -218,7 +235,7 @@ class UnICORNN(Recurrent, core=UnICORNNCore):
     checkpoint
         Steps between checkpoints of ``reversible``.
     bias
-        Whether there are biases; without, they are zero.
+        Whether to use biases; without, they are zero.
     batch_first
         Whether inputs and outputs are (batch, time, features).
     dropout
@@ -227,7 +244,7 @@ class UnICORNN(Recurrent, core=UnICORNNCore):
     bidirectional
         Whether each layer also reads the sequences backward.
     device, dtype
-        Where the weights are, and their type.
+        Device and dtype of the weights.
 
     Notes
     -----

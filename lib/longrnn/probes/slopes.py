@@ -17,13 +17,35 @@ from torch.overrides import TorchFunctionMode
 
 
 def tanh_slope(a: Tensor) -> Tensor:
-    """Return the derivative of tanh at `a`, elementwise."""
+    """Return the derivative of tanh.
+
+    Parameters
+    ----------
+    a : Tensor
+        Arguments of tanh.
+
+    Returns
+    -------
+    Tensor
+        Derivatives, elementwise; positive even if tanh is saturated.
+    """
     e = (-2 * a.abs()).exp()
     return 4 * e / (1 + e).square()
 
 
 def sigmoid_slope(a: Tensor) -> Tensor:
-    """Return the derivative of the logistic function at `a`, elementwise."""
+    """Return the derivative of the logistic function.
+
+    Parameters
+    ----------
+    a : Tensor
+        Arguments of the logistic function.
+
+    Returns
+    -------
+    Tensor
+        Derivatives, elementwise; positive even if the function is saturated.
+    """
     return tanh_slope(a / 2) / 4
 
 
