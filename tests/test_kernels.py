@@ -15,7 +15,7 @@ import pytest
 import torch
 from longrnn import kernels
 from longrnn.cells import cell_names
-from longrnn.kernels import _cpu, _cuda
+from longrnn.kernels import _blas, _cpu, _cuda, _threads
 from numba.core.registry import CPUDispatcher
 from processes import python
 from study.bench.parity import device_of, everything, random_case
@@ -25,7 +25,7 @@ from tests import engines
 SIMULATED = _cuda.SIMULATED
 """Then cases are small: the simulator takes microseconds for each step of each thread."""
 CHAINS = ("indrnn", "sru", "unicornn")
-"""On the GPU they are fetched eight steps ahead: their lengths lie on both sides of 8 and 16."""
+"""On the GPU they are fetched 16 steps ahead: their lengths lie on both sides of 16 and 32."""
 
 
 def by_engine(cell, *more):
@@ -52,7 +52,7 @@ def sizes(cell):
     """
     if not SIMULATED:
         return [(1, 1, 1), (1, 3, 33), (2, 1, 33), (2, 3, 1), (63, 1, 1), (63, 3, 33)]
-    longer = [(9, 3, 1), (19, 1, 33)] if cell in CHAINS else [(7, 1, 3), (3, 2, 33)]
+    longer = [(17, 3, 1), (35, 1, 9)] if cell in CHAINS else [(7, 1, 3), (3, 2, 33)]
     return [(1, 1, 1), (2, 3, 5), *longer]
 
 
@@ -192,8 +192,9 @@ def test_activations_keep_nan_infinity_and_denormals(dtype, tiny, low):
 @pytest.fixture
 def threads(monkeypatch):
     """Yield a function that sets how many threads the kernels use, however small the case."""
-    monkeypatch.setattr(_cpu, "PARALLEL_FROM", 0)
-    return lambda count: monkeypatch.setattr(_cpu.torch, "get_num_threads", lambda: count)
+    monkeypatch.setattr(_threads, "PARALLEL_FROM", 0)
+    monkeypatch.setattr(_threads, "PRODUCT_FROM", 0)
+    return lambda count: monkeypatch.setattr(_threads.torch, "get_num_threads", lambda: count)
 
 
 @pytest.mark.parametrize(
@@ -214,6 +215,58 @@ def test_threads_change_no_bit(threads, name, variant):
         assert torch.equal(found[1][label], expected), label
 
 
+SPLIT = ["cornn", "dt_lstm", "exponential", "fastgrnn", "fastrnn", "gru", "lem", "lipschitz"]
+SPLIT += ["antisymmetric", "gated_antisymmetric", "inverse_rnn", "lu_rnn", "rnn"]
+"""Cells with dense steps whose batch is split."""
+ARCHITECTURES = {library.info()["architecture"] for library in _blas._LIBRARIES}
+
+
+@pytest.mark.parametrize("name", SPLIT)
+def test_threads_split_the_batch_of_dense_cells(threads, name):
+    case = random_case(name, 4, 31, 20, torch.float32)
+    found = []
+    for count in (1, 2, 3):
+        threads(count)
+        found.append(everything(*case, "numba-cpu"))
+    for result in found[1:]:
+        for label, expected in found[0].items():
+            if ARCHITECTURES.issubset({"Haswell", "Zen"}):
+                assert torch.equal(result[label], expected), label
+            else:  # other kernels of OpenBLAS take other numbers of columns at a time
+                torch.testing.assert_close(result[label], expected, rtol=1e-5, atol=1e-6)
+
+
+def test_a_batch_is_split_at_multiples_of_twelve(threads):
+    threads(3)
+    stretches = []
+
+    def note(start, stop):
+        stretches.append((start, stop))
+
+    _threads.run_sequences(note, np.zeros((50, 3)), 1)
+    assert sorted(stretches) == [(0, 12), (12, 36), (36, 50)]
+    stretches.clear()
+    _threads.run_sequences(note, np.zeros((5, 3)), 1)
+    assert stretches == [(0, 5)]
+
+
+def test_a_product_over_threads_is_the_product(threads):
+    rng = np.random.default_rng(0)
+    a, b = rng.standard_normal((100, 30)), rng.standard_normal((30, 7))
+    threads(1)
+    expected = _threads.product(a, b)
+    threads(3)
+    np.testing.assert_allclose(_threads.product(a, b), expected, rtol=1e-13)
+
+
+@pytest.mark.skipif(SIMULATED, reason="the simulator's engine comes first")
+@pytest.mark.parametrize("name", ["gru", "rnn"])
+def test_auto_takes_the_library_for_wide_cells(name):
+    assert kernels.choose(name, "cpu") == "numba-cpu"
+    assert kernels.choose(name, "cpu", units=511) == "numba-cpu"
+    assert kernels.choose(name, "cpu", units=512) == "library"
+
+
 def test_what_fails_on_another_thread_is_raised(threads):
     threads(2)
 
@@ -222,7 +275,7 @@ def test_what_fails_on_another_thread_is_raised(threads):
             raise MemoryError("no room")
 
     with pytest.raises(MemoryError, match="no room"):
-        _cpu.over_chains(fail, 10, 1000)
+        _threads.over_chains(fail, 10, 1000)
 
 
 @pytest.mark.parametrize("flush", [False, True])
@@ -235,7 +288,7 @@ def test_other_threads_flush_denormals_as_their_caller_does(threads, flush):
 
     torch.set_flush_denormal(flush)
     try:
-        _cpu.over_chains(multiply, 10, 200)
+        _threads.over_chains(multiply, 10, 200)
     finally:
         torch.set_flush_denormal(False)
     assert (flushed == flush).all()

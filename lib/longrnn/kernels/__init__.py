@@ -40,6 +40,8 @@ class Engine:
     """Whether `torch.func` transforms (vmap, grad) work. If not, the reference runs inside them."""
     most_units: Callable[[torch.dtype], int] | None = None
     """Returns the largest hidden size for a dtype; None if there is no limit."""
+    slower_from: int | None = None
+    """Hidden size from which the next engine is faster, so that ``auto`` uses that one."""
 
     def refusal(
         self,
@@ -78,6 +80,10 @@ class Engine:
             if units > most:
                 return f"its hidden size is at most {most} in {dtype}, got {units}"
         return self.obstacle()
+
+    def is_slower(self, units: int | None) -> bool:
+        """Return whether the next engine is faster at a hidden size, if that is known."""
+        return units is not None and self.slower_from is not None and units >= self.slower_from
 
 
 _ENGINES: dict[tuple[str, str], Engine] = {}
@@ -170,8 +176,11 @@ def choose(
     """
     chosen = "reference"
     for name in engine_names(cell)[1:]:
-        if not _ENGINES[cell, name].refusal(device, options, dtype, units):
-            chosen = name
+        engine = _ENGINES[cell, name]
+        if engine.refusal(device, options, dtype, units):
+            continue
+        chosen = name
+        if not engine.is_slower(units):
             break
     if device == "cpu" or chosen.endswith(device):
         return chosen

@@ -1,4 +1,4 @@
-r"""What the CPU kernels share: compilation, threads, and activations that can be vectorized.
+r"""What the CPU kernels share: compilation, and activations that can be vectorized.
 
 The C library's tanh is a call per element, which stops vectorization. The activations here are
 arithmetic without branches or calls, which becomes SIMD code. With :math:`n =
@@ -20,10 +20,8 @@ import os
 import tempfile
 import warnings
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 from functools import cache, partial
-from itertools import pairwise
 from pathlib import Path
 from types import FunctionType
 
@@ -39,9 +37,6 @@ from longrnn.kernels import register
 ONE = np.float32(1)
 """One in a scalar function, which cannot know its type: beside a float64 it becomes one."""
 ZERO = np.float32(0)
-
-PARALLEL_FROM = 500_000
-"""Steps of chains below which starting a second thread costs more than it saves."""
 
 # Contraction (fused multiply-add) is the only liberty taken. The other flags of fastmath drop
 # denormals, infinities or NaN, and this project measures vanishing gradients and divergence.
@@ -142,61 +137,6 @@ def scalar(function: Callable) -> Callable:
     for the GPU. Its constants are `ONE` and `ZERO`, exact in either type.
     """
     return numba.njit(forceinline=True, **_OPTIONS)(function)
-
-
-def run_chains(run: Callable, steps: int, *arguments: np.ndarray | float) -> None:
-    """Run a kernel of independent chains on all of PyTorch's threads.
-
-    Parameters
-    ----------
-    run : callable
-        A kernel ``run(*arguments, start, stop)``, which does the chains start..stop-1.
-    steps : int
-        Steps of each chain.
-    *arguments : array or float
-        Arrays (.., batch, hidden), which the kernel sees as (.., chains), and numbers.
-    """
-    flat = []
-    for value in arguments:
-        if np.ndim(value):
-            value = value.reshape(*value.shape[:-2], math.prod(value.shape[-2:]))
-        flat.append(value)
-    chains = next(value.shape[-1] for value in flat if np.ndim(value))
-    over_chains(lambda start, stop: run(*flat, start, stop), steps, chains)
-
-
-def over_chains(run: Callable[[int, int], None], steps: int, count: int) -> None:
-    """Call ``run(start, stop)`` on stretches that together cover `count` independent chains.
-
-    There is one stretch per PyTorch thread, so that a worker process that was given one thread
-    uses one. The threads are Python's own and live for this call alone: the kernels release the
-    interpreter's lock, nothing survives a fork, and a new thread inherits from its caller whether
-    denormals are flushed. Stretches begin at whole vectors, and each chain is computed as on one
-    thread, to the bit.
-
-    Parameters
-    ----------
-    run : callable
-        Does the chains start..stop-1.
-    steps : int
-        Steps of each chain; short calls stay on one thread (`PARALLEL_FROM`).
-    count : int
-        Number of chains.
-    """
-    threads = torch.get_num_threads() if steps * count >= PARALLEL_FROM else 1
-    if threads == 1:
-        run(0, count)
-        return
-    edges = [count * k // threads // _VECTORS * _VECTORS for k in range(threads)] + [count]
-    stretches = [(start, stop) for start, stop in pairwise(edges) if start < stop]
-    with ThreadPoolExecutor(threads) as pool:
-        others = [pool.submit(run, *stretch) for stretch in stretches[1:]]
-        run(*stretches[0])
-        for other in others:
-            other.result()
-
-
-_VECTORS = 64  # elements of the widest vectors, unrolled as compilers do
 
 
 def _activations(real: type, integer: type, degree: int, ln2_high: float) -> tuple:

@@ -28,6 +28,7 @@ from torch.nn import functional as F
 
 from longrnn.kernels._blas import single_thread
 from longrnn.kernels._memory import empty_array, empty_tensor, is_large
+from longrnn.kernels._threads import product
 
 
 class Sources(NamedTuple):
@@ -655,7 +656,11 @@ def sum_of_products(delta, x):
 
     Arrays or tensors (time, batch, rows) and (time, batch, hidden).
     """
-    return delta.reshape(-1, delta.shape[-1]).T @ x.reshape(-1, x.shape[-1])
+    rows = delta.reshape(-1, delta.shape[-1]).T
+    columns = x.reshape(-1, x.shape[-1])
+    if isinstance(rows, Tensor):
+        return rows @ columns
+    return product(rows, columns)
 
 
 def state_product(delta, x0, outputs) -> Callable[[], Any]:

@@ -1,4 +1,4 @@
-r"""coRNN on one CPU core.
+r"""coRNN on the CPU.
 
 Forward, with the drive :math:`g_n = V u_n + b` of all times computed before and M the matrices W
 and script W side by side:
@@ -36,6 +36,7 @@ from longrnn.kernels._recurrence import (
     scalars_like,
     state_product,
 )
+from longrnn.kernels._threads import run_sequences
 
 
 @scalar
@@ -53,17 +54,17 @@ def pull_back(dt, gamma, r, f, lambda_, mu):
 
 
 @kernel
-def _forward_kernel(dt, gamma, r, M, g, y0, z0, y, z, f):
-    batch, d = y0.shape
-    both = np.empty((batch, 2 * d), y0.dtype)  # one product instead of two
-    for k in range(batch):
+def _forward_kernel(dt, gamma, r, M, g, y0, z0, y, z, f, start, stop):
+    d = y0.shape[1]
+    both = np.empty((stop - start, 2 * d), y0.dtype)  # one product instead of two
+    for k in range(start, stop):
         for i in range(d):
-            both[k, i], both[k, d + i] = y0[k, i], z0[k, i]
+            both[k - start, i], both[k - start, d + i] = y0[k, i], z0[k, i]
     for n in range(len(g)):
-        np.dot(both, M.T, f[n])
-        for k in range(batch):
+        np.dot(both, M.T, f[n, start:stop])
+        for k in range(start, stop):
             f_n, g_n, y_n, z_n = f[n, k], g[n, k], y[n, k], z[n, k]
-            y_before, z_before = both[k, :d], both[k, d:]
+            y_before, z_before = both[k - start, :d], both[k - start, d:]
             for i in range(d):
                 f_n[i] = tanh(f_n[i] + g_n[i])
                 position, velocity = oscillate(dt, gamma, r, f_n[i], y_before[i], z_before[i])
@@ -72,34 +73,35 @@ def _forward_kernel(dt, gamma, r, M, g, y0, z0, y, z, f):
 
 
 @kernel
-def _backward_kernel(dt, gamma, r, M, f, from_y, y_carried, z_carried, delta):
+def _backward_kernel(dt, gamma, r, M, f, from_y, y_carried, z_carried, delta, start, stop):
     """The carried gradients are those of the final state and become those of the initial one."""
-    batch, d = y_carried.shape
-    products = np.empty((batch, 2 * d), M.dtype)
+    d = y_carried.shape[1]
+    products = np.empty((stop - start, 2 * d), M.dtype)
     for n in range(len(f) - 1, -1, -1):
-        for k in range(batch):
+        for k in range(start, stop):
             lambda_, mu = y_carried[k], z_carried[k]
             o_n, f_n, d_n = from_y[n, k], f[n, k], delta[n, k]
             for i in range(d):
                 lambda_[i], mu[i], d_n[i] = pull_back(
                     dt, gamma, r, f_n[i], lambda_[i] + o_n[i], mu[i]
                 )
-        np.dot(delta[n], M, products)
-        for k in range(batch):
+        np.dot(delta[n, start:stop], M, products)
+        for k in range(start, stop):
             for i in range(d):
-                y_carried[k, i] += products[k, i]
-                z_carried[k, i] += products[k, d + i]
+                y_carried[k, i] += products[k - start, i]
+                z_carried[k, i] += products[k - start, d + i]
 
 
 def _forward(scalars, M, g, y0, z0, y, y_end, z_end, z, f):
-    _forward_kernel(*scalars, M, g, y0, z0, y, z, f)
+    run_sequences(_forward_kernel, y0, len(g), *scalars, M, g, y0, z0, y, z, f)
     y_end[:] = y[-1]
     z_end[:] = z[-1]
 
 
 def _backward(scalars, M, y0, z0, y, z, f, from_y, y_carried, z_carried):
     delta = empty_array_like(y)
-    _backward_kernel(*scalars, M, f, from_y, y_carried, z_carried, delta)
+    carried = y_carried, z_carried
+    run_sequences(_backward_kernel, y0, len(f), *scalars, M, f, from_y, *carried, delta)
 
     def of_M():
         halves = state_product(delta, y0, y)(), state_product(delta, z0, z)()

@@ -1,4 +1,4 @@
-r"""The dt-LSTM, versions 1 and 2, on one CPU core.
+r"""The dt-LSTM, versions 1 and 2, on the CPU.
 
 Forward, with the drive :math:`g_n = R u_n + b` of all times computed before, its parts in the order
 i f g o, and the factors :math:`\iota, \varphi` of the input and the forget gate:
@@ -38,16 +38,17 @@ from longrnn.kernels._recurrence import (
     scalars_like,
     state_product,
 )
+from longrnn.kernels._threads import run_sequences
 
 
 @kernel
-def _forward_kernel(iota, phi, W, g, h0, c0, outputs, cells, gates):
+def _forward_kernel(iota, phi, W, g, h0, c0, outputs, cells, gates, start, stop):
     """`gates` (time, batch, 4 hidden) receives i f g o."""
-    batch, d = h0.shape
-    h_before, c_before = h0, c0
+    d = h0.shape[1]
+    h_before, c_before = h0[start:stop], c0
     for n in range(len(g)):
-        np.dot(h_before, W.T, gates[n])
-        for k in range(batch):
+        np.dot(h_before, W.T, gates[n, start:stop])
+        for k in range(start, stop):
             all_, g_n, before, c, h = gates[n, k], g[n, k], c_before[k], cells[n, k], outputs[n, k]
             # Short loops: with many arrays in one the compiler does not vectorise it.
             for j in range(2 * d):
@@ -61,16 +62,18 @@ def _forward_kernel(iota, phi, W, g, h0, c0, outputs, cells, gates):
                 c[j] = phi * f[j] * before[j] + iota * i[j] * new[j]
             for j in range(d):
                 h[j] = o[j] * tanh(c[j])
-        h_before, c_before = outputs[n], cells[n]
+        h_before, c_before = outputs[n, start:stop], cells[n]
 
 
 @kernel
-def _backward_kernel(iota, phi, W, c0, cells, gates, from_outputs, h_carried, c_carried, delta):
+def _backward_kernel(
+    iota, phi, W, c0, cells, gates, from_outputs, h_carried, c_carried, delta, start, stop
+):
     """The carried gradients are those of the final state and become those of the initial one."""
-    batch, d = c0.shape
+    d = c0.shape[1]
     squashed = np.empty(d, W.dtype)
     for n in range(len(cells) - 1, -1, -1):
-        for k in range(batch):
+        for k in range(start, stop):
             all_, d_all, c, o_n = gates[n, k], delta[n, k], cells[n, k], from_outputs[n, k]
             i, f, new, o = all_[:d], all_[d : 2 * d], all_[2 * d : 3 * d], all_[3 * d :]
             d_i, d_f, d_new, d_o = d_all[:d], d_all[d : 2 * d], d_all[2 * d : 3 * d], d_all[3 * d :]
@@ -91,18 +94,19 @@ def _backward_kernel(iota, phi, W, c0, cells, gates, from_outputs, h_carried, c_
                 d_f[j] = phi * mu[j] * before[j] * f[j] * (ONE - f[j])
             for j in range(d):
                 mu[j] *= phi * f[j]
-        np.dot(delta[n], W, h_carried)
+        np.dot(delta[n, start:stop], W, h_carried[start:stop])
 
 
 def _forward(scales, W, g, h0, c0, outputs, h_end, c_end, cells, gates):
-    _forward_kernel(*scales, W, g, h0, c0, outputs, cells, gates)
+    run_sequences(_forward_kernel, h0, len(g), *scales, W, g, h0, c0, outputs, cells, gates)
     h_end[:] = outputs[-1]
     c_end[:] = cells[-1]
 
 
 def _backward(scales, W, h0, c0, outputs, cells, gates, from_outputs, h_carried, c_carried):
     delta = empty_array_like(gates)
-    _backward_kernel(*scales, W, c0, cells, gates, from_outputs, h_carried, c_carried, delta)
+    states = W, c0, cells, gates, from_outputs, h_carried, c_carried
+    run_sequences(_backward_kernel, c0, len(cells), *scales, *states, delta)
     return None, state_product(delta, h0, outputs), delta, h_carried, c_carried
 
 

@@ -1,4 +1,4 @@
-r"""The GRU on one CPU core.
+r"""The GRU on the CPU.
 
 Forward, with the drive :math:`g_t = R u_t + b` of all times computed before, its parts and those of
 :math:`a_t = W h_{t-1}` in the order r z n:
@@ -30,41 +30,45 @@ import torch
 from longrnn.kernels._cpu import ONE, engine, kernel, sigmoid, tanh
 from longrnn.kernels._memory import empty_array_like
 from longrnn.kernels._recurrence import Recurrence, Sources, drive, state_product
+from longrnn.kernels._threads import run_sequences
 
 
 @kernel
-def _forward_kernel(W, g, h0, outputs, gates, products):
+def _forward_kernel(W, g, h0, outputs, gates, products, start, stop):
     """`gates` (time, batch, 3 hidden) receives r z n, `products` (time, batch, hidden) a^n."""
     d = W.shape[1]
-    previous = h0
+    previous = h0[start:stop]
     for t in range(len(g)):
-        np.dot(previous, W.T, gates[t])
-        for k in range(len(h0)):
+        np.dot(previous, W.T, gates[t, start:stop])
+        for k in range(start, stop):
             r, z, n = gates[t, k, :d], gates[t, k, d : 2 * d], gates[t, k, 2 * d :]
             g_r, g_z, g_n = g[t, k, :d], g[t, k, d : 2 * d], g[t, k, 2 * d :]
-            before, h, product = previous[k], outputs[t, k], products[t, k]
+            before, h, product = previous[k - start], outputs[t, k], products[t, k]
             for i in range(d):
                 product[i] = n[i]
                 r[i] = sigmoid(r[i] + g_r[i])
                 z[i] = sigmoid(z[i] + g_z[i])
                 n[i] = tanh(r[i] * product[i] + g_n[i])
                 h[i] = (ONE - z[i]) * n[i] + z[i] * before[i]
-        previous = outputs[t]
+        previous = outputs[t, start:stop]
 
 
 @kernel
-def _backward_kernel(W, h0, outputs, gates, products, from_outputs, carried, delta, delta_state):
+def _backward_kernel(
+    W, h0, outputs, gates, products, from_outputs, carried, delta, delta_state, start, stop
+):
     """`carried` is the gradient of the final state and becomes that of the initial one."""
     d = W.shape[1]
-    direct = np.empty_like(carried)
+    direct = np.empty_like(carried[start:stop])
     for t in range(len(outputs) - 1, -1, -1):
         previous = outputs[t - 1] if t > 0 else h0
-        for k in range(len(h0)):
+        for k in range(start, stop):
             r, z, n = gates[t, k, :d], gates[t, k, d : 2 * d], gates[t, k, 2 * d :]
             d_r, d_z, d_n = delta[t, k, :d], delta[t, k, d : 2 * d], delta[t, k, 2 * d :]
             a_r, a_z = delta_state[t, k, :d], delta_state[t, k, d : 2 * d]
             a_n, product = delta_state[t, k, 2 * d :], products[t, k]
-            before, o_t, back, through = previous[k], from_outputs[t, k], carried[k], direct[k]
+            before, o_t = previous[k], from_outputs[t, k]
+            back, through = carried[k], direct[k - start]
             for i in range(d):
                 arrived = o_t[i] + back[i]
                 from_n = arrived * (ONE - z[i]) * (ONE - n[i] * n[i])
@@ -73,19 +77,20 @@ def _backward_kernel(W, h0, outputs, gates, products, from_outputs, carried, del
                 d_r[i], d_z[i], d_n[i] = from_r, from_z, from_n
                 a_r[i], a_z[i], a_n[i] = from_r, from_z, from_n * r[i]
                 through[i] = arrived * z[i]
-        np.dot(delta_state[t], W, carried)
-        carried += direct
+        np.dot(delta_state[t, start:stop], W, carried[start:stop])
+        carried[start:stop] += direct
 
 
 def _forward(W, g, h0, outputs, h_end, gates, products):
-    _forward_kernel(W, g, h0, outputs, gates, products)
+    run_sequences(_forward_kernel, h0, len(g), W, g, h0, outputs, gates, products)
     h_end[:] = outputs[-1]
 
 
 def _backward(W, h0, outputs, gates, products, from_outputs, carried):
     delta = empty_array_like(gates)
     delta_state = empty_array_like(gates)
-    _backward_kernel(W, h0, outputs, gates, products, from_outputs, carried, delta, delta_state)
+    states = W, h0, outputs, gates, products, from_outputs, carried
+    run_sequences(_backward_kernel, h0, len(outputs), *states, delta, delta_state)
     return state_product(delta_state, h0, outputs), delta, carried
 
 
@@ -120,7 +125,7 @@ _GRU = Recurrence(
 )
 
 
-@engine("gru")
+@engine("gru", slower_from=512)  # than `library`, on two threads
 def gru(weights, state, u):
     """Run the GRU; shapes as in `longrnn.cells.Cell.forward`."""
     W, R, b = weights

@@ -26,11 +26,11 @@ from longrnn.kernels._cpu import (
     by_phi,
     engine,
     phi,
-    run_chains,
     times_slope,
 )
 from longrnn.kernels._memory import empty_array_like
 from longrnn.kernels._recurrence import Recurrence, Sources, per_chain
+from longrnn.kernels._threads import run_chains
 
 
 @by_phi

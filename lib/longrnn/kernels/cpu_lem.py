@@ -1,4 +1,4 @@
-r"""LEM on one CPU core.
+r"""LEM on the CPU.
 
 Forward pass. The input terms :math:`g_n = V u_n + b` of all time steps are computed beforehand,
 with blocks in the order 1 2 z y. :math:`q_n, \bar q_n` are the time steps of (3), and
@@ -48,6 +48,7 @@ from longrnn.kernels._recurrence import (
     state_product,
     sum_of_products,
 )
+from longrnn.kernels._threads import run_sequences
 
 
 @scalar
@@ -82,7 +83,7 @@ _by_scales = variants("single_scale", 2)
 
 
 @_by_scales
-def _forward_kernel(dt, least, most, W, W_y, g, g_y, y0, z0, y, z, gates, r):
+def _forward_kernel(dt, least, most, W, W_y, g, g_y, y0, z0, y, z, gates, r, start, stop):
     """Forward pass; writes y, z, r and `gates`.
 
     `gates` is (time, batch, 3 hidden) with q, q-bar and s; with a single scale it is (time, batch,
@@ -91,8 +92,8 @@ def _forward_kernel(dt, least, most, W, W_y, g, g_y, y0, z0, y, z, gates, r):
     d = y0.shape[1]
     y_before, z_before = y0, z0
     for n in range(len(g)):
-        np.dot(y_before, W.T, gates[n])
-        for k in range(len(y0)):
+        np.dot(y_before[start:stop], W.T, gates[n, start:stop])
+        for k in range(start, stop):
             s, g_s, before, z_n = gates[n, k, -d:], g[n, k, -d:], z_before[k], z[n, k]
             q, q_bar = gates[n, k, :d], gates[n, k, d : 2 * d]
             g_1, g_2 = g[n, k, :d], g[n, k, d : 2 * d]
@@ -104,8 +105,8 @@ def _forward_kernel(dt, least, most, W, W_y, g, g_y, y0, z0, y, z, gates, r):
                     step = clip(q[i], least, most)
                 s[i] = tanh(s[i] + g_s[i])
                 z_n[i] = relax(step, before[i], s[i])
-        np.dot(z[n], W_y.T, r[n])
-        for k in range(len(y0)):
+        np.dot(z[n, start:stop], W_y.T, r[n, start:stop])
+        for k in range(start, stop):
             r_n, g_n, before, y_n = r[n, k], g_y[n, k], y_before[k], y[n, k]
             q_bar = gates[n, k, d : 2 * d]
             for i in range(d):
@@ -117,16 +118,17 @@ def _forward_kernel(dt, least, most, W, W_y, g, g_y, y0, z0, y, z, gates, r):
 
 @_by_scales
 def _backward_kernel(
-    dt, least, most, W, W_y, y0, z0, y, z, gates, r, from_y, y_carried, z_carried, delta, delta_y
-):
+    dt, least, most, W, W_y, y0, z0, y, z, gates, r, from_y, y_carried, z_carried, delta, delta_y,
+    start, stop,
+):  # fmt: skip
     """Backward pass; `y_carried` and `z_carried` hold the gradients of the final state.
 
     They are overwritten by the gradients of the initial state.
     """
-    batch, d = y0.shape
-    product = np.empty_like(y0)
+    d = y0.shape[1]
+    product = np.empty_like(y0[start:stop])
     for n in range(len(y) - 1, -1, -1):
-        for k in range(batch):
+        for k in range(start, stop):
             back, r_n, before = y_carried[k], r[n, k], y0[k] if n == 0 else y[n - 1, k]
             o_n, d_y, d_2 = from_y[n, k], delta_y[n, k], delta[n, k, d : 2 * d]
             q_bar = gates[n, k, d : 2 * d]
@@ -137,9 +139,9 @@ def _backward_kernel(
                 d_y[i], of_q, back[i] = pull_back(q / dt, q, step, before[i], r_n[i], arrived)
                 if not single_scale:
                     d_2[i] = of_q
-        np.dot(delta_y[n], W_y, product)
-        for k in range(batch):
-            mu, s, d_s, more = z_carried[k], gates[n, k, -d:], delta[n, k, -d:], product[k]
+        np.dot(delta_y[n, start:stop], W_y, product)
+        for k in range(start, stop):
+            mu, s, d_s, more = z_carried[k], gates[n, k, -d:], delta[n, k, -d:], product[k - start]
             gate, d_1, before = gates[n, k, :d], delta[n, k, :d], z0[k] if n == 0 else z[n - 1, k]
             for i in range(d):
                 q = dt if single_scale else gate[i]
@@ -148,13 +150,14 @@ def _backward_kernel(
                 d_s[i], of_q, mu[i] = pull_back(q / dt, q, step, before[i], s[i], arrived)
                 if not single_scale:
                     d_1[i] = of_q
-        np.dot(delta[n], W, product)
-        y_carried += product
+        np.dot(delta[n, start:stop], W, product)
+        y_carried[start:stop] += product
 
 
 def _forward(steps, W, W_y, g, g_y, y0, z0, y, y_end, z_end, z, gates, r):
     is_single = len(W) == len(W_y)
-    _forward_kernel[is_single](*steps, W, W_y, g, g_y, y0, z0, y, z, gates, r)
+    run = _forward_kernel[is_single]
+    run_sequences(run, y0, len(g), *steps, W, W_y, g, g_y, y0, z0, y, z, gates, r)
     y_end[:] = y[-1]
     z_end[:] = z[-1]
 
@@ -163,9 +166,8 @@ def _backward(steps, W, W_y, y0, z0, y, z, gates, r, from_y, y_carried, z_carrie
     delta = empty_array_like(gates)
     delta_y = empty_array_like(y)
     is_single = len(W) == len(W_y)
-    _backward_kernel[is_single](
-        *steps, W, W_y, y0, z0, y, z, gates, r, from_y, y_carried, z_carried, delta, delta_y
-    )
+    states = W, W_y, y0, z0, y, z, gates, r, from_y, y_carried, z_carried
+    run_sequences(_backward_kernel[is_single], y0, len(y), *steps, *states, delta, delta_y)
     of_W = state_product(delta, y0, y)
     of_W_y = lambda: sum_of_products(delta_y, z)  # noqa: E731
     return None, of_W, of_W_y, delta, delta_y, y_carried, z_carried

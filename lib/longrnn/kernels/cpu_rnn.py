@@ -1,4 +1,4 @@
-r"""Networks of one dense step on one CPU core.
+r"""Networks of one dense step on the CPU.
 
 They share kernels, which are compiled for each of them (`form`).
 
@@ -71,6 +71,7 @@ from longrnn.kernels._recurrence import (
     scalars_like,
     state_product,
 )
+from longrnn.kernels._threads import run_sequences
 
 BASIC, INTERCHANGED, MODRELU, EULER, LIPSCHITZ, FAST = range(6)
 """The networks; from EULER on the state is not y. FastRNN is FAST plus its activation's number."""
@@ -100,32 +101,35 @@ def _takes_turns(turns_t):
 
 
 @_by_form
-def _forward_kernel(turns, W, A, numbers, g, x0, outputs, y):
+def _forward_kernel(turns, W, A, numbers, g, x0, outputs, y, start, stop):
     """`y` may be the outputs; `turns` (time, batch) says where W is used, and A elsewhere.
 
     `numbers` are the modReLU's b (batch, hidden), epsilon, or alpha and beta.
     """
     flat = numbers.ravel()
+    first = start * x0.shape[1] if form == MODRELU else 0
     phi = form - FAST if form >= FAST else TANH
     alpha, beta = flat[0] if form >= EULER else ONE, flat[1] if form >= FAST else ONE
-    previous = x0
-    other = np.empty_like(x0)
+    previous = x0[start:stop]
+    other = np.empty_like(previous)
     for t in range(len(g)):
-        M = A if form == INTERCHANGED and not turns[t, 0] else W
-        np.dot(previous, M.T, y[t])
-        if form == INTERCHANGED and _takes_turns(turns[t]):
-            N = W if not turns[t, 0] else A
+        y_here, x_here = y[t, start:stop], outputs[t, start:stop]
+        M = A if form == INTERCHANGED and not turns[t, start] else W
+        np.dot(previous, M.T, y_here)
+        if form == INTERCHANGED and _takes_turns(turns[t, start:stop]):
+            N = W if not turns[t, start] else A
             np.dot(previous, N.T, other)
-            for k in range(len(x0)):
-                if turns[t, k] != turns[t, 0]:
+            for k in range(start, stop):
+                if turns[t, k] != turns[t, start]:
                     for i in range(x0.shape[1]):
-                        y[t, k, i] = other[k, i]
+                        y[t, k, i] = other[k - start, i]
         if form == LIPSCHITZ:
-            np.dot(previous, A.T, outputs[t])
-        x, y_t, before, g_t = outputs[t].ravel(), y[t].ravel(), previous.ravel(), g[t].ravel()
+            np.dot(previous, A.T, x_here)
+        x, y_t, before = x_here.ravel(), y_here.ravel(), previous.ravel()
+        g_t = g[t, start:stop].ravel()
         for i in range(g_t.size):
             if form == MODRELU:
-                y_t[i] = modrelu(y_t[i] + g_t[i], flat[i])
+                y_t[i] = modrelu(y_t[i] + g_t[i], flat[first + i])
             else:
                 y_t[i] = activate(phi, y_t[i] + g_t[i])
             if EULER <= form < FAST:
@@ -134,28 +138,32 @@ def _forward_kernel(turns, W, A, numbers, g, x0, outputs, y):
         if form >= FAST:
             for i in range(g_t.size):
                 x[i] = alpha * y_t[i] + beta * before[i]
-        previous = outputs[t]
+        previous = x_here
 
 
 @_by_form
 def _backward_kernel(
-    turns, W, A, numbers, x0, outputs, y, from_outputs, carried, lambdas, delta, sums
+    turns, W, A, numbers, x0, outputs, y, from_outputs, carried, lambdas, delta, sums, start, stop
 ):
     """`carried` is the gradient of the final state and becomes that of the initial one.
 
     `sums` (numbers, batch, hidden) start at zero. The Lipschitz RNN keeps all `lambdas`, the
     others one.
     """
-    flat, back, linear = numbers.ravel(), carried.ravel(), np.empty_like(carried)
+    flat, back = numbers.ravel(), carried[start:stop].ravel()
+    linear = np.empty_like(carried[start:stop])
     phi = form - FAST if form >= FAST else TANH
     alpha, beta = flat[0] if form >= EULER else ONE, flat[1] if form >= FAST else ONE
-    of_first, of_last = sums[0].ravel(), sums[-1].ravel()
+    of_first, of_last = sums[0, start:stop].ravel(), sums[-1, start:stop].ravel()
     for t in range(len(outputs) - 1, -1, -1):
-        y_t, o_t, delta_t = y[t].ravel(), from_outputs[t].ravel(), delta[t].ravel()
+        y_t, o_t = y[t, start:stop].ravel(), from_outputs[t, start:stop].ravel()
+        delta_here = delta[t, start:stop]
+        delta_t = delta_here.ravel()
         at = t if form == LIPSCHITZ else 0
-        lambda_t, before = lambdas[at].ravel(), y_t
+        lambda_here = lambdas[at, start:stop]
+        lambda_t, before = lambda_here.ravel(), y_t
         if form >= FAST:
-            before = x0.ravel() if t == 0 else outputs[t - 1].ravel()
+            before = x0[start:stop].ravel() if t == 0 else outputs[t - 1, start:stop].ravel()
         for i in range(y_t.size):
             arrived = o_t[i] + back[i]
             if form == MODRELU:
@@ -174,17 +182,17 @@ def _backward_kernel(
         if form >= FAST:  # apart: with many arrays in one loop the compiler does not vectorise it
             for i in range(y_t.size):
                 delta_t[i] = times_slope(phi, alpha * lambda_t[i], y_t[i])
-        M = A if form == INTERCHANGED and not turns[t, 0] else W
-        np.dot(delta[t], M, carried)
-        if form == INTERCHANGED and _takes_turns(turns[t]):
-            N = W if not turns[t, 0] else A
-            np.dot(delta[t], N, linear)
-            for k in range(len(x0)):
-                if turns[t, k] != turns[t, 0]:
+        M = A if form == INTERCHANGED and not turns[t, start] else W
+        np.dot(delta_here, M, carried[start:stop])
+        if form == INTERCHANGED and _takes_turns(turns[t, start:stop]):
+            N = W if not turns[t, start] else A
+            np.dot(delta_here, N, linear)
+            for k in range(start, stop):
+                if turns[t, k] != turns[t, start]:
                     for i in range(x0.shape[1]):
-                        carried[k, i] = linear[k, i]
+                        carried[k, i] = linear[k - start, i]
         if form == LIPSCHITZ:
-            np.dot(lambdas[t], A, linear)
+            np.dot(lambda_here, A, linear)
             linear_t = linear.ravel()
             for i in range(y_t.size):
                 back[i] += lambda_t[i] + alpha * linear_t[i]
@@ -210,7 +218,8 @@ def _forward(form, turns, W, A, numbers, g, bias, x0, outputs, x_end, y):
         y = outputs
     A = W if A is None else A
     numbers = _numbers(numbers, bias, W)
-    _forward_kernel[form](turns, W, A, numbers, g, x0, outputs, y)
+    run = _forward_kernel[form]
+    run_sequences(run, x0, len(g), turns, W, A, numbers, g, x0, outputs, y)
     x_end[:] = outputs[-1]
 
 
@@ -224,9 +233,8 @@ def _backward(form, turns, W, A, numbers, bias, x0, outputs, y, from_outputs, ca
     lambdas = empty_array_like(outputs if form == LIPSCHITZ else outputs[:1])
     A = W if A is None else A
     numbers = _numbers(numbers, bias, W)
-    _backward_kernel[form](
-        turns, W, A, numbers, x0, outputs, y, from_outputs, carried, lambdas, delta, sums
-    )
+    states = turns, W, A, numbers, x0, outputs, y, from_outputs, carried
+    run_sequences(_backward_kernel[form], x0, len(outputs), *states, lambdas, delta, sums)
     of_W = state_product(delta, x0, outputs)
     of_A = None
     of_numbers = None
@@ -325,8 +333,12 @@ Chang's (9), Erichson's (7) and section 3.1 of Kusupati et al.
 """
 
 
+SLOWER_FROM = {"rnn": 512}
+"""Hidden sizes from which PyTorch's own layer is faster, on one thread and on several."""
+
+
 def _register(cell: str) -> None:
-    @engine(cell)
+    @engine(cell, slower_from=SLOWER_FROM.get(cell))
     def run(weights, state, u):
         form, W, A, numbers, bias, R, b = NETWORKS[cell](*weights)
         (x0,) = state

@@ -1,4 +1,4 @@
-r"""FastGRNN and the gated antisymmetric RNN on one CPU core.
+r"""FastGRNN and the gated antisymmetric RNN on the CPU.
 
 Gate and candidate share the product with the state.
 
@@ -33,41 +33,43 @@ import torch
 from longrnn.kernels._cpu import ONE, engine, kernel, sigmoid, tanh
 from longrnn.kernels._memory import empty_array_like
 from longrnn.kernels._recurrence import Recurrence, Sources, scalars_like, state_product
+from longrnn.kernels._threads import run_sequences
 
 
 @kernel
-def _forward_kernel(kappa, p, q, W, g, h0, outputs, gates):
+def _forward_kernel(kappa, p, q, W, g, h0, outputs, gates, start, stop):
     """`gates` (time, batch, 2 hidden) receives z c."""
     rest = ONE - kappa
-    batch, d = h0.shape
-    products = np.empty_like(h0)
-    previous = h0
+    d = h0.shape[1]
+    previous = h0[start:stop]
+    products = np.empty_like(previous)
     for t in range(len(g)):
         np.dot(previous, W.T, products)
-        for k in range(batch):
-            product, before, h = products[k], previous[k], outputs[t, k]
+        for k in range(start, stop):
+            product, before, h = products[k - start], previous[k - start], outputs[t, k]
             z, c, g_z, g_c = gates[t, k, :d], gates[t, k, d:], g[t, k, :d], g[t, k, d:]
             for i in range(d):
                 z[i] = sigmoid(product[i] + g_z[i])
                 c[i] = tanh(product[i] + g_c[i])
                 h[i] = (kappa + rest * z[i]) * before[i] + (p + q * z[i]) * c[i]
-        previous = outputs[t]
+        previous = outputs[t, start:stop]
 
 
 @kernel
 def _backward_kernel(
-    kappa, p, q, W, h0, outputs, gates, from_outputs, carried, delta, delta_state, sums
-):
+    kappa, p, q, W, h0, outputs, gates, from_outputs, carried, delta, delta_state, sums,
+    start, stop,
+):  # fmt: skip
     """`carried` is the gradient of the final state and becomes that of the initial one."""
     rest = ONE - kappa
-    batch, d = h0.shape
-    direct = np.empty_like(carried)
+    d = h0.shape[1]
+    direct = np.empty_like(carried[start:stop])
     for t in range(len(outputs) - 1, -1, -1):
         previous = outputs[t - 1] if t > 0 else h0
-        for k in range(batch):
+        for k in range(start, stop):
             z, c, before = gates[t, k, :d], gates[t, k, d:], previous[k]
             d_z, d_c, d_state = delta[t, k, :d], delta[t, k, d:], delta_state[t, k]
-            o_t, back, through = from_outputs[t, k], carried[k], direct[k]
+            o_t, back, through = from_outputs[t, k], carried[k], direct[k - start]
             of_p, of_q = sums[0, k], sums[1, k]
             for i in range(d):
                 arrived = o_t[i] + back[i]
@@ -78,12 +80,12 @@ def _backward_kernel(
                 from_c = arrived * (p + q * z[i]) * (ONE - c[i] * c[i])
                 d_z[i], d_c[i], d_state[i] = from_z, from_c, from_z + from_c
                 through[i] = arrived * (kappa + rest * z[i])
-        np.dot(delta_state[t], W, carried)
-        carried += direct
+        np.dot(delta_state[t, start:stop], W, carried[start:stop])
+        carried[start:stop] += direct
 
 
 def _forward(scalars, W, g, h0, outputs, h_end, gates):
-    _forward_kernel(*scalars, W, g, h0, outputs, gates)
+    run_sequences(_forward_kernel, h0, len(g), *scalars, W, g, h0, outputs, gates)
     h_end[:] = outputs[-1]
 
 
@@ -91,9 +93,9 @@ def _backward(scalars, W, h0, outputs, gates, from_outputs, carried):
     delta = empty_array_like(gates)
     delta_state = empty_array_like(outputs)
     sums = np.zeros((2, *h0.shape), h0.dtype)
-    _backward_kernel(
-        *scalars, W, h0, outputs, gates, from_outputs, carried, delta, delta_state, sums
-    )
+    states = W, h0, outputs, gates, from_outputs, carried
+    gradients = delta, delta_state, sums
+    run_sequences(_backward_kernel, h0, len(outputs), *scalars, *states, *gradients)
     # In float64: what is left of one less the other may be a small part of either.
     of_scalars = np.append(0, sums.sum(axis=(1, 2), dtype=float)).astype(h0.dtype)
     return of_scalars, state_product(delta_state, h0, outputs), delta, carried

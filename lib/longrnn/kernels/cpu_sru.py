@@ -28,9 +28,10 @@ Stored: c, both gates, and what they weigh, the candidate and the highway. Recom
 import numpy as np
 import torch
 
-from longrnn.kernels._cpu import ONE, engine, kernel, run_chains, scalar, sigmoid
+from longrnn.kernels._cpu import ONE, engine, kernel, scalar, sigmoid
 from longrnn.kernels._memory import empty_array_like
 from longrnn.kernels._recurrence import Recurrence, Sources, drive, per_chain
+from longrnn.kernels._threads import run_chains
 
 
 @scalar

@@ -39,9 +39,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from longrnn.kernels._cpu import ONE, engine, kernel, run_chains, scalar, tanh, variants
+from longrnn.kernels._cpu import ONE, engine, kernel, scalar, tanh, variants
 from longrnn.kernels._memory import empty_array_like
 from longrnn.kernels._recurrence import Recurrence, Sources, per_chain
+from longrnn.kernels._threads import run_chains
 
 STORED, RECOVERED, REVERSIBLE = range(3)
 WAYS = ("stored", "recovered", "reversible")
