@@ -26,12 +26,15 @@ def plot_curves(ax: Axes, frame: pd.DataFrame, *, styles: Mapping[str, str] | No
     styles
         Line styles by label, for networks of one architecture; solid by default.
     """
-    for _, rows in frame.groupby("run", sort=False):
+    networks = frame["run"].nunique()
+    for number, (_, rows) in enumerate(frame.groupby("run", sort=False)):
         first = rows.iloc[0]
         by_step = rows.groupby("step")["value"]
         mean = by_step.mean()
         tint = colour(first["architecture"])
         style = (styles or {}).get(first["label"], "-")
+        distance = -(-len(mean) // 8)  # at most eight markers
+        shift = number * distance // networks  # or curves that coincide would hide each other's
         ax.plot(
             mean.index,
             mean,
@@ -40,7 +43,7 @@ def plot_curves(ax: Axes, frame: pd.DataFrame, *, styles: Mapping[str, str] | No
             label=first["label"],
             markersize=4,
             marker=marker(first["architecture"]),
-            markevery=-(-len(mean) // 8),  # at most eight markers
+            markevery=(shift, distance),
         )
         if by_step.size().max() > 1:
             ax.fill_between(mean.index, by_step.min(), by_step.max(), color=tint, alpha=0.15, lw=0)
