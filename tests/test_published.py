@@ -9,7 +9,7 @@ from study.paths import PUBLISHED
 from study.results.published import (
     PublishedError,
     artefacts,
-    beside,
+    join_published,
     layout,
     load_published,
     sources,
@@ -74,7 +74,7 @@ def test_published_tables_are_complete(name, keys, rows, sums):
 def test_published_tables_agree_on_counts(by_quartile, by_regime):
     top = load_published(f"diss-tab-{by_quartile}").query("quartile == 'Q1.00'")
     vanished = load_published(f"diss-tab-{by_regime}").query("regime == 'vanished'")
-    table = beside(top, vanished, on=CELL, value="count")
+    table = join_published(top, vanished, on=CELL, value="count")
     assert len(table) == 210 and (table["difference"] == 0).all()
 
 
@@ -95,11 +95,12 @@ def test_paper_profile_is_the_published_design():
 OURS = pd.DataFrame({"architecture": ["rnn", "own"], "rate": [0.2, 0.3], "n": [5, 6]})
 TWICE = pd.concat([OURS, OURS])
 THEIRS = OURS.assign(architecture=["rnn", "lstm"], rate=[0.1, 0.4])
+KEY = ["architecture"]
 
 
 @pytest.mark.parametrize(("theirs", "first"), [(THEIRS, [0.1, 0.1]), (None, [np.nan, np.nan])])
-def test_beside_keeps_our_rows(theirs, first):
-    table = beside(OURS, theirs, on=["architecture"], value="rate")
+def test_join_keeps_our_rows(theirs, first):
+    table = join_published(OURS, theirs, on=KEY, value="rate")
     assert list(table) == ["architecture", "ours", "n", "published", "difference"]
     assert table["architecture"].tolist() == ["rnn", "own"]
     np.testing.assert_allclose(table[["published", "difference"]], [first, [np.nan] * 2])
@@ -108,7 +109,7 @@ def test_beside_keeps_our_rows(theirs, first):
 test_what_is_not_there_or_twice_is_named = refused(
     (PublishedError, ValueError),
     ("no numbers of 'diss-fig-1.1' are transcribed", lambda: load_published("diss-fig-1.1")),
-    ("several rows for one", lambda: beside(OURS, TWICE, on=["architecture"], value="rate")),
+    ("several rows for one", lambda: join_published(OURS, TWICE, on=KEY, value="rate")),
 )
 
 

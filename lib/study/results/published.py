@@ -66,7 +66,7 @@ def load_published(artefact: str) -> pd.DataFrame:
     return pd.read_csv(path, keep_default_na=False, na_values=[""])
 
 
-def beside(
+def join_published(
     ours: pd.DataFrame, theirs: pd.DataFrame | None, *, on: Sequence[str], value: str
 ) -> pd.DataFrame:
     """Return our table with the published numbers next to ours.
@@ -111,8 +111,8 @@ def layout(table: pd.DataFrame, *, rows: Sequence[str], columns: Sequence[str]) 
     Parameters
     ----------
     table
-        Our numbers and the published ones (`beside`), one row for each combination of `rows` and
-        `columns`.
+        Our numbers and the published ones (`join_published`), one row for each combination of
+        `rows` and `columns`.
     rows
         Columns of `table` that become rows, in order of appearance.
     columns

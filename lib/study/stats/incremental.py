@@ -106,7 +106,7 @@ def numbers_an_inner_step(artefact: str) -> pd.Series:
     return table.groupby("task", sort=False)[["inner_steps", "numbers"]].apply(slope)
 
 
-def beside(ds: xr.Dataset, artefact: str, tasks: tuple[str, ...] = ()) -> pd.DataFrame:
+def compare_networks(ds: xr.Dataset, artefact: str, tasks: tuple[str, ...] = ()) -> pd.DataFrame:
     """Return a published table next to our networks, each reading in a row of its own.
 
     Parameters
@@ -140,7 +140,7 @@ def best_by_reading(table: pd.DataFrame, *, higher: bool = True) -> pd.DataFrame
     Parameters
     ----------
     table
-        Our networks and the paper's (`beside`); rows without our result are left out.
+        Our networks and the paper's (`compare_networks`); rows without our result are left out.
     higher
         Whether a higher score is better.
 
