@@ -42,6 +42,8 @@ class Engine:
     """Returns the largest hidden size for a dtype; None if there is no limit."""
     slower_from: int | None = None
     """Hidden size from which the next engine is faster, so that ``auto`` uses that one."""
+    runs: bool = False
+    """Whether one call takes several networks, as `torch.vmap` over their weights gives them."""
 
     def refusal(
         self,
@@ -185,6 +187,30 @@ def choose(
     if device == "cpu" or chosen.endswith(device):
         return chosen
     return f"{chosen}-{device}"
+
+
+def choose_for_runs(cell: str, device: str) -> str:
+    """Return the engine for networks side by side, mapped over their weights by `torch.vmap`.
+
+    Parameters
+    ----------
+    cell : str
+        Name of the cell.
+    device : str
+        Type of the device.
+
+    Returns
+    -------
+    str
+        The name of an engine that takes all networks in one call, or ``reference``; as from
+        `choose`. On a CPU it is always the reference, whose bits the stored results have.
+    """
+    chosen = "reference" if device == "cpu" else choose(cell, device)
+    bare = chosen.removesuffix(f"-{device}")
+    takes_runs = (cell, chosen) in _ENGINES and _ENGINES[cell, chosen].runs
+    if takes_runs or bare == "reference":
+        return chosen
+    return f"reference-{device}"
 
 
 def select(

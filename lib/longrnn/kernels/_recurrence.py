@@ -50,13 +50,17 @@ class Sources(NamedTuple):
         """Return the drive (time, batch, rows)."""
         if self.V is None:
             return self.below
-        result = drive(self.below, self.V, self.b)
+        product = drive if self.V.dim() == 2 else _drive_of_runs
+        result = product(self.below, self.V, self.b)
         if self.skip is not None:
-            result = result + drive(self.skipped, self.skip)
+            result = result + product(self.skipped, self.skip)
         return result
 
 
+RUNS = -1
+"""Stands for the axis of the runs, in front of all others of what the sequences of a run share."""
 _SOURCE_AXES = Sources(below=1, skipped=1)
+_SOURCE_AXES_OF_RUNS = Sources(below=1, V=RUNS, b=RUNS, skipped=1, skip=RUNS)
 
 
 class _Input(NamedTuple):
@@ -118,6 +122,9 @@ class Recurrence:
         Whether `backward` takes the inputs that are not saved, too, before those that are.
     arrays : bool
         Whether the loops take NumPy arrays (kernels for the CPU) or contiguous tensors.
+    runs : bool
+        Whether the loops and the reference take several runs at once: the batches of all runs, one
+        after the other, and what the sequences of a run share with the runs as its first axis.
     """
 
     def __init__(
@@ -137,6 +144,7 @@ class Recurrence:
         split: Callable[[Tensor, Any], tuple[Tensor, ...]] = lambda drive, _: (drive,),
         adjoint_takes_drive: bool = False,
         arrays: bool = True,
+        runs: bool = False,
     ) -> None:
         self.name = name
         self.settings = [word.split()[1] for word in settings.split(", ") if word]
@@ -152,6 +160,7 @@ class Recurrence:
         self.split = split
         self.adjoint_takes_drive = adjoint_takes_drive
         self.arrays = arrays
+        self.runs = runs
         names = [part.name for part in self.inputs]
         self.arguments = namedtuple("Arguments", [*self.settings, *names])
         self._register(settings)
@@ -423,9 +432,9 @@ class Recurrence:
     # Batching rules: `torch.func.vmap` over data becomes a larger batch.
 
     def _run_mapped(self, info, in_dims: tuple, *arguments: Any) -> tuple:
-        axes = [None] * len(self.settings)
-        axes += [*_SOURCE_AXES, *(part.axis for part in self.inputs)]
-        if not _foldable(arguments, in_dims, axes):
+        of_inputs = [part.axis for part in self.inputs]
+        axes = self._fold_axes(arguments, in_dims, of_inputs, shared_gradients=False)
+        if axes is None:
             return _run_one_by_one(self._call, info.batch_size, in_dims, arguments)
         found = self._call(*_fold(arguments, in_dims, axes, info.batch_size))
         result_axes = [1, *[0] * self.final, *[1] * (len(found) - 1 - self.final)]
@@ -436,19 +445,45 @@ class Recurrence:
         axes_by_name = {part.name: part.axis for part in self.inputs}
         axes_by_name |= dict.fromkeys(self.results, 1)
         axes_by_name |= dict.fromkeys(self.results[1 : 1 + self.final], 0)
-        axes = [*_SOURCE_AXES, *(axes_by_name[name] for name in self.saved)]
-        axes += [1, *[0] * self.final, None, None]
-        axes = [None] * len(self.settings) + axes
-        pairs = zip(self.inputs, wanted, strict=True)
+        of_tensors = [*(axes_by_name[name] for name in self.saved), 1, *[0] * self.final]
+        pairs = list(zip(self.inputs, wanted, strict=True))
+        # A gradient of what all sequences share is a sum over the sequences of a run.
         shared = any(use and part.axis is None for part, use in pairs)
-        if shared or not _foldable(arguments, in_dims, axes):
-            # A gradient of what all sequences share is a sum over the sequences of a call.
+        tensors = arguments[:-2], in_dims[:-2]
+        axes = self._fold_axes(*tensors, of_tensors, shared_gradients=shared)
+        if axes is None:
             return _run_one_by_one(self._call_adjoint, info.batch_size, in_dims, arguments)
+        axes += [None, None]  # the number of steps, and what is wanted
         found = self._call_adjoint(*_fold(arguments, in_dims, axes, info.batch_size))
-        gradient_axes = [
-            part.axis if use else None for part, use in zip(self.inputs, wanted, strict=True)
-        ]
-        return _unfold(found, gradient_axes, info.batch_size), tuple(gradient_axes)
+        gradient_axes = []
+        for part, use in pairs:
+            gradient_axes.append((RUNS if part.axis is None else part.axis) if use else None)
+        out_dims = tuple(0 if axis == RUNS else axis for axis in gradient_axes)
+        return _unfold(found, gradient_axes, info.batch_size), out_dims
+
+    def _fold_axes(
+        self,
+        arguments: Sequence,
+        in_dims: Sequence,
+        of_tensors: Sequence[int | None],
+        *,
+        shared_gradients: bool,
+    ) -> list[int | None] | None:
+        """Return where each argument takes the mapped axis in; None if some can't.
+
+        Data that is mapped becomes a larger batch. If what the sequences share is mapped, too, or a
+        gradient by it is wanted for each place, the places are runs.
+        """
+        settings = [None] * len(self.settings)
+        axes = [*settings, *_SOURCE_AXES, *of_tensors]
+        if not shared_gradients and _foldable(arguments, in_dims, axes):
+            return axes
+        if not self.runs:
+            axes = [*settings, *_SOURCE_AXES_OF_RUNS, *of_tensors]
+            foldable = not shared_gradients and _foldable(arguments, in_dims, axes)
+            return axes if foldable else None
+        of_runs = [RUNS if axis is None else axis for axis in of_tensors]
+        return [*settings, *_SOURCE_AXES_OF_RUNS, *of_runs]
 
     # Arrays or tensors.
 
@@ -563,7 +598,10 @@ def _fold(arguments: Sequence, in_dims: Sequence, axes: Sequence[int | None], si
         if isinstance(value, Tensor) and axis is not None:
             if dim is None:
                 value, dim = value.expand(size, *value.shape), 0
-            value = value.movedim(dim, axis).flatten(axis, axis + 1)
+            if axis == RUNS:
+                value = value.movedim(dim, 0)
+            else:
+                value = value.movedim(dim, axis).flatten(axis, axis + 1)
         folded.append(value)
     return folded
 
@@ -572,7 +610,7 @@ def _unfold(values: Sequence[Tensor], axes: Sequence[int | None], size: int) -> 
     """Return the mapped axis as one of its own, in front of that of the batch."""
     found = []
     for value, axis in zip(values, axes, strict=True):
-        if axis is not None:
+        if axis is not None and axis != RUNS:
             value = value.unflatten(axis, (size, value.shape[axis] // size))
         found.append(value)
     return tuple(found)
@@ -634,6 +672,13 @@ class _Drive(torch.autograd.Function):
         if by_b:
             of_b = rows.sum(0)
         return of_u, of_R, of_b
+
+
+def _drive_of_runs(u: Tensor, R: Tensor, b: Tensor | None = None) -> Tensor:
+    """Return the drive of the batches of all runs, as `drive` that of one; R is (run, rows, ..)."""
+    by_run = u.unflatten(1, (len(R), -1)).movedim(1, 0).flatten(1, 2)
+    result = by_run @ R.mT if b is None else torch.baddbmm(b[:, None], by_run, R.mT)
+    return result.unflatten(1, (len(u), -1)).movedim(0, 1).flatten(1, 2).contiguous()
 
 
 def per_chain(value: Tensor | float, like: Tensor) -> Tensor:

@@ -92,7 +92,7 @@ OPERATOR = {
 _INDRNN = Recurrence("indrnn_cpu", forward=_forward, backward=_backward, **OPERATOR)
 
 
-@engine("indrnn")
+@engine("indrnn", runs=True)
 def indrnn(weights, state, u):
     """Run IndRNN, section 3 of Li et al.; shapes as in `longrnn.cells.Cell.forward`."""
     return run_layers(_INDRNN, weights, state, u)

@@ -234,7 +234,7 @@ def run_layers(
     return outputs, tuple(final)
 
 
-@engine("unicornn", options=("backward", "checkpoint"))
+@engine("unicornn", options=("backward", "checkpoint"), runs=True)
 def unicornn(weights, state, u, *, backward: str = "stored", checkpoint: int = 64):
     """Run UnICORNN, (6) of Rusch and Mishra; shapes as in `longrnn.cells.Cell.forward`.
 

@@ -87,7 +87,7 @@ def _backward(phi, w, h0, outputs, from_outputs, carried):
 _INDRNN = Recurrence("indrnn_cuda", forward=_forward, backward=_backward, arrays=False, **OPERATOR)
 
 
-@engine("indrnn")
+@engine("indrnn", runs=True)
 def indrnn(weights, state, u):
     """Run IndRNN, section 3 of Li et al.; shapes as in `longrnn.cells.Cell.forward`."""
     return run_layers(_INDRNN, weights, state, u)

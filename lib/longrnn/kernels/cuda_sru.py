@@ -119,7 +119,7 @@ _SRU = Recurrence(
 )
 
 
-@engine("sru")
+@engine("sru", runs=True)
 def sru(weights, state, u):
     """Run SRU, section 3 of Lei et al.; shapes as in `longrnn.cells.Cell.forward`."""
     layers, alpha = weights

@@ -111,7 +111,7 @@ def _backward(
 _LAYER = Recurrence("unicornn_cuda", forward=_forward, backward=_backward, arrays=False, **OPERATOR)
 
 
-@engine("unicornn", options=("backward",))
+@engine("unicornn", options=("backward",), runs=True)
 def unicornn(weights, state, u, *, backward: str = "stored"):
     """Run UnICORNN, as `longrnn.kernels.cpu_unicornn.unicornn`."""
     return run_layers(_LAYER, weights, state, u, backward=backward)
