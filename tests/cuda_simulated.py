@@ -11,6 +11,7 @@ from longrnn.cells import make_cell
 from longrnn.kernels import _cuda
 from longrnn.probes.adjoint import adjoint_norms
 from study.bench.parity import random_case
+from torch.func import functional_call
 
 from tests.engines import NUMBA, assert_engine_agrees
 
@@ -51,6 +52,33 @@ def test_a_block_serves_more_units_than_it_has_threads(monkeypatch):
     monkeypatch.setattr(_cuda, "MOST_THREADS", 32)
     for name in DENSE:
         assert_agrees(random_case(name, 2, 1, 40))
+
+
+@pytest.mark.parametrize("name", ["indrnn", "sru", "unicornn"])
+def test_many_networks_are_one_launch(name, monkeypatch):
+    launches = []
+    launch = _cuda.launch
+    monkeypatch.setattr(_cuda, "launch", lambda *a, **k: launches.append(a[0]) or launch(*a, **k))
+    cell, u, _ = random_case(name, 3, 2, 3)
+    stacked = {label: torch.stack([p, 0.5 * p]) for label, p in cell.named_parameters()}
+    weights = {label: p.detach().requires_grad_() for label, p in stacked.items()}
+    data = torch.stack([u, 2 * u]).detach()
+
+    def gradients(engine):
+        def loss(weights, u):
+            outputs, final = functional_call(cell, weights, (u,), {"engine": engine})
+            return outputs.square().sum() + sum(part.sum() for part in final)
+
+        total = torch.vmap(loss)(weights, data).sum()
+        return torch.autograd.grad(total, list(weights.values()), allow_unused=True)
+
+    found = gradients("numba-cuda")
+    side_by_side = len(launches)
+    torch.testing.assert_close(found, gradients("reference"))
+    launches.clear()
+    outputs, _ = cell(u, engine="numba-cuda")
+    outputs.sum().backward()
+    assert side_by_side == len(launches) > 0
 
 
 PROBED = [

@@ -4,12 +4,17 @@ import json
 import math
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
 import torch
 from designs import factorial as smoke
 from designs import one_job, plain_job, study
+from longrnn import kernels
+from longrnn.cells import make_cell
+from longrnn.kernels import _recurrence
+from study.bench.counts import _Submitting, kernels_on_meta
 from study.config.network import Network
 from study.config.recipe import Recipe
 from study.results.factorial import MEASUREMENTS
@@ -22,11 +27,12 @@ from study.training.checkpoint import Checkpoint
 from study.training.factorial import AUTHOR, AUTHORS_GROUPS, train_on
 from study.training.jobs import batch_jobs
 from study.training.loop import train as train_alone
-from study.training.model import build_model
+from study.training.model import Model, build_model
 from study.training.plans import GPU_PASS_SIZE, plan_jobs
 from study.training.progress import PendingJob
 from study.training.record import Record, every_epoch
 from study.training.seeds import torch_seed
+from study.training.vmapped_pass import VmappedPass
 from study.training.worker import work
 from torch.nn import functional as F
 from toys import norm, toy_task, weights
@@ -40,7 +46,8 @@ RATES = (0.01, 0.1, 0.003)
 
 def _model(cell, seed, kind="tokens", width=16):
     """Return a network as the factorial starts it, by its author's settings if there are any."""
-    more = {"start": "author", "embedding_width": 2} | AUTHOR.get(cell, {})
+    start = "author" if cell in CELLS else "text"
+    more = {"start": start, "embedding_width": 2} | AUTHOR.get(cell, {})
     with torch_seed(np.random.SeedSequence(seed)):
         return build_model(toy_task(kind, 10), Network(cell=cell, width=width, **more))
 
@@ -69,6 +76,61 @@ def _alone(run):
 
 def _together(runs):
     return train_batched(runs, _objective, pass_size=PLACES)
+
+
+def _losses_and_gradients(cell, engine):
+    """Return losses of three networks and all gradients, by one pass or (engine None) alone."""
+    runs = [_training(cell, i, dtype=torch.float64) for i in range(3)]
+    models = [run.model for run in runs]
+    batches = [run.batches.next() for run in runs]
+
+    def objective(model, inputs, labels):
+        return F.cross_entropy(model(inputs), labels)
+
+    if engine is None:
+        losses = [objective(model, *batch) for model, batch in zip(models, batches, strict=True)]
+    else:
+        passes = VmappedPass(models[0], objective, PLACES, engine=engine)
+        losses = passes.losses(models, batches)
+    parameters = [p for model in models for p in model.parameters() if p.requires_grad]
+    return losses, torch.autograd.grad(sum(losses), parameters)
+
+
+@pytest.mark.parametrize("cell", ["unicornn", "indrnn", "sru"])
+def test_engine_takes_all_networks_in_one_call(cell, monkeypatch):
+    one_by_one = Mock()
+    monkeypatch.setattr(_recurrence, "_run_one_by_one", one_by_one)
+    found = _losses_and_gradients(cell, "numba-cpu")
+    torch.testing.assert_close(found, _losses_and_gradients(cell, None))
+    one_by_one.assert_not_called()
+
+
+def test_engine_of_a_pass_follows_cell_and_device(monkeypatch):
+    for name in ("unicornn", "lstm", "rnn"):
+        assert kernels.choose_for_runs(name, "cpu") == "reference"
+    for key, engine in list(kernels._ENGINES.items()):
+        monkeypatch.setitem(kernels._ENGINES, key, replace(engine, obstacle=str))
+    assert kernels.choose("unicornn", "cuda") == "numba-cuda"
+    assert kernels.choose_for_runs("unicornn", "cuda") == "numba-cuda"
+    assert kernels.choose_for_runs("lipschitz", "cuda") == "reference-cuda"
+    assert kernels.choose_for_runs("chrono_lstm", "cuda") == "reference-cuda"
+
+
+@pytest.mark.parametrize(("cell", "layers"), [("unicornn", 2), ("indrnn", 1)])
+def test_fifty_networks_launch_what_one_launches(cell, layers):
+    launches = []
+    for size in (1, 50):
+        models = [Model(make_cell(cell, 2, 4, layers=layers), 3).to("meta") for _ in range(size)]
+        batch = torch.empty(5, 7, 2, device="meta"), torch.empty(5, 3, device="meta")
+        with kernels_on_meta(cell) as host, _Submitting():
+            passes = VmappedPass(models[0], _squared, size, engine="numba-cuda")
+            torch.autograd.backward(passes.losses(models, [batch] * size))
+        launches.append(host.launches)
+    assert launches[0] == launches[1] > 0
+
+
+def _squared(model, inputs, targets):
+    return (model(inputs) - targets).square().sum()
 
 
 @pytest.mark.parametrize("cell", CELLS)

@@ -57,16 +57,16 @@ def cache_key(job: Job, prepared: Path | None) -> dict[str, Any]:
 def engines(job: Job) -> dict[str, str]:
     """Return the engine of each cell of a job, by the cell's name.
 
-    Engines differ in the last digits. A vmapped pass always trains the reference.
+    Engines differ in the last digits. A vmapped pass trains with another one than the probes use.
     """
     chosen = _chosen_engines(job)
     if job.pass_size == 1:
         return chosen
-    reference = "reference" if job.device == "cpu" else f"reference-{job.device}"
-    return {
-        cell: f"{reference}, {job.pass_size} places; probes {engine}"
-        for cell, engine in chosen.items()
-    }
+    described = {}
+    for cell, engine in chosen.items():
+        training = kernels.choose_for_runs(cell, job.device)
+        described[cell] = f"{training}, {job.pass_size} places; probes {engine}"
+    return described
 
 
 def code_fingerprint(job: Job) -> str:

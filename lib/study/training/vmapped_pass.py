@@ -1,7 +1,8 @@
 """One vmapped forward pass for several networks of the same shape.
 
-The weights are stacked along a leading axis, `run`, and the reference implementation of the cell is
-vmapped over it: R matrix products become one batched product. Each loss depends on the parameters
+The weights are stacked along a leading axis, `run`, and the cell is vmapped over it. Of the
+reference implementation R matrix products become one batched product; a GPU engine of independent
+neurons takes all networks in one launch. Each loss depends on the parameters
 of its own network only, so every network keeps its own gradients, gradient norm and optimizer. The
 weights are stacked again for every pass.
 
@@ -17,6 +18,7 @@ import sys
 from collections.abc import Callable, Sequence
 
 import torch
+from longrnn import kernels
 from torch import Tensor, nn
 from torch.func import functional_call
 from torch.nn.utils import parametrize
@@ -55,6 +57,7 @@ class VmappedPass:
         pass_size: int,
         *,
         use_cuda_graph: bool = True,
+        engine: str = "auto",
     ) -> None:
         """Prepare the pass.
 
@@ -69,9 +72,15 @@ class VmappedPass:
         use_cuda_graph : bool
             Whether to capture and replay the pass on a GPU. If the capture fails, passes run
             without a graph, and a line on standard error says so.
+        engine : str
+            Engine of the cell; ``auto`` is what `longrnn.kernels.choose_for_runs` says.
         """
         self._objective = objective
         device = next(model.parameters()).device.type
+        self.engine = engine
+        """Engine of the cell."""
+        if engine == "auto":
+            self.engine = kernels.choose_for_runs(model.cell.name, device)
         self._stack_size = pass_size
         if device == "cpu":
             self._stack_size += math.ceil(VECTOR_TAIL / model.cell.hidden_size)
@@ -117,7 +126,7 @@ class VmappedPass:
         """Return the losses, (run,), for stacked weights, inputs and targets."""
 
         def loss(weights: dict[str, Tensor], inputs: Tensor, targets: Tensor) -> Tensor:
-            def network(inputs: Tensor, *, engine: str = "reference") -> Tensor:
+            def network(inputs: Tensor, *, engine: str = self.engine) -> Tensor:
                 return functional_call(self._template, weights, (inputs,), {"engine": engine})
 
             return self._objective(network, inputs, targets)
