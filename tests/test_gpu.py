@@ -8,6 +8,7 @@ import os
 import shutil
 import sys
 from contextlib import contextmanager
+from dataclasses import replace
 from importlib.metadata import packages_distributions
 from types import SimpleNamespace
 
@@ -15,6 +16,8 @@ import pytest
 import torch
 from longrnn import kernels
 from longrnn.cells import cell_names
+from longrnn.kernels import _measured
+from longrnn.kernels._measured import MEASURED
 from longrnn.probes.adjoint import ENGINE_CHUNK
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
@@ -305,6 +308,33 @@ def test_rows_are_added_to_a_table_or_begin_it_anew(tmp_path):
 def test_a_timer_counts_milliseconds_of_its_clock_and_other_devices_are_not_timed():
     assert wall(lambda: None, iter([2.0, 2.5]).__next__)() == 500
     assert engines_on("rnn") == ["reference", "numba-cpu", "library"]
+
+
+def test_measured_times_are_the_stored_ones():
+    for device, times in MEASURED.items():
+        stored = read_rows(
+            ROOT / "data/reference/timings/kernels" / f"{device.split()[-1].lower()}.csv"
+        )
+        by_key = {(row["what"], row["size"]): row for row in stored if row["value"]}
+        for (cell, units), of_engine in times.items():
+            for engine, milliseconds in of_engine.items():
+                row = by_key[f"{cell}, {engine}", f"B100 T784 d{units}"]
+                assert (row["machine"], float(row["value"])) == (device, milliseconds)
+
+
+def test_auto_takes_the_engine_that_was_faster_on_this_gpu(monkeypatch):
+    for key, engine in list(kernels._ENGINES.items()):
+        monkeypatch.setitem(kernels._ENGINES, key, replace(engine, obstacle=str))
+    chosen = {}
+    for device in ("NVIDIA H200", "another GPU"):
+        monkeypatch.setattr(_measured, "device_name", lambda device=device: device)
+        chosen[device] = [kernels.choose(name, "cuda", units=200) for name in ("rnn", "lem")]
+    assert chosen["NVIDIA H200"] == ["library-cuda", "numba-cuda"]
+    assert chosen["another GPU"] == ["numba-cuda", "numba-cuda"]
+    monkeypatch.setattr(_measured, "device_name", lambda: "NVIDIA H200")
+    inside = []
+    torch.vmap(lambda x: inside.append(kernels.choose("rnn", "cuda")) or x)(torch.ones(2))
+    assert inside == ["numba-cuda"], "the library's layer can't be mapped"
 
 
 class FakeCuda:

@@ -6,6 +6,7 @@ input, the cell runs its reference, the plain PyTorch loop `longrnn.cells._cell.
 compute in float32 and in float64.
 """
 
+import math
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -14,6 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from longrnn.kernels._measured import measured_times
 from longrnn.registry import import_files
 
 Run = Callable[..., tuple[Tensor, tuple[Tensor, ...]]]
@@ -177,7 +179,7 @@ def choose(
         Such as ``numba-cpu``, ``numba-cuda``, ``library-cuda`` or ``reference``.
     """
     chosen = "reference"
-    for name in engine_names(cell)[1:]:
+    for name in _by_speed(cell, device, units):
         engine = _ENGINES[cell, name]
         if engine.refusal(device, options, dtype, units):
             continue
@@ -187,6 +189,25 @@ def choose(
     if device == "cpu" or chosen.endswith(device):
         return chosen
     return f"{chosen}-{device}"
+
+
+def _by_speed(cell: str, device: str, units: int | None) -> list[str]:
+    """Return the engines of a cell in the order in which ``auto`` tries them.
+
+    On a GPU that was measured, the fastest comes first. Inside `torch.func` transforms an engine
+    that supports them comes before one that does not.
+    """
+    names = engine_names(cell)[1:]
+    if device != "cuda":
+        return names
+    times = measured_times(cell, units)
+    transformed = torch._C._are_functorch_transforms_active()
+
+    def place(name: str) -> tuple[bool, float]:
+        unsupported = transformed and not _ENGINES[cell, name].transforms
+        return unsupported, times.get(name, math.inf)
+
+    return sorted(names, key=place)  # those that were not measured keep their order
 
 
 def choose_for_runs(cell: str, device: str) -> str:
