@@ -392,7 +392,7 @@ def test_default_pass_size_depends_on_the_device(prepared, monkeypatch):
 
 
 def test_unaligned_width_is_refused_side_by_side():
-    with pytest.raises(ValueError, match="multiple of 16 side by side on a CPU, got 20; choose"):
+    with pytest.raises(ValueError, match="multiple of 16 with vmapped passes on a CPU, got 20; choose"):
         _first(width=(20,))
 
 

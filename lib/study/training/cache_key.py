@@ -15,9 +15,9 @@ from study.training.job import Job
 
 _PACKAGES = ("numpy", "torch", "numba", "scipy", "scikit-learn")
 VERSIONS = {name: version(name) for name in _PACKAGES}
-"""Versions of packages that change random numbers or last digits."""
+"""Versions of the packages that can change random numbers or last digits."""
 WITHOUT_EFFECT = ("lib/study/pipeline/",)
-"""Code that jobs import and that changes none of their results."""
+"""Code that jobs import but that can't change their results."""
 
 
 def cache_key(job: Job, prepared: Path | None) -> dict[str, Any]:
@@ -57,7 +57,16 @@ def cache_key(job: Job, prepared: Path | None) -> dict[str, Any]:
 def engines(job: Job) -> dict[str, str]:
     """Return the engine of each cell of a job, by the cell's name.
 
-    Engines differ in the last digits. A vmapped pass trains with another one than the probes use.
+    The engine is part of the cache key, because engines differ in the last digits. A vmapped pass
+    trains with another engine than its probes use; the name gives both.
+
+    Parameters
+    ----------
+    job : Job
+
+    Returns
+    -------
+    dict of str to str
     """
     chosen = _chosen_engines(job)
     if job.pass_size == 1:
@@ -70,7 +79,17 @@ def engines(job: Job) -> dict[str, str]:
 
 
 def code_fingerprint(job: Job) -> str:
-    """Return the fingerprint of the code that a job runs: its experiment's, cells' and engines'."""
+    """Return the fingerprint of all code that a job runs: experiment, cells, engines and more.
+
+    Parameters
+    ----------
+    job : Job
+
+    Returns
+    -------
+    str
+        See `study.pipeline.fingerprint.fingerprint`.
+    """
     chosen = _chosen_engines(job)
     modules = {*job.modules}
     for name, engine in chosen.items():
@@ -84,7 +103,24 @@ def code_fingerprint(job: Job) -> str:
 
 
 def data_hash(prepared: Path, name: str) -> str:
-    """Return the SHA-256 of a prepared data set; raises `ValueError` if it is not prepared."""
+    """Return the SHA-256 of the file of a prepared data set.
+
+    Parameters
+    ----------
+    prepared : Path
+        Folder of the prepared data sets.
+    name : str
+        Name of the data set.
+
+    Returns
+    -------
+    str
+
+    Raises
+    ------
+    ValueError
+        The data set is not prepared.
+    """
     path = prepared / f"{name}.nc"
     if not path.exists():
         raise ValueError(f"data set {name!r} is not prepared: no {path}; run notebook 00 first")
@@ -95,7 +131,7 @@ def _chosen_engines(job: Job) -> dict[str, str]:
     return {name: kernels.choose(name, job.device) for name in sorted(set(job.cells))}
 
 
-@cache  # a process runs the code it has imported, whatever happens to the files later
+@cache  # computed once: later changes of the files don't affect code that is already imported
 def _fingerprint(modules: tuple[str, ...]) -> str:
     return fingerprint(modules, without=WITHOUT_EFFECT)
 

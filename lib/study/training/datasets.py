@@ -1,4 +1,4 @@
-"""The dataset of a group, from the results of its jobs."""
+"""Join the results of a group's jobs to one dataset."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -11,14 +11,14 @@ from study.training.plans import AnyDesign, plan_jobs, settings_of
 
 
 def to_dataset(profile: str, designs: Sequence[AnyDesign], results: Sequence[Arrays]) -> xr.Dataset:
-    """Join the results of all jobs of some designs.
+    """Join the results of all jobs of a group.
 
     Parameters
     ----------
     profile : str
         Name of the profile, kept as an attribute.
     designs : sequence
-        Runs, or one design of another kind.
+        The runs of the group, or one design of another kind.
     results : sequence of mapping
         Variables of each job by name, in the order of `study.training.plans.plan_jobs`.
 
@@ -41,7 +41,7 @@ def to_dataset(profile: str, designs: Sequence[AnyDesign], results: Sequence[Arr
 
 
 def _shared_settings(settings: Sequence[Mapping[str, Any]], jobs: Sequence[Job]) -> dict[str, Any]:
-    """Return the settings that all designs share, and the engines that ran their jobs."""
+    """Return the settings with equal values in all designs, and the engines of the jobs."""
     first, *others = settings
     shared: dict[str, Any] = {}
     for name, value in first.items():

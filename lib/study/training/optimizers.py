@@ -15,28 +15,28 @@ Scheduler = torch.optim.lr_scheduler.LRScheduler
 def build_optimizers(
     model: nn.Module, recipe: Recipe, steps_per_epoch: int
 ) -> tuple[list[Optimizer], list[Scheduler]]:
-    """Build what takes a step after every batch.
+    """Build the optimizers and learning rate schedulers of a recipe.
 
     Parameters
     ----------
     model : nn.Module
         Only parameters that require a gradient are trained.
     recipe : Recipe
-        Optimizer, learning rate, its schedule, and groups of parameters with their own step.
+        Optimizer, learning rate, its schedule, and parameter groups.
     steps_per_epoch : int
         Batches per epoch; 0 if there are no epochs.
 
     Returns
     -------
     optimizers : list
-        One for each kind of optimizer that the recipe or one of its groups names.
+        One for each kind of optimizer in the recipe and its groups.
     schedulers : list
-        Schedulers of their learning rates.
+        Learning rate schedulers, which also take a step after every batch.
 
     Raises
     ------
     ValueError
-        As `parameter_groups`.
+        See `parameter_groups`.
     """
     parts_by_kind: dict[str, list[dict]] = {}
     for group, parameters in parameter_groups(model, recipe).items():
@@ -77,8 +77,8 @@ def parameter_groups(model: nn.Module, recipe: Recipe) -> dict[Group, list[nn.Pa
     Returns
     -------
     dict of Group to list of nn.Parameter
-        Parameters without a group come under a group of the pattern ``*``. Empty groups are left
-        out.
+        Parameters that match no group belong to a last group with the pattern ``*``. Empty groups
+        are left out.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""The jobs of each kind of design: what they are called, what they read, how long they take."""
+"""Plan the jobs of each kind of design: titles, data sets, relative costs, vmapped passes."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,23 +16,23 @@ from study.training.job import Job
 from study.training.model import pick_device
 
 AnyDesign = RunConfig | Factorial | Latching | LinearGaps | Interventions
-"""What a dataset is planned as: some runs, or one design of another kind."""
+"""Types of designs. A dataset comes from several runs, or from one design of another type."""
 
 GPU_PASS_SIZE = 50
 """Attempts of the factorial experiment that share a vmapped pass on a GPU.
 
-This is half of the attempts that differ in rate, order and replicate in the published design. Their
-states of 2,024 steps at width 256 take some 30 GB.
+In the published design, 100 attempts differ only in learning rate, order and replicate; this is
+half of them. Their states over 2,024 time steps at width 256 take about 30 GB.
 """
 ALIGNED_WIDTH = 16
-"""Width must be a multiple of this for vmapped products to be bit-identical on a CPU.
+"""On a CPU, vmapped passes need a width that is a multiple of this to be bit-identical.
 
-The rounding of a product there depends on where in memory its matrices begin.
+The rounding of a product depends on the memory alignment of its matrices.
 """
 
 
 def plan_jobs(designs: Sequence[AnyDesign]) -> list[Job]:
-    """Return the jobs of some designs, in their order.
+    """Return the jobs of several designs, in order.
 
     Parameters
     ----------
@@ -46,13 +46,13 @@ def plan_jobs(designs: Sequence[AnyDesign]) -> list[Job]:
     Raises
     ------
     ValueError
-        As `plan_factorial`.
+        See `plan_factorial`.
     """
     return [job for design in designs for job in _PLANS[type(design)](design)]
 
 
 def count_jobs(design: AnyDesign) -> int:
-    """Return the number of jobs of a design, without planning them."""
+    """Return the number of jobs of a design without creating them."""
     return design.planned if isinstance(design, Design) else design.replicates
 
 
@@ -68,7 +68,7 @@ def datasets_of(design: AnyDesign) -> tuple[str, ...]:
 
 
 def settings_of(design: AnyDesign) -> dict[str, Any]:
-    """Return all settings of a design, and the names of a run, as JSON values."""
+    """Return all settings of a design as JSON values; for a run also its displayed names."""
     if isinstance(design, Design):
         return design.values()
     names = {
@@ -81,7 +81,7 @@ def settings_of(design: AnyDesign) -> dict[str, Any]:
 
 
 def plan_runs(config: RunConfig) -> Iterator[Job]:
-    """Yield the replicates of a run."""
+    """Yield one job per replicate of a run."""
     cell = config.network.cell
     measures = config.measurement.measures
     needs_adjoints = config.recipe.objective == "coadjoint" or "penalty" in measures
@@ -103,20 +103,20 @@ def plan_runs(config: RunConfig) -> Iterator[Job]:
 
 
 def plan_factorial(design: Factorial) -> Iterator[Job]:
-    """Yield the attempts of the factorial experiment.
+    """Yield one job per attempt of the factorial experiment.
 
     Raises
     ------
     ValueError
-        Its networks can't share a vmapped pass.
+        A width is not a multiple of `ALIGNED_WIDTH`, but attempts share passes on a CPU.
     """
     device = pick_device(design.device).type
     pass_size = design.together or (GPU_PASS_SIZE if device == "cuda" else 1)
     for attempt in design.jobs():
         if pass_size > 1 and device == "cpu" and attempt.width % ALIGNED_WIDTH:
             raise ValueError(
-                f"expected a width that is a multiple of {ALIGNED_WIDTH} side by side on a CPU, "
-                f"got {attempt.width}; choose such a width, or train one by one"
+                f"expected a width that is a multiple of {ALIGNED_WIDTH} with vmapped passes on a "
+                f"CPU, got {attempt.width}; choose such a width, or set together to 1"
             )
         levels = attempt.values()
         yield Job(
@@ -136,7 +136,7 @@ def plan_factorial(design: Factorial) -> Iterator[Job]:
 
 
 def plan_latching(design: Latching) -> Iterator[Job]:
-    """Yield the networks of the latching experiment."""
+    """Yield one job per network of the latching experiment."""
     for config in design.jobs():
         yield Job(
             experiment=LATCHING,
@@ -149,7 +149,7 @@ def plan_latching(design: Latching) -> Iterator[Job]:
 
 
 def plan_linear_gaps(design: LinearGaps) -> Iterator[Job]:
-    """Yield the combinations of experiment 2.2, each with several networks."""
+    """Yield one job per combination of experiment 2.2; each trains several networks."""
     for config in design.jobs():
         yield Job(
             experiment=LINEAR_GAPS,
@@ -162,7 +162,7 @@ def plan_linear_gaps(design: LinearGaps) -> Iterator[Job]:
 
 
 def plan_interventions(design: Interventions) -> Iterator[Job]:
-    """Yield the combinations of cell and location, each with all treatments and replicates."""
+    """Yield one job per cell and location; each trains all treatments and replicates."""
     for config in design.jobs():
         yield Job(
             experiment=INTERVENTIONS,
@@ -195,7 +195,7 @@ def _attempt_title(attempt: Factorial) -> str:
 
 
 def _batch_key(levels: Mapping[str, Any]) -> str:
-    """Return what attempts must have in common to share a vmapped pass."""
+    """Return the settings that attempts must share to be trained in one vmapped pass."""
     may_differ = ("learning_rate", "training_length", "order", "replicate")
     shared = {name: value for name, value in levels.items() if name not in may_differ}
     # Both kinds of noise give sequences of the same length.

@@ -28,13 +28,13 @@ DESIGNS = {
     "latching": Latching,
     "linear_gaps": LinearGaps,
 }
-"""Designs of another kind than runs, by their section in `params.yaml`."""
+"""Designs that are not groups of runs, by their section in `params.yaml`."""
 MOST_JOBS = 10**6
 """Upper bound on the jobs of a dataset; anything larger is assumed to be a typo."""
 
 
 class _Sections(Sections):
-    """The sections of a profile, with the designs checked."""
+    """The sections of a profile, with parsed designs."""
 
     factorial: Factorial
     latching: Latching
@@ -52,7 +52,7 @@ class Profile:
     jobs : Jobs
         Where jobs run.
     designs : mapping
-        By the name of its dataset: some runs, or one design of another kind.
+        From the name of a dataset (a group) to its runs, or to one design of another kind.
     """
 
     name: str
@@ -61,7 +61,7 @@ class Profile:
 
     @property
     def datasets(self) -> tuple[str, ...]:
-        """The prepared data sets that any job reads."""
+        """Names of the prepared data sets that the jobs read, sorted."""
         names = {
             name
             for designs in self.designs.values()
@@ -101,7 +101,7 @@ class Profile:
     def train(
         self, groups: Sequence[str], *, out: Path, cache: Path, prepared: Path
     ) -> dict[str, GroupResults]:
-        """Train what has no cached result, in one queue, and write a dataset for each group.
+        """Train all jobs without a cached result, and write one dataset per group.
 
         Parameters
         ----------
@@ -117,7 +117,7 @@ class Profile:
         Returns
         -------
         dict of str to GroupResults
-            The results of each group, and what they took.
+            The results of each group, and their costs.
 
         Raises
         ------
@@ -136,7 +136,7 @@ class Profile:
 
 
 def load_profile(name: str) -> Profile:
-    """Return the settings of a profile.
+    """Load and check the settings of a profile.
 
     Parameters
     ----------
@@ -201,10 +201,10 @@ def _runs(profile: Profile) -> Iterator[RunConfig]:
 
 
 def _check_networks(profile: Profile) -> None:
-    """Build each network once, in its smallest width."""
+    """Build each network once, with its smallest width, to check that it can be built."""
     smallest: dict[str, RunConfig] = {}
     for config in _runs(profile):
-        key = _built_alike(config)
+        key = _settings_to_build(config)
         other = smallest.get(key)
         if other is None or config.network.width <= other.network.width:
             smallest[key] = config
@@ -212,8 +212,8 @@ def _check_networks(profile: Profile) -> None:
         check_or_refuse(check_network, config)
 
 
-def _built_alike(config: RunConfig) -> str:
-    """Return what `check_network` depends on, beside the width."""
+def _settings_to_build(config: RunConfig) -> str:
+    """Return all settings that `check_network` depends on, except the width."""
     return config.model_dump_json(
         include={
             "task": True,
@@ -226,7 +226,7 @@ def _built_alike(config: RunConfig) -> str:
 
 
 def check_or_refuse(check: Callable[[RunConfig], None], config: RunConfig) -> None:
-    """Check a run.
+    """Run a check, and turn its errors into one that names the run.
 
     Parameters
     ----------
@@ -237,11 +237,11 @@ def check_or_refuse(check: Callable[[RunConfig], None], config: RunConfig) -> No
     Raises
     ------
     ParameterError
-        Names the run, and says what is wrong.
+        The check failed; the message names the run.
     """
     try:
         check(config)
-    except (ValueError, RuntimeError) as error:  # PyTorch: no memory for a network
+    except (ValueError, RuntimeError) as error:  # PyTorch raises the latter if memory runs out
         raise ParameterError(
             f"params.yaml: {config.network_name} of width {config.network.width} on "
             f"{config.task_label} cannot be trained: {error}"
