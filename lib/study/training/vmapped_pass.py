@@ -1,10 +1,10 @@
 """One vmapped forward pass for several networks of the same shape.
 
-The weights are stacked along a leading axis, `run`, and the cell is vmapped over it. Of the
-reference implementation R matrix products become one batched product; a GPU engine of independent
-neurons takes all networks in one launch. Each loss depends on the parameters
-of its own network only, so every network keeps its own gradients, gradient norm and optimizer. The
-weights are stacked again for every pass.
+The weights are stacked along a leading axis, `run`, and the cell is vmapped over it. With the
+reference implementation, R matrix products become one batched product. A GPU engine of independent
+neurons runs all networks in one launch. Each loss depends on the parameters of its own network
+only, so every network keeps its own gradients, gradient norm and optimizer. The weights are stacked
+again for every pass.
 
 On a GPU a forward and backward pass launches thousands of small kernels, and each launch takes
 longer than the kernel itself. The pass is therefore captured once as a CUDA graph and then
