@@ -31,6 +31,8 @@ _MEANINGS = {
     "layers": "recurrent layers",
     "length": "iRNN: time steps for which it has step sizes of their own",
     "phi": "iRNN: activation function",
+    "r_max": "LRU: largest modulus of an eigenvalue at the start",
+    "r_min": "LRU: smallest modulus of an eigenvalue at the start",
     "rank": "iRNN: rank of V H = U - alpha I; nan for a full U",
     "sign": "iRNN: sign of the previous state in the bracket; +1 as printed",
     "single_scale": "LEM: 1 if both step sizes are the constant dt",
@@ -65,6 +67,7 @@ _MEANINGS = {
     "filling": "where short texts are padded",
     "keep": "which time steps of a series are kept",
     "law": "distribution of the noise",
+    "location": "where the rows of the digit are: beginning, everywhere or end",
     "order": "order in which pixels are read",
     "padding": "noise rows per image row",
     "place": "time step t* of the input that decides",
@@ -79,6 +82,8 @@ _MEANINGS = {
     "words": "last words of a text that are kept; nan or 0 for all",
 }
 _UNITS = {"epochs": "epoch", "chrono": "step", "delay": "step", "every": "step", "length": "step"}
+_UNNAMED = "setting"
+"""How the description of a factor without a listed meaning begins."""
 _ABSENT = "a run without this factor has nan, or an empty text; true is 1"
 
 
@@ -120,12 +125,12 @@ def factor_attributes(name: str) -> dict[str, str]:
         The attributes; a factor without a listed meaning is a setting of that name.
     """
     factor = name.removesuffix("_range")
-    meaning = _MEANINGS.get(name) or _MEANINGS.get(factor) or f"setting {factor!r} of the run"
+    meaning = _MEANINGS.get(name) or _MEANINGS.get(factor) or f"{_UNNAMED} {factor!r} of the run"
     return {"long_name": meaning, "units": _UNITS.get(factor, "1"), "comment": _ABSENT}
 
 
 def describe_factors(ds: xr.Dataset) -> xr.Dataset:
-    """Give a meaning to every coordinate along ``run`` that has none.
+    """Give a meaning to every coordinate along ``run`` that has none, or had none when written.
 
     Parameters
     ----------
@@ -138,7 +143,8 @@ def describe_factors(ds: xr.Dataset) -> xr.Dataset:
         The same dataset.
     """
     for name in ds.coords:
-        if ds[name].dims == ("run",) and "long_name" not in ds[name].attrs:
+        meaning = ds[name].attrs.get("long_name", _UNNAMED)
+        if ds[name].dims == ("run",) and meaning.startswith(_UNNAMED):
             ds[name].attrs.update(factor_attributes(str(name)))
     return ds
 
