@@ -392,7 +392,8 @@ def test_default_pass_size_depends_on_the_device(prepared, monkeypatch):
 
 
 def test_unaligned_width_is_refused_side_by_side():
-    with pytest.raises(ValueError, match="multiple of 16 with vmapped passes on a CPU, got 20; choose"):
+    words = "multiple of 16 with vmapped passes on a CPU, got 20; choose"
+    with pytest.raises(ValueError, match=words):
         _first(width=(20,))
 
 

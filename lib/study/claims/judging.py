@@ -152,9 +152,10 @@ def judged_row(name: str, estimate: Estimate) -> dict[str, object]:
     notes = [note for note in (estimate.note, verdict.reason) if note]
     if claim.no_effect and estimate.known and verdict.verdict != DIFFERS:
         notes.append(_null_note(estimate, verdict.verdict))
-    if verdict.verdict == UNDECIDED and not estimate.low <= claim.published <= estimate.high:
-        if not math.isnan(claim.published):
-            notes.append(f"the interval excludes the paper's value, {claim.published:g}")
+    published = claim.published
+    excluded = published < estimate.low or published > estimate.high  # False without a value
+    if verdict.verdict == UNDECIDED and excluded:
+        notes.append(f"the interval excludes the paper's value, {published:g}")
     null_is = ""
     if estimate.known and not math.isnan(claim.null):
         null_is = "inside" if estimate.low <= claim.null <= estimate.high else "outside"

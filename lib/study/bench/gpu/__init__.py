@@ -1,1 +1,5 @@
-"""What kernels and training cost on a GPU: ``make bench-gpu``, or ``python -m study.bench.gpu`` on a box without the notebooks' packages."""
+"""Times of kernels and of training on a GPU.
+
+``make bench-gpu`` runs them, or ``python -m study.bench.gpu`` on a machine without the packages of
+the notebooks.
+"""

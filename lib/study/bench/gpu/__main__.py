@@ -1,9 +1,11 @@
-"""Time every GPU engine: ``python -m study.bench.gpu --out data/tables/bench_gpu.csv``; that they are right is what tests/test_gpu.py checks.
+"""Time every GPU engine: ``python -m study.bench.gpu --out data/tables/bench_gpu.csv``.
 
-Every part runs in a process of its own, so that a kernel that breaks the device breaks no other part, and every
-measurement is a row of the table as soon as it is known.
+Whether the engines are right is what tests/test_gpu.py checks. Every part runs in a process of its
+own, so that a kernel that breaks the device spoils no other part. Every measurement becomes a row
+of the table at once.
 
-Exit status: 0, 1 where a part failed (speed is reported, not judged), 2 where there is no GPU to use.
+The exit status is 0 if every part ran, 1 if a part failed, and 2 if there is no GPU. Speed is
+reported and never counts as a failure.
 """
 
 import argparse
@@ -31,21 +33,43 @@ _SMI = "driver_version,clocks.sm,clocks.max.sm,clocks.mem,power.limit,temperatur
 
 
 def parts() -> dict[str, Callable[[Ledger], object]]:
-    """Return what there is to do by name, the surest first."""
-    cells = [n for n in cell_names() if "numba-cuda" in kernels.engine_names(n)]
-    return {
-        "machine": _machine,
-        **{
-            f"slice {name} {size}": partial(slices.time_slice, name, size, places=50, rounds=3)
-            for name in slices.CELLS
-            for size in SLICES
-        },
-        **{f"engines {name}": partial(time_engines, name, PIXELS) for name in cells},
-    }
+    """Return the measurements by name, in the order in which they run.
+
+    Returns
+    -------
+    dict of str to callable
+        Each adds its rows to a `Ledger`. The quickest and safest come first.
+    """
+    measurements: dict[str, Callable[[Ledger], object]] = {"machine": _machine}
+    for name in slices.CELLS:
+        for size in SLICES:
+            measurement = partial(slices.time_slice, name, size, places=50, rounds=3)
+            measurements[f"slice {name} {size}"] = measurement
+    for name in cell_names():
+        if "numba-cuda" in kernels.engine_names(name):
+            measurements[f"engines {name}"] = partial(time_engines, name, PIXELS)
+    return measurements
 
 
 def time_engines(name: str, workload: Workload, ledger: Ledger, device: str = "cuda") -> list[dict]:
-    """Time a training pass by each engine of a cell, beside its kernels: what ``auto`` should prefer. Return rows of `race`."""
+    """Time a training pass by each engine of a cell; ``auto`` should prefer the fastest.
+
+    Parameters
+    ----------
+    name : str
+        Architecture.
+    workload : Workload
+        Batch size, time steps and width.
+    ledger : Ledger
+        Receives the rows.
+    device : str
+        Device of the tensors.
+
+    Returns
+    -------
+    list of dict
+        The rows, as from `study.bench.race.race`.
+    """
     u = torch.randn(workload.time_steps, workload.batch, workload.inputs, device=device)
     cell = make_cell(name, workload.inputs, workload.hidden).to(device)
     entrants = {
@@ -57,7 +81,7 @@ def time_engines(name: str, workload: Workload, ledger: Ledger, device: str = "c
 
 
 def _machine(ledger: Ledger) -> None:
-    """Add what times depend on: it is asked before and after them, since clocks change under load."""
+    """Add what the times depend on. It runs first and last, since clocks change under load."""
     device = torch.cuda.get_device_properties(0)
     facts = {
         "multiprocessors": device.multi_processor_count,
@@ -70,7 +94,8 @@ def _machine(ledger: Ledger) -> None:
     }
     for quantity, value in facts.items():
         ledger.add("machine", quantity, value=value)
-    if obstacle := _cuda.obstacle():  # the library's layers are timed all the same
+    obstacle = _cuda.obstacle()
+    if obstacle:  # PyTorch's own layers are timed all the same
         ledger.add("machine", "compiler of the kernels", failure=obstacle)
     command = ["nvidia-smi", f"--query-gpu={_SMI}", "--format=csv,noheader", "--id=0"]
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
@@ -78,7 +103,17 @@ def _machine(ledger: Ledger) -> None:
 
 
 def in_its_own_process(part: str, out: Path, where: str) -> None:
-    """Do one of `parts` in another process; that it died is a row."""
+    """Run one of `parts` in another process, and add a row if that process fails.
+
+    Parameters
+    ----------
+    part : str
+        Name of the part.
+    out : Path
+        The table.
+    where : str
+        Name of the GPU.
+    """
     print(part, file=sys.stderr, flush=True)
     command = [sys.executable, "-m", "study.bench.gpu", "--out", str(out), "--part", part]
     try:
@@ -93,6 +128,7 @@ def in_its_own_process(part: str, out: Path, where: str) -> None:
 
 
 def main() -> int:
+    """Run all parts, or the one that is named; return the exit status."""
     parser = argparse.ArgumentParser(
         prog="python -m study.bench.gpu", description=__doc__.split(":")[0]
     )
@@ -116,13 +152,22 @@ def main() -> int:
     Ledger(arguments.out)  # overwrites
     for part in (*parts(), "machine"):
         in_its_own_process(part, arguments.out, where)
-    found = read_rows(arguments.out)
-    for row in found:
+    rows = read_rows(arguments.out)
+    for row in rows:
         if row["quantity"] != "time":
-            print("  ".join(row[c] for c in row if c not in ("machine", "versions") and row[c]))
-    failed = [row for row in found if row["failure"]]
-    print(f"{len(failed)} rows tell of a failure, of {len(found)} in {arguments.out}")
+            print(_summary(row))
+    failed = [row for row in rows if row["failure"]]
+    print(f"{len(failed)} of {len(rows)} rows in {arguments.out} report a failure")
     return 1 if failed else 0
+
+
+def _summary(row: dict[str, str]) -> str:
+    """Return the values of a row that differ between rows, on one line."""
+    values = []
+    for column, value in row.items():
+        if value and column not in ("machine", "versions"):
+            values.append(value)
+    return "  ".join(values)
 
 
 if __name__ == "__main__":
