@@ -19,7 +19,7 @@ from study.config.network import Network
 from study.config.recipe import Recipe
 from study.results.factorial import MEASUREMENTS
 from study.results.schema import COMPLETED, DIVERGED
-from study.training import plans, vmapped_pass
+from study.training import graphed_objective, plans, vmapped_pass
 from study.training.batched import Run, train_batched
 from study.training.batches import Epochs
 from study.training.cache_key import cache_key, engines
@@ -283,6 +283,49 @@ def test_nan_metric_ends_one_run_an_error_all():
 
     with pytest.raises(ArithmeticError, match="whose?"):
         train_batched([_training("rnn", i) for i in range(2)], objective, pass_size=PLACES)
+
+
+def _train_one(cell, **more):
+    run = _training(cell, 0, **more)
+    objective = graphed_objective.with_graphs(_objective, run.model)
+    return run, train_alone(run.model, run.batches, objective, run.recipe, record=run.record)
+
+
+@pytest.mark.parametrize("cell", ["lstm", "unicornn"])
+def test_replays_of_one_model_train_as_plain_passes(cell, replays, monkeypatch):
+    graphed, states = _train_one(cell)
+    assert replays.recorded == [((4, 6), (4,))] and replays.replayed == 4
+    monkeypatch.setenv(graphed_objective.SWITCH, "0")
+    plain, expected = _train_one(cell)
+    assert replays.replayed == 4
+    assert torch.equal(weights(graphed.model), weights(plain.model))
+    assert states.rows == expected.rows
+
+
+def test_each_shape_has_a_graph_up_to_a_limit(replays, monkeypatch):
+    monkeypatch.setattr(graphed_objective, "MOST_SHAPES", 2)
+    model = _model("gru", 0)
+    objective = graphed_objective.with_graphs(_objective, model)
+    tokens, labels = _training("gru", 0).batches.next()
+    for size in (4, 3, 4, 2, 2):
+        batch = tokens[:size], labels[:size]
+        torch.testing.assert_close(objective(model, *batch), _objective(model, *batch))
+    assert (objective.captured, replays.replayed) == (2, 3)
+
+
+def test_models_that_no_graph_can_hold_run_plainly(replays, monkeypatch, capsys):
+    assert graphed_objective.obstacle(_model("gru", 0)) == ""
+    assert "parametrizations" in graphed_objective.obstacle(_model("exponential", 0))
+    dropping = _model("gru", 0)
+    dropping.dropout = dropping.dropout.model_copy(update={"output_dropout": 0.5})
+    assert "masks of dropout" in graphed_objective.obstacle(dropping)
+    monkeypatch.setattr(torch.cuda, "make_graphed_callables", _fails(RuntimeError("no\nway")))
+    run, _ = _train_one("gru")
+    assert capsys.readouterr().err.count("without a CUDA graph, which is slower: no") == 1
+    monkeypatch.setattr(vmapped_pass, "GRAPH_DEVICES", ("cuda",))
+    assert graphed_objective.obstacle(run.model) == "the model is on cpu"
+    plain, _ = _train_one("gru")
+    assert torch.equal(weights(run.model), weights(plain.model))
 
 
 LEVELS = {"width": 16, "learning_rate": 0.01, "start": "author", "batch_size": 8, "together": 4}

@@ -25,6 +25,7 @@ from study.tasks.variations import vary
 from study.training.batched import Run, train_batched
 from study.training.batches import Epochs
 from study.training.checkpoint import Checkpoint
+from study.training.graphed_objective import with_graphs
 from study.training.job import Arrays, Job
 from study.training.loop import train
 from study.training.measures import measure
@@ -112,7 +113,7 @@ def train_on(
             train(
                 run.model,
                 run.batches,
-                objective,
+                with_graphs(objective, run.model),
                 run.recipe,
                 record=run.record,
                 checkpoint=run.checkpoint,

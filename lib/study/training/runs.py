@@ -15,6 +15,7 @@ from study.results.schema import COMPLETED, DIVERGED
 from study.tasks import Part, Task
 from study.training.batches import Batches, Epochs, Fresh
 from study.training.checkpoint import Checkpoint
+from study.training.graphed_objective import with_graphs
 from study.training.job import Arrays, Job
 from study.training.loop import train
 from study.training.memory import check_memory
@@ -166,13 +167,17 @@ def _train(
         scores = _losses_and_metrics(model, task, setup.measured, config.measurement.metric)
         return scores | probe.measure(*WITH_RECORDS)
 
+    objective = make_objective(recipe.objective, task, weight)
+    if recipe.objective == "plain":  # the others look at parts of the model
+        objective = with_graphs(objective, setup.model)
+
     def is_good_enough(row: Row) -> bool:
         return row["validation_loss"] < recipe.stop_below
 
     return train(
         setup.model,
         batches,
-        make_objective(recipe.objective, task, weight),
+        objective,
         recipe,
         record=Record(
             measure,

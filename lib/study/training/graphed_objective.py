@@ -1,0 +1,128 @@
+"""The training pass of one model, captured once as a CUDA graph and then replayed.
+
+On a GPU a pass launches dozens of kernels or thousands, and the host takes longer to launch them
+than the device to run them. A replay costs the host next to nothing and gives the same bits. Only
+the pass is in the graph: clipping, optimizers and what is recorded are not.
+"""
+
+import os
+import sys
+from collections.abc import Callable
+
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call
+from torch.nn.utils import parametrize
+
+from study.config.network import Dropout
+from study.training import vmapped_pass
+from study.training.vmapped_pass import Objective
+
+SWITCH = "LTD_CUDA_GRAPHS"
+"""Environment variable that turns the graphs of single models off if it is ``0``."""
+MOST_SHAPES = 8
+"""Shapes of batches of which a graph is kept; batches of further shapes run without one."""
+
+
+def with_graphs(objective: Objective, model: nn.Module) -> Objective:
+    """Return an objective that replays CUDA graphs where it can.
+
+    Parameters
+    ----------
+    objective : Objective
+        May call the model, but not look at its parts or at values.
+    model : nn.Module
+        The model that is trained; its parameters must stay where they are.
+
+    Returns
+    -------
+    Objective
+        The objective itself if no graph can be captured, see `obstacle`.
+    """
+    return objective if obstacle(model) else GraphedObjective(objective, model)
+
+
+def obstacle(model: nn.Module) -> str:
+    """Return why passes of a model can't be captured; an empty string if they can.
+
+    Parameters
+    ----------
+    model : nn.Module
+
+    Returns
+    -------
+    str
+    """
+    if os.environ.get(SWITCH) == "0":
+        return f"{SWITCH} is 0"
+    device = next(model.parameters()).device.type
+    if device not in vmapped_pass.GRAPH_DEVICES:
+        return f"the model is on {device}"
+    if any(map(parametrize.is_parametrized, model.modules())):
+        return "PyTorch computes some parametrizations with a look at the values"
+    rates = [getattr(model.dropout, name) for name in Dropout.model_fields]
+    rates.append(getattr(model.cell, "dropout", 0))
+    if any(rates):
+        return "the masks of dropout would be drawn otherwise"
+    return ""
+
+
+class GraphedObjective:
+    """An objective that captures a graph for each shape of batches, and replays it.
+
+    Attributes
+    ----------
+    captured : int
+        Number of graphs.
+    """
+
+    def __init__(self, objective: Objective, model: nn.Module) -> None:
+        self._objective = objective
+        self._model = model
+        self._names = [name for name, _ in model.named_parameters()]
+        self._passes: dict[tuple, Callable[..., Tensor]] = {}
+        self._refused = False
+        self.captured = 0
+
+    def __call__(self, model: nn.Module, inputs: Tensor, targets: Tensor) -> Tensor:
+        """Return the loss of a batch."""
+        shape = inputs.shape, inputs.dtype, targets.shape, targets.dtype
+        is_new = shape not in self._passes
+        full = len(self._passes) == MOST_SHAPES
+        if model is not self._model or self._refused or (is_new and full):
+            return self._objective(model, inputs, targets)
+        tensors = (*model.parameters(), inputs, targets)
+        if is_new:
+            self._passes[shape] = self._capture(tensors)
+        return self._passes[shape](*tensors)
+
+    def _run(self, *tensors: Tensor) -> Tensor:
+        """Return the loss for parameters, inputs and targets."""
+        *parameters, inputs, targets = tensors
+        weights = dict(zip(self._names, parameters, strict=True))
+
+        def network(inputs: Tensor, **options: object) -> Tensor:
+            return functional_call(self._model, weights, (inputs,), options)
+
+        return self._objective(network, inputs, targets)
+
+    def _capture(self, tensors: tuple[Tensor, ...]) -> Callable[..., Tensor]:
+        """Return `_run` as a CUDA graph for tensors of these shapes; `_run` if that fails."""
+        static = []
+        for part in tensors[:-2]:  # the parameters' own memory, which is not copied
+            static.append(part.detach().requires_grad_(part.requires_grad))
+        static += [part.clone() for part in tensors[-2:]]
+        try:
+            replay = torch.cuda.make_graphed_callables(
+                self._run, tuple(static), allow_unused_input=True
+            )
+        except torch.OutOfMemoryError:
+            raise
+        except RuntimeError as error:
+            reason = str(error).partition("\n")[0]
+            message = f"training without a CUDA graph, which is slower: {reason}"
+            print(message, file=sys.stderr, flush=True)
+            self._refused = True
+            return self._run
+        self.captured += 1
+        return replay
