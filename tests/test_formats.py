@@ -56,7 +56,7 @@ def test_archive_members_are_read_without_extraction(archive, tmp_path, monkeypa
     with pytest.raises(FormatError, match=r"x/c.ts has more than the 9 bytes"):
         member(path, "x/c.ts")
     path.write_bytes(path.read_bytes()[:60])
-    with pytest.raises(FormatError, match=r"expected a zip or tar archive, found something else"):
+    with pytest.raises(FormatError, match=r"expected a zip or tar archive, got something else"):
         member(path, "x/b.txt")
 
 
@@ -201,8 +201,8 @@ BAD_SOUND = [
         "a.wav: expected 1 channel of 16 bits and 16000 .* got 1 of 16 bits and 44100",
     ),
     (_stereo(), "1 channel of 16 bits.* got 2 of 16"),
-    (b"RIFF", "a.wav is no wav file of 16-bit PCM"),
-    (b"no wav file at all, but text", "a.wav is no wav file of 16-bit PCM"),
+    (b"RIFF", "a.wav is not a wav file of 16-bit PCM"),
+    (b"no wav file at all, but text", "a.wav is not a wav file of 16-bit PCM"),
     (wav_bytes(np.zeros(30))[:-20], "a.wav: expected 60 bytes .* got 40 bytes"),
 ]
 
@@ -251,9 +251,9 @@ BAD_IDX = [
     (bytes([0, 0, 0x0D]) + IDX[3:], "a.idx: expected unsigned bytes .* elements of type 0x0d"),
     (IDX[:-1], r"expected 6 bytes for the shape \(2, 3\), got 5"),
     (IDX + b"!", "expected 6 bytes .* got 7"),
-    (IDX[:10], "a.idx is no idx file: it has no whole header"),
-    (b"", "a.idx is no idx file"),
-    (b"PNG" + IDX[3:], "a.idx is no idx file"),
+    (IDX[:10], "a.idx is not an idx file: its header is cut"),
+    (b"", "a.idx is not an idx file"),
+    (b"PNG" + IDX[3:], "a.idx is not an idx file"),
 ]
 
 

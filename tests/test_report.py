@@ -241,7 +241,7 @@ def test_failed_and_repeated_notebooks_are_refused(tmp_path):
 
 def test_what_is_no_report_is_never_replaced(data, tmp_path):
     (tmp_path / "results.nc").touch()
-    with pytest.raises(ReportError, match="holds something that is no report"):
+    with pytest.raises(ReportError, match="holds something that is not a report"):
         build(data, tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["results.nc"]
 

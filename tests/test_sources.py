@@ -170,12 +170,12 @@ def test_download_does_not_follow_links(raw, publisher, tmp_path, kind):
     precious.write_bytes(b"con")
     place.parent.mkdir(parents=True)
     OBSTACLES[kind](place, precious)
-    message = "is no file"
+    message = "is not a file"
     try:
         assert from_publisher(f"{address}a.gz", RIGHT, "toy").read_bytes() == b"content"
     except DownloadError as refusal:
         message = str(refusal)
-    assert re.search("is no file|could not be kept", message)
+    assert re.search("is not a file|could not be kept", message)
     assert precious.read_bytes() == b"con" and list(precious.parent.iterdir()) == [precious]
 
 

@@ -13,7 +13,7 @@ from study.tasks.fast_slow import trajectories
 from study.tasks.permutations import PERMUTATIONS, torch_permutation
 from study.tasks.prepared import FIRST_WORD, load_file, prepared_dataset, save_prepared
 from study.tasks.sources.streams import stream
-from study.tasks.variations import SPREADS, noise_places, vary
+from study.tasks.variations import SPREADS, noise_mask, vary
 from study.training.scores import cross_entropy, predicted_classes
 
 
@@ -49,11 +49,11 @@ SPREAD = [(1, 1), (1, 5), (7, 3), (64, 82), (784, 1000), (9, 9), (5, 0)]
 
 @pytest.mark.parametrize(("length", "noise_inputs"), SPREAD)
 def test_spread_noise_follows_both_rules(length, noise_inputs):
-    signal_steps = np.flatnonzero(~noise_places(length, noise_inputs, "uniform"))
+    signal_steps = np.flatnonzero(~noise_mask(length, noise_inputs, "uniform"))
     after = np.diff([*signal_steps, length + noise_inputs]) - 1
     upto = [i * noise_inputs // length for i in range(length + 1)]
     assert after.tolist() == np.diff(upto).tolist()
-    actual = noise_places(length, noise_inputs, "uniform", "bresenham")
+    actual = noise_mask(length, noise_inputs, "uniform", "bresenham")
     assert actual.tolist() == list(_interleaved(length, noise_inputs))
 
 
@@ -417,7 +417,7 @@ def test_single_output_is_log_odds(made):
 
 BAD_DATA = [
     ("pixels", "grey", {"validation_size": 12}, "grey: expected a validation part of 1 to 11"),
-    ("pixels", "grey", {"pool": 3}, "grey: a side of 4 pixels is no multiple of 3"),
+    ("pixels", "grey", {"pool": 3}, "grey: a side of 4 pixels is not a multiple of 3"),
     ("pixels", "waves", {"pool": 2}, "waves: expected square images, .* got series"),
     ("padded_rows", "colour", {"padding": 1}, "colour: expected images of one channel, got 3"),
     ("rows_then_noise", "colour", {"time_steps": 3}, "colour: expected at least 4 time steps"),

@@ -49,7 +49,7 @@ class Counts:
 
 
 class _Counting(TorchDispatchMode):
-    """Sums operators, products, their operations and bytes; views are no work."""
+    """Sums operators, products, their operations and bytes; views count as no work."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -146,7 +146,7 @@ class Submitted:
 
 
 _NO_KERNEL = {"empty", "new_empty", "empty_like", "empty_strided", "new_empty_strided", "detach"}
-"""Operators that are no views, and that submit nothing."""
+"""Operators that are not views but submit nothing."""
 _LONG = 20
 """Chunks of the longer of two probed sequences; the shorter has half as many."""
 

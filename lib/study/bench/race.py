@@ -40,7 +40,7 @@ COLUMNS = (
 
 A measurement has its ``round``; a median has the number of ``rounds`` and its ``baseline``.
 ``ratio`` is the median over rounds of the time divided by the baseline's, below 1 if it is faster.
-``passed`` is whether a check held.
+``passed`` is whether a check succeeded.
 """
 
 MEASUREMENT = "time"

@@ -111,7 +111,7 @@ def beyond_chance(rows: pd.DataFrame, ds: xr.Dataset) -> pd.Series:
 def mean_share(chosen: pd.Series, total: pd.Series) -> Estimate:
     """Estimate the mean of a share over tasks or treatments.
 
-    Attempts at one task compete, and those of one treatment are nearly alike, so that tasks or
+    Attempts at one task compete, and those of one treatment are nearly equal, so that tasks or
     treatments are the independent units.
 
     Parameters

@@ -141,8 +141,8 @@ def _inside_figure(ds: xr.Dataset) -> xr.Dataset:
 def penalty_evens(ds: xr.Dataset) -> Estimate:
     """Estimate the rank correlation of the penalty's weight with how even the adjoints are.
 
-    Weights go up to the largest of Figure 2.3. The networks of one replicate start alike and read
-    the same sequences, whatever their weight, so the mean over replicates counts.
+    Weights go up to the largest of Figure 2.3. The networks of one replicate start with equal
+    weights and read the same sequences, whatever their weight, so the mean over replicates counts.
 
     Parameters
     ----------
@@ -230,7 +230,7 @@ def nearness(ds: xr.Dataset, padding: int) -> list[Estimate]:
     rows = rows.assign(near=-rows["metric"].abs())
     estimates = []
     for _, started_alike in rows.groupby("initialisation"):
-        # Seeds of a setting are nearly alike: more of them are no more evidence about settings.
+        # Seeds of a setting are nearly equal: more of them add no evidence about settings.
         by_setting = started_alike.groupby("run")
         settings = by_setting[["accuracy", "near"]].mean()
         scale = replace(

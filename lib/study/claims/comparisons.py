@@ -137,7 +137,7 @@ def _is_behind(sides: list[np.ndarray], *, logs: bool) -> bool:
 
 
 def difference_at_end(networks: Networks, first: Name, second: Name) -> float:
-    """Return the lead at the last record, in place of the record that validates best.
+    """Return the lead at the last record instead of the record that validates best.
 
     Parameters
     ----------

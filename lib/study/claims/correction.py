@@ -28,8 +28,8 @@ def p_value(estimate: Estimate, region: Region) -> float:
     -------
     float
         Below .05 exactly if the interval holds no threshold; ``nan`` if nothing was measured. For
-        the smallest or the largest of several quantities: what is said of all has their largest
-        p-value, what is said of one the smallest, after Bonferroni.
+        the smallest or the largest of several quantities: a claim about all has their largest
+        p-value, a claim about one the smallest, after Bonferroni.
     """
     if math.isnan(estimate.low):
         return math.nan

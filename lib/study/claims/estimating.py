@@ -30,7 +30,7 @@ class Verb(NamedTuple):
         Who must have learned: the network ``ahead`` by the claim's region, the ``second``,
         the network ``itself``, or ``nobody``; ``control``: whoever the claim names as its control.
     argument
-        The field of `Comparison` that the function gets beside the networks.
+        The field of `Comparison` that the function gets besides the networks.
     """
 
     estimate: Callable[..., Estimate]
@@ -80,7 +80,7 @@ def estimate_claim(networks: Networks, claim: Claim) -> Estimate:
     Raises
     ------
     ClaimError
-        The verb is unknown, or several pairs are asked for a region with two ends.
+        The verb is unknown, or several pairs are compared for a region with two ends.
     """
     comparison = claim.comparison
     if comparison.verb not in VERBS:
@@ -154,7 +154,7 @@ def _learners(verb: Verb, pair: tuple[Name, ...], claim: Claim) -> tuple[Name, .
 
 
 def _ahead(claim: Claim, pair: tuple[Name, ...]) -> tuple[Name, ...]:
-    """Return who is ahead if the claim is true; both if it says that they are alike."""
+    """Return who is ahead if the claim is true; both if it says that they are equal."""
     region = claim.region
     if claim.comparison.verb == "apart":
         return pair if math.isinf(region.above) else pair[:1]

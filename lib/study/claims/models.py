@@ -1,6 +1,6 @@
 """Claims about the twelve models of the tenet (section 3.5).
 
-The metric is taken as float32 would have stored it, because the paper's numbers are made of that.
+The metric is rounded as float32 would have stored it, because the paper's numbers are.
 Intervals come from resampling treatments (`study.stats.resample`).
 """
 

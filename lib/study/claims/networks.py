@@ -304,7 +304,7 @@ class Networks:
     def refusal(
         self, names: Sequence[NetworkName | str], learners: Iterable[NetworkName | str]
     ) -> Estimate | None:
-        """Return why nothing can be said about some networks.
+        """Return why no claim about some networks can be judged.
 
         Parameters
         ----------

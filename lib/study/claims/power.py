@@ -17,7 +17,7 @@ def power(estimate: Estimate, region: Region, published: float) -> float:
     Parameters
     ----------
     estimate
-        What the experiment found; only the width of its interval counts, or its own `chance`.
+        The experiment's estimate; only the width of its interval counts, or its own `chance`.
     region
         Where the quantity lies if the claim is true.
     published

@@ -51,7 +51,7 @@ def spread_over_tasks(evidence: Evidence, fits: task_models.TaskFits, effect: st
     Returns
     -------
     Estimate
-        In units of task accuracy; a slope is taken over half the range of its covariate.
+        In units of task accuracy; a slope is multiplied by half the range of its covariate.
     """
     in_effect = task_models.effect_of(fits.coefficients) == effect
     # The intercept is a level, not what an architecture changes.

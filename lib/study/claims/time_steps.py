@@ -24,7 +24,7 @@ def _run(networks: Networks, name: Name) -> xr.Dataset:
 
 
 def peak(networks: Networks, name: Name, target: float) -> Estimate:
-    """Estimate how much commoner time steps near a target are than those beside it.
+    """Estimate how much more common time steps near a target are than those next to it.
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ def peak(networks: Networks, name: Name, target: float) -> Estimate:
     -------
     Estimate
         The share of steps within a factor of two of `target`, less the larger of the shares in
-        the two neighbouring ranges of that width.
+        the two neighboring ranges of that width.
     """
     rows = histograms(_run(networks, name)).query("stage == 'trained'")
     place = (np.log10(rows["dt"] / target) / (2 * np.log10(2))).round()

@@ -41,7 +41,7 @@ class Verdict(NamedTuple):
         Chance that an experiment of this size agrees if the paper is right; ``nan`` if unknown.
     reason
         Why it is weaker than the interval alone suggests, or what would decide it; empty if
-        nothing needs to be said.
+        there is nothing to explain.
     cause
         Why the claim cannot be tested; None if it can.
     """

@@ -13,7 +13,7 @@ from study.config.section import FACTOR, Positive, Section
 class Design(Section):
     """A full factorial design; `jobs` yields one job per combination and replicate.
 
-    A job has the same class as its design, with a single level in place of the tuple of each
+    A job has the same class as its design, with a single level instead of the tuple of each
     `Factor`: ``design.width`` is a tuple, ``job.width`` a number.
     """
 
@@ -83,6 +83,6 @@ class Design(Section):
         dict
             JSON values by name of the setting, and ``replicate``.
         """
-        # pydantic would warn that a job has a number in place of a tuple.
+        # pydantic would warn that a job has a number instead of a tuple.
         settings = self.model_dump(mode="json", exclude={"replicates"}, warnings=False)
         return settings | {"replicate": self.replicate}

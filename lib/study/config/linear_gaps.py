@@ -44,6 +44,6 @@ class LinearGaps(Design):
     def _places_are_inside(self) -> Self:
         if max(self.place) > self.time_steps:
             raise ValueError(
-                f"expected places among 1..{self.time_steps}, the time steps, got {max(self.place)}"
+                f"expected positions in 1..{self.time_steps}, the time steps, got {max(self.place)}"
             )
         return self

@@ -34,8 +34,8 @@ class Measurement(Section):
         Sizes of the test and the validation set of a task that generates its sequences. All
         networks of the task share these sets.
     measures : tuple of str
-        Further measures, see `study.training.probe`. Some are taken with every record, the others
-        before and after training.
+        Further measures, see `study.training.probe`. Some are computed with every record, the
+        others before and after training.
     measure_size : int
         Number of sequences for these measures.
     stretch : int

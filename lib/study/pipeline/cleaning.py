@@ -76,7 +76,7 @@ def _renamed(content: Any, ids: dict[str, str]) -> Any:
             return [_renamed(part, ids) for part in content]
         case str():
             content = _RANDOM.sub(
-                lambda found: ids.setdefault(found[0], f"T_{len(ids):05x}"), content
+                lambda match: ids.setdefault(match[0], f"T_{len(ids):05x}"), content
             )
             return _ROOT.sub("", _ADDRESS.sub("at 0x0", content))
     return content

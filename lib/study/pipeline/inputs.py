@@ -99,15 +99,15 @@ def digests(paths: list[Path]) -> dict[Path, str]:
     dict of Path to str
         BLAKE2 digests in hexadecimal digits; what does not exist is left out.
     """
-    found = {}
+    by_file = {}
     for path in paths:
         files = sorted(path.rglob("*")) if path.is_dir() else [path]
         for file in files:
             with contextlib.suppress(FileNotFoundError):
                 if file.is_file():
                     with file.open("rb") as content:
-                        found[file] = hashlib.file_digest(content, "blake2b").hexdigest()
-    return found
+                        by_file[file] = hashlib.file_digest(content, "blake2b").hexdigest()
+    return by_file
 
 
 def _shown(path: Path, root: Path) -> str:

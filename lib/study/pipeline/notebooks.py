@@ -18,7 +18,7 @@ _EXPECTED = {bool: "true or false", int: "a whole number", float: "a finite numb
 
 
 class NotebookError(ValueError):
-    """A notebook cannot run as requested; the message says what came and what was expected."""
+    """A notebook cannot run as requested; the message says what was given and what was expected."""
 
 
 class Cell(NamedTuple):
@@ -118,14 +118,14 @@ def read_parameters(path: Path) -> dict[str, Scalar]:
 
 
 def convert(name: str, text: str, default: Scalar) -> Scalar:
-    """Return the text of a command line as a value of the type of `default`.
+    """Convert a command-line argument to the type of `default`.
 
     Parameters
     ----------
     name
         Name of the parameter, for the error message.
     text
-        The value as JSON writes it, or the text itself if the default is a text.
+        The value as JSON writes it, or the string itself if the default is a string.
     default
         Default of the parameter.
 

@@ -23,7 +23,7 @@ DEPENDS = ["kernels"]
 
 _DEFAULTS = {
     "PYTHONHASHSEED": "0",  # sets of strings print in one order
-    "PYTHONWARNINGS": "ignore:IProgress not found",  # a widget that nobody would watch
+    "PYTHONWARNINGS": "ignore:IProgress not found",  # a widget that nobody would see
     # One thread each: more would change last digits with the number of cores, and threads do not
     # survive a fork.
     "OMP_NUM_THREADS": "1",

@@ -36,7 +36,7 @@ _CODE = "code"
 _FIRST = ("check", "prepare", "train")
 """Stages that analyses need. DVC cannot say which analyses are stale until these are done."""
 _MEANWHILE = "simulate"
-"""A stage that does not need these, and runs beside them."""
+"""A stage that does not need these, and runs at the same time."""
 _INDEPENDENT = ("analyse", "show")
 """Prefixes of stages that do not need each other; dvc.yaml lists the longest first."""
 _PARTS_PER_CORE = 6

@@ -218,7 +218,7 @@ def _papermill(run: Run, output: Path, *, quiet: bool) -> None:
             progress_bar=False,
             stdout_file=None if quiet else sys.stdout,
             stderr_file=sys.stderr,
-            # Otherwise every run warns of the unencrypted loopback and of being told to stop.
+            # Otherwise every run warns of the unencrypted loopback and of the request to stop.
             extra_arguments=["--IPKernelApp.log_level=CRITICAL"],
         )
 

@@ -1,4 +1,4 @@
-"""Run Sphinx in a temporary folder and put the finished site in place of the old one."""
+"""Run Sphinx in a temporary folder and replace the old site by the finished one."""
 
 import os
 import shutil
@@ -23,7 +23,7 @@ _RECORDS = (".buildinfo", "objects.inv")
 def build(data: Path, out: Path) -> Path:
     """Build the site.
 
-    Equal inputs give equal bytes. The site is built beside `out` and moved there whole: if
+    Equal inputs give equal bytes. The site is built next to `out` and moved there whole: if
     anything fails, the old site stays as it was.
 
     Parameters
@@ -44,7 +44,9 @@ def build(data: Path, out: Path) -> Path:
         An input is missing or damaged, or Sphinx refused a page; the message says which.
     """
     if out.exists() and any(out.iterdir()) and not (out / "files/claims.csv").is_file():
-        raise ReportError(f"{out} holds something that is no report; name a new folder or a report")
+        raise ReportError(
+            f"{out} holds something that is not a report; name a new folder or a report"
+        )
     inputs = load_inputs(data)
     out.parent.mkdir(parents=True, exist_ok=True)
     work = out.with_name(f".{out.name}.partial")

@@ -217,7 +217,7 @@ def _print_comparison(stored: pd.DataFrame, current: pd.DataFrame) -> None:
     if original != _machine(current, "processor") and _hide_lock_changes():
         print(
             f"compare: dvc.lock now lists the hashes of this machine. The committed one is from "
-            f"{original}, so Git is told to leave the difference out of `git status` "
+            f"{original}, so Git leaves the difference out of `git status` "
             "(`git update-index --no-skip-worktree dvc.lock` shows it again)"
         )
 

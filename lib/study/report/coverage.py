@@ -28,7 +28,7 @@ def weight(item: Artefact) -> int:
     Returns
     -------
     int
-        Index into `STATES`, or -1 if it is no evidence.
+        Index into `STATES`, or -1 if it is not evidence.
     """
     if item.result_set == SIMULATED:
         return -1

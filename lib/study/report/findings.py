@@ -1,6 +1,6 @@
 """Sentences of the front page and of README.md, with numbers from the judged claims.
 
-``findings.yaml`` beside this file holds the sentences; no number of a result is typed there.
+``findings.yaml`` next to this file holds the sentences; no number of a result is typed there.
 """
 
 import math
@@ -33,7 +33,7 @@ class Finding(BaseModel):
 
 
 class Question(BaseModel):
-    """A question of the front page, the figure that shows the answer, and what was found."""
+    """A question of the front page, the figure that shows the answer, and the findings."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 

@@ -15,7 +15,7 @@ from study.pipeline.notebooks import NotebookError, read_parameters, read_title
 from study.results.manifest import Manifest, Name
 
 SUFFIXES = {"table": (".csv",), "figure": (".png", ".svg", ".csv"), "claims": (".csv",)}
-"""The files of each kind of artefact, beside its manifest; the first is the one to show."""
+"""The files of each kind of artefact, next to its manifest; the first is the one to show."""
 RESULT_SETS = {
     "rebuilt": "this run",
     "reference": "stored reference",
@@ -44,7 +44,7 @@ class Artefact(Manifest):
 
     @property
     def toy(self) -> bool:
-        """Whether it shows that the pipeline works, and is no evidence."""
+        """Whether it shows that the pipeline works, and is not evidence."""
         return self.profile in TOYS
 
     @property
@@ -90,7 +90,7 @@ class Notebook:
 
 @dataclass(frozen=True)
 class Provenance:
-    """How a stored result came about.
+    """How a stored result was made.
 
     Attributes
     ----------
@@ -279,7 +279,7 @@ def load_notebooks(data: Path) -> tuple[Notebook, ...]:
         A notebook cannot be read, or two show the same notebook and the same results.
     """
     notebooks = []
-    # Hidden files are unfinished, and what a failed run leaves for its author is no result.
+    # Hidden files are unfinished, and what a failed run leaves for its author is not a result.
     paths = [*data.glob("executed/[!.]*.ipynb"), *data.glob("made/[!.]*/[!.]*/[!.]*.ipynb")]
     for path in sorted(path for path in paths if not path.name.endswith(".failed.ipynb")):
         try:

@@ -1,4 +1,4 @@
-"""What our experiment on the backward pass found, in words: for the front page and README.md."""
+"""The result of our experiment on the backward pass in words: for the front page and README.md."""
 
 import pandas as pd
 

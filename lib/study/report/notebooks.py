@@ -166,7 +166,7 @@ def answer(notebook: Notebook) -> str:
     """Find the answer of a notebook: the first paragraph below its last heading with that word.
 
     Outputs of the cells below the heading come before the heading's own prose, which often only
-    leads there. Lists, such as that of judged claims, are no paragraph.
+    leads there. Lists, such as that of judged claims, are not paragraphs.
 
     Parameters
     ----------

@@ -257,7 +257,7 @@ def _address(target: Notebook, origin: Notebook) -> str:
 
 
 def _is_quick(inputs: Inputs, notebook: Notebook) -> bool:
-    """Return whether a notebook shows a quick run, which is no evidence and not searched."""
+    """Return whether a notebook shows a quick run, which is neither evidence nor searched."""
     key = (notebook.name, notebook.result_set)
     profiles = {
         item.profile
@@ -291,7 +291,7 @@ def front_page_answers(judged: pd.DataFrame, groups: dict[str, Group]) -> list[A
 
 
 def _experiment(items: Iterable[Artefact]) -> str:
-    """Return what the stored experiment on the backward pass found; empty if it is not there."""
+    """Return the result of the stored experiment on the backward pass; empty if it is missing."""
     for item in items:
         if item.artefact == EFFECTS and item.result_set == "reference":
             return describe_intervention(read_table(item.path(".csv")))

@@ -225,7 +225,7 @@ def caption_html(text: str) -> Markup:
 def clean_html(html: str) -> str:
     """Keep the tables and prose of HTML, and nothing that a browser would run, fetch or style.
 
-    Links keep http(s) addresses alone: a relative address would lead to a file beside the page.
+    Links keep http(s) addresses alone: a relative address would lead to a file next to the page.
 
     Parameters
     ----------

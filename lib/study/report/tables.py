@@ -1,4 +1,4 @@
-"""Data frames as HTML tables for reading: aligned, grouped, ours beside the published numbers.
+"""Data frames as HTML tables for reading: aligned, grouped, ours next to the published numbers.
 
 pandas' Styler, great_tables (0.18) and itables (2.9) were tried and are not used: each brings its
 own style with every table or a bundle of scripts, and none knows pairs of ours and theirs, which

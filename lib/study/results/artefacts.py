@@ -41,7 +41,7 @@ _LABELS = "row"
 class Artefacts:
     """The figures and tables that one notebook makes from one set of results.
 
-    Profile and number of runs stand beside every table: those of the results `ds`, unless
+    Profile and number of runs are stored with every table: those of the results `ds`, unless
     `profile` and `runs` say others.
 
     Parameters
@@ -111,7 +111,7 @@ class Artefacts:
         frame, artefact, caption, part
             As of `save_table`.
         shown : DataFrame or Styler, optional
-            Displayed in place of `frame`; a Styler keeps its own format.
+            Displayed instead of `frame`; a Styler keeps its own format.
         precision : int
             Decimals of the displayed numbers.
         """
@@ -172,7 +172,7 @@ class Artefacts:
         caption : str
         part : str
             Name of a companion of the artefact, such as ``by-task``; its file
-            (``diss-tab-1.7-by-task.csv``) stands beside the main one.
+            (``diss-tab-1.7-by-task.csv``) is stored next to the main one.
 
         Returns
         -------
@@ -250,7 +250,7 @@ def _letter_panels(figure: Figure) -> None:
 
 
 def _draw(figure: Figure, path: Path) -> None:
-    """Write `figure` at `path` as PNG, and beside it as SVG.
+    """Write `figure` at `path` as PNG, and next to it as SVG.
 
     Each is drawn once, and laid out once for both: `Figure.savefig` draws twice, the first time
     for the layout alone.

@@ -1,6 +1,6 @@
 """Evidence behind a set of results: did its networks learn, and on the paper's own data?
 
-A result at chance level is no evidence.
+A result at chance level is not evidence.
 """
 
 import json
@@ -33,7 +33,7 @@ def chance_bound(guess, sequences, tried=1, level=SURE):
         Sequences of one test set. Runs that are tested on the same sequences are no further
         evidence on chance.
     tried
-        Number of runs of which the best is looked at (Bonferroni).
+        Number of runs among which the best is chosen (Bonferroni).
     level
         Probability that any of the runs passes for one that learned although all of them guess.
 

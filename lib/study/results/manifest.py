@@ -30,9 +30,9 @@ class Manifest(BaseModel):
     learned: bool = False
     """Whether its networks did better than guessing."""
     stand_in: bool = False
-    """Whether other data stand in for the text's."""
+    """Whether other data stand in for the paper's."""
     published_scale: bool = False
-    """Whether it has the size that the text prints."""
+    """Whether it has the size that the paper prints."""
     file: str
     """The one to show, from the repository root."""
     caption: str

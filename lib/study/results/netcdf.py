@@ -3,7 +3,7 @@
 A file is sealed: behind its netCDF content stand `MARK` and the SHA-256 of its name and of that
 content. netCDF readers ignore what follows the content, so xarray, ncdump and others open a sealed
 file as usual. Stored results (``data/reference``) may instead have their SHA-256 in the provenance
-beside them, ``<name>.json``.
+next to them, ``<name>.json``.
 
 The hash is compared before HDF5 sees the file, because HDF5 reads some damaged files without an
 error and does not return from others.
@@ -123,7 +123,7 @@ def file_sha256(path: Path) -> str:
 
 
 def provenance_path(path: Path) -> Path:
-    """Return the provenance file that belongs beside a stored dataset."""
+    """Return the provenance file that belongs next to a stored dataset."""
     return path.with_suffix(".json")
 
 
@@ -156,7 +156,7 @@ def _check_unchanged(path: Path) -> None:
     if not seal.startswith(MARK):
         raise ResultsError(
             f"{path} has no seal: it was cut, not written by this project, or copied without "
-            "its provenance; rebuild it with `make repro`, or copy the .json beside it, too"
+            "its provenance; rebuild it with `make repro`, or copy the .json next to it, too"
         )
     content = whole[:-_SEAL_BYTES]
     if seal[len(MARK) :].decode("latin-1") != _named_hash(path.stem, content):

@@ -56,7 +56,7 @@ def chosen_rates(ds: xr.Dataset) -> xr.Dataset:
 
 
 def validated_best(rows: pd.DataFrame, same: list[str]) -> set[str]:
-    """Return the runs with the best mean validation metric among those that are otherwise alike.
+    """Return the runs with the best mean validation metric among those that are otherwise equal.
 
     Parameters
     ----------
@@ -158,7 +158,7 @@ def levels_of(rows: pd.DataFrame, network: str, factor: str) -> pd.DataFrame:
 
 
 def beside_published(ours: pd.DataFrame, published: pd.DataFrame) -> pd.DataFrame:
-    """Put our outcomes beside a published table, accuracies in percent; rows of both are kept.
+    """Put our outcomes next to a published table, accuracies in percent; rows of both are kept.
 
     Parameters
     ----------

@@ -60,7 +60,7 @@ def load_published(artefact: str) -> pd.DataFrame:
     if not path.exists():
         raise PublishedError(
             f"no numbers of {artefact!r} are transcribed; data/published/sources.csv lists what "
-            f"is, add {path.name} beside it and its line there"
+            f"is, add {path.name} next to it and its line there"
         )
     # Levels such as the noise "none" are text, not missing numbers.
     return pd.read_csv(path, keep_default_na=False, na_values=[""])

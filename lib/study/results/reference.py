@@ -1,8 +1,8 @@
-"""Keep this run's results in the repository, with what is needed to know how they came about.
+"""Keep this run's results in the repository, with what is needed to know how they were made.
 
 `python -m study.results.reference NAME...` (`make keep-reference`) copies
 ``data/results/<name>.nc`` to ``data/reference/<profile>/``, the tables and pictures that notebooks
-made of it to ``tables/<name>/`` and ``figures/<name>/`` beside it, and writes ``<name>.json``, its
+made of it to ``tables/<name>/`` and ``figures/<name>/`` next to it, and writes ``<name>.json``, its
 provenance. Analyses of every later run read the results, so that tables at a scale of hours are
 shown without training again.
 

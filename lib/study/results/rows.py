@@ -2,7 +2,7 @@
 
 A run is a network on a task with one level of every factor; its name is for people. What varies
 comes back as coordinates along ``run`` (`study.results.factors`). Measurements beyond losses and
-metrics are present if a row of the group asked for them.
+metrics are present if a row of the group measures them.
 """
 
 from collections.abc import Iterable
@@ -174,7 +174,7 @@ def schema(measures: Iterable[str] = (), *, scores: bool = True) -> Schema:
     Parameters
     ----------
     measures
-        Names in `MEASURED`: what was measured beside losses and metrics.
+        Names in `MEASURED`: what was measured besides losses and metrics.
     scores
         Whether it has the score of each test sequence.
 

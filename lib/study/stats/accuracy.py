@@ -5,7 +5,7 @@ r"""Task accuracy (1.5), which attempts enter an analysis, and the best configur
     Y_\text{accuracy} = \frac{\text{test accuracy} - 1/K}{\max(\text{test accuracy}) - 1/K} \quad
     (1.5)
 
-K is the number of labels, and the maximum is taken over all attempts at the task. 0 is chance
+K is the number of labels, and the maximum is over all attempts at the task. 0 is chance
 level, and 1 is the best attempt; if labels are not balanced, a value may be below 0. A
 *configuration* :math:`h \in \mathcal H` is a combination of recurrent dimension, learning rate and
 training length. First-order behaviours are measured only at the best one, :math:`h^*`, of each
@@ -196,8 +196,8 @@ def best_configurations(frame: pd.DataFrame, rule: str = "mean") -> pd.DataFrame
     pandas.DataFrame
         The task, ``architecture``, the configuration, ``attempts`` (that entered with it),
         ``accuracy`` (the number that the rule judged) and ``tied`` (how many configurations were
-        equally good; the first in the order of the design is taken). An architecture that completed
-        no attempt at a task has no row.
+        equally good; the first in the order of the design is chosen). An architecture that
+        completed no attempt at a task has no row.
 
     Raises
     ------

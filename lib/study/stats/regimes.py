@@ -71,7 +71,7 @@ def float32_metric(first: np.ndarray, last: np.ndarray, examples: np.ndarray) ->
         log10 of the norm of lambda_1, where each adjoint belongs to the loss of its own example,
         summed over `examples`; any shape.
     last
-        log10 of the norm of lambda_T, likewise.
+        log10 of the norm of lambda_T, in the same units.
     examples
         Number of examples, a number or an array of the same shape. Simulated results have 0, and
         their norms are those of one example.

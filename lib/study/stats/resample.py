@@ -1,9 +1,9 @@
 r"""The Bayesian bootstrap over treatments: uncertainty of coefficients and explained variances.
 
-Every treatment gets a weight drawn from an exponential distribution, in place of the number of
+Every treatment gets a weight drawn from an exponential distribution, instead of the number of
 times that it would be drawn with replacement, so that no level of a factor is ever empty (Rubin,
 *The Bayesian bootstrap*, Annals of Statistics 9, 1981). All attempts of a treatment share its
-weight, and so do all rows of an attempt: replicates are nearly alike, so more of them would hardly
+weight, and so do all rows of an attempt: replicates are nearly equal, so more of them would hardly
 be more evidence about networks and tasks. A model with a random intercept keeps its ratio of
 variances, which avoids a search per draw and hardly changes the results.
 

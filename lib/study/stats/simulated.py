@@ -133,7 +133,7 @@ def simulate(seed: int, *, replicates: int | None = None, **subset: list) -> xr.
     schema, some values are made up: test measurements before the last epoch are those of training;
     ``loss`` is the negative logarithm of the accuracy; the last adjoint norm is 1, so that the
     adjoint metric is the logarithm of the first; ``parameters`` are for one input feature. There
-    are no ``examples``.
+    are not any ``examples``.
 
     Parameters
     ----------

@@ -94,7 +94,7 @@ class TaskFits(NamedTuple):
     """One row per task and term: ``term``, ``architecture`` (empty if the term has none),
     ``estimate``, ``se``, ``df``, ``low`` and ``high`` (ends of the 95% interval), ``p_value``,
     ``robust_se`` (HC3), ``weighted`` and ``weighted_se`` (estimate and error with the binomial
-    variance of every accuracy taken as known, `study.stats.variances.fit_known_variance`), and
+    variance of every accuracy assumed known, `study.stats.variances.fit_known_variance`), and
     ``cause``: why a number is empty.
     """
 

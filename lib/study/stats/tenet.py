@@ -37,7 +37,7 @@ from study.stats.terms import build_design
 from study.stats.variances import GroupVariancesFit, fit_group_variances
 
 GROUP_VARIANCES = "a variance per architecture"
-"""Name in place of a view of the metric for the model with separate variances
+"""Name instead of a view of the metric for the model with separate variances
 (`study.stats.variances.fit_group_variances`).
 """
 

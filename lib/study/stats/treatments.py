@@ -1,4 +1,4 @@
-"""The rules by which the attempts of Figure 3.4 and the treatments of Figure 3.5 are chosen."""
+"""The rules that choose the attempts of Figure 3.4 and the treatments of Figure 3.5."""
 
 import numpy as np
 import pandas as pd

@@ -248,7 +248,7 @@ def fit_known_variance(design: Design, variance: np.ndarray) -> KnownVarianceFit
 
 
 def _fit_weighted(design: Design, matrix: np.ndarray, variance: np.ndarray) -> RegressionResults:
-    """Return weighted least squares with variances that are taken as known."""
+    """Return weighted least squares with variances that are assumed known."""
     return WLS(design.response, matrix, weights=1 / variance).fit(cov_type="fixed scale")
 
 

@@ -1,7 +1,7 @@
 """The registry that the tasks' files fill: a task is made from its name and its settings.
 
 The settings that every task of a prepared data set shares are listed here and nowhere else: which
-data set, how many of its sequences, and how many of them are held out.
+data set, how many of its sequences, and how many of them are set aside.
 """
 
 import inspect

@@ -2,7 +2,7 @@ r"""The copying task: repeat ten symbols after a long pause.
 
 A. Kag, Z. Zhang, V. Saligrama, *RNNs incrementally evolving on an equilibrium manifold*, ICLR 2020,
 after S. Hochreiter and J. Schmidhuber, *Long short-term memory*, 1997. A sequence has T + 20 steps:
-ten symbols out of eight, T - 1 blanks, a delimiter, ten blanks. What is asked for is blank at all
+ten symbols out of eight, T - 1 blanks, a delimiter, ten blanks. The target is blank at all
 steps but the last ten, which repeat the symbols. The best answer without memory has the cross
 entropy :math:`10 \ln 8 / (T + 20)`.
 """

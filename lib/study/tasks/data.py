@@ -259,7 +259,7 @@ def image_shape(data: Task) -> tuple[int, int]:
     Raises
     ------
     ValueError
-        The inputs are no square images.
+        The inputs are not square images.
 
     """
     shape = data.train.inputs.shape

@@ -9,7 +9,7 @@ Modeling*, ICLR 2022:
 
 with I = .5, a = .7, b = .8, epsilon = .02, on [0, 400] in 1,000 steps. Input :math:`v(t_n)`, target
 :math:`v(t_{n+1})`. The paper's program solves it with SciPy's default tolerance, whose solution
-departs visibly from the exact trajectory; the exact one is offered beside it.
+departs visibly from the exact trajectory; the exact one is offered as well.
 """
 
 from typing import Literal

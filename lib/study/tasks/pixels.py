@@ -40,10 +40,10 @@ def pixels(
     Raises
     ------
     ValueError
-        The data set holds no square images, or their side is no multiple of `pool`.
+        The data are not square images, or their side is not a multiple of `pool`.
 
     """
     data = pooled(data, pool)
-    places = PERMUTATIONS[order](data.train.time_steps)
-    data = data.map_inputs(lambda inputs: inputs[:, places])
+    order_of_pixels = PERMUTATIONS[order](data.train.time_steps)
+    data = data.map_inputs(lambda inputs: inputs[:, order_of_pixels])
     return data.standardised() if standardised else data

@@ -29,7 +29,7 @@ _TARGETS = {
     ("steps", "i"): Variable(("sample", "time"), "int32", "class", "1"),
     ("steps", "f"): Variable(("sample", "time", "output"), "float32", "value", "1"),
 }
-"""Targets by what is asked for, and whether it is a class (i) or a value (f)."""
+"""Targets by kind of question, and whether it is a class (i) or a value (f)."""
 _SPLIT = Variable(("sample",), "int8", "part of the data set", "1")
 _VECTORS = Variable(("token", "component"), "float32", "vector of a token", "1")
 
@@ -256,7 +256,7 @@ def _stored(name: str, what: str, values: np.ndarray, about: Variable) -> np.nda
     with np.errstate(over="ignore", invalid="ignore"):
         stored = values.astype(about.dtype, copy=False)
     lost = stored != values
-    if stored.dtype.kind == "f":  # rounding is no loss, an overflow is one
+    if stored.dtype.kind == "f":  # rounding loses nothing, an overflow does
         lost = ~np.isfinite(stored)
     if lost.any():
         raise ResultsError(

@@ -4,7 +4,7 @@ These are noisy MNIST, noise-padded CIFAR-10, and the padded images of experimen
 that of B. Chang et al., *AntisymmetricRNN*, ICLR 2019, which the later papers adopt. A row's inputs
 are its red values, then its green, then its blue ones. The papers disagree about the noise: LEM's
 and UnICORNN's programs draw one block from N(0, 1) and append it to every sequence, in training and
-testing alike; UnICORNN's report says uniform; iRNN's paper says independent and Gaussian. So the
+testing; UnICORNN's report says uniform; iRNN's paper says independent and Gaussian. So the
 block is a setting.
 """
 

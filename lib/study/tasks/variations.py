@@ -1,4 +1,4 @@
-"""The six variations of a data set: two orders, three places for noise.
+"""The six variations of a data set: two orders, three positions of noise.
 
 Dissertation, Table 1.3 and Figure 1.1. The order acts on the data's own inputs first; noise joins
 them afterwards and is "generated uniformly from the range of the original input values" (section
@@ -57,7 +57,7 @@ def vary(
         program's, the same for all attempts (`study.tasks.permutations.PERMUTATIONS`); the
         dissertation's author uses ``exprnn``.
     spread
-        Rule by which noise is spread, see `noise_places`.
+        Rule by which noise is spread, see `noise_mask`.
     sigmoid
         Whether two classes have one output, the log odds of class 1, as the author's program has
         it for IMDB; other data sets stay as they are.
@@ -84,8 +84,8 @@ def vary(
     length = data.train.time_steps
     draw = rng.permutation if permutation == "attempt" else PERMUTATIONS[permutation]
     moved = draw(length) if order == "permuted" else slice(None)
-    places = noise_places(length, data.noise_inputs, noise, spread)
-    data = data.map_inputs(lambda inputs: _with_noise(inputs[:, moved], places, data, rng))
+    is_noise = noise_mask(length, data.noise_inputs, noise, spread)
+    data = data.map_inputs(lambda inputs: _with_noise(inputs[:, moved], is_noise, data, rng))
     if sigmoid and data.target == "class" and data.outputs == 2:
         return replace(data, outputs=1)
     return data
@@ -109,14 +109,14 @@ def pooled(data: Task, pool: int) -> Task:
     Raises
     ------
     ValueError
-        The images are not square, or their side is no multiple of `pool`.
+        The images are not square, or their side is not a multiple of `pool`.
 
     """
     if pool == 1:
         return data
     side, channels = image_shape(data)
     if side % pool:
-        raise ValueError(f"{data.name}: a side of {side} pixels is no multiple of {pool}")
+        raise ValueError(f"{data.name}: a side of {side} pixels is not a multiple of {pool}")
     few = side // pool
 
     def means(inputs: np.ndarray) -> np.ndarray:
@@ -126,7 +126,7 @@ def pooled(data: Task, pool: int) -> Task:
     return data.map_inputs(means)
 
 
-def noise_places(length: int, noise_inputs: int, noise: str, spread: str = "floor") -> np.ndarray:
+def noise_mask(length: int, noise_inputs: int, noise: str, spread: str = "floor") -> np.ndarray:
     """Return which inputs of a varied sequence are noise.
 
     Parameters
@@ -151,9 +151,9 @@ def noise_places(length: int, noise_inputs: int, noise: str, spread: str = "floo
 
     Examples
     --------
-    >>> noise_places(2, 4, "uniform").astype(int).tolist()
+    >>> noise_mask(2, 4, "uniform").astype(int).tolist()
     [0, 1, 1, 0, 1, 1]
-    >>> noise_places(5, 2, "uniform", "bresenham").astype(int).tolist()
+    >>> noise_mask(5, 2, "uniform", "bresenham").astype(int).tolist()
     [0, 0, 1, 0, 0, 1, 0]
 
     """
@@ -177,25 +177,25 @@ def _between(before: np.ndarray) -> np.ndarray:
     `before`, (n + 1,), ends with their total number.
     """
     inputs = len(before) - 1
-    places = np.ones(inputs + before[-1], bool)
-    places[np.arange(inputs) + before[:-1]] = False
-    return places
+    is_noise = np.ones(inputs + before[-1], bool)
+    is_noise[np.arange(inputs) + before[:-1]] = False
+    return is_noise
 
 
 def _with_noise(
-    inputs: np.ndarray, places: np.ndarray, data: Task, rng: np.random.Generator
+    inputs: np.ndarray, is_noise: np.ndarray, data: Task, rng: np.random.Generator
 ) -> np.ndarray:
-    """Return `inputs` where `places` is false and fresh noise where it is true."""
-    if not places.any():
+    """Return `inputs` with fresh noise wherever `is_noise` is true."""
+    if not is_noise.any():
         return inputs
-    varied = np.empty((len(inputs), len(places), *inputs.shape[2:]), inputs.dtype)
-    varied[:, ~places] = inputs
+    varied = np.empty((len(inputs), len(is_noise), *inputs.shape[2:]), inputs.dtype)
+    varied[:, ~is_noise] = inputs
     # A few rows at a time: noise for the largest tasks would need the memory of the data once more.
     for start in range(0, len(inputs), ROWS):
         rows = varied[start : start + ROWS]
-        shape = (len(rows), int(places.sum()), *inputs.shape[2:])
+        shape = (len(rows), int(is_noise.sum()), *inputs.shape[2:])
         if data.kind == "tokens":
-            rows[:, places] = rng.integers(FIRST_WORD, data.vocabulary_size, shape)
+            rows[:, is_noise] = rng.integers(FIRST_WORD, data.vocabulary_size, shape)
         else:
-            rows[:, places] = rng.random(shape, dtype=np.float32)
+            rows[:, is_noise] = rng.random(shape, dtype=np.float32)
     return varied

@@ -3,7 +3,7 @@
 L. Johnston, *Learning Sequential Patterns with Recurrent Neural Networks*, 2024, section 1.4 and
 Table 1.2. An attempt is one treatment and a replicate. Its random numbers, for the permutation, the
 noise, the initial weights and the order of the batches, follow from its own levels alone, so it
-comes out the same whatever ran before or beside it.
+comes out the same whatever ran before or at the same time.
 
 Networks start, and epochs leave out a last, smaller batch, as in the author's public program (see
 `AUTHOR`).

@@ -146,8 +146,8 @@ class Networks(nn.Module):
 def seeds(config: LinearGaps, replicate: int) -> tuple[np.random.SeedSequence, ...]:
     """Return the seeds of a network: for its initial weights, and for its training sequences.
 
-    They don't depend on the penalty: networks with and without it start alike and see the same
-    sequences.
+    They don't depend on the penalty: networks with and without it start with equal weights and see
+    the same sequences.
     """
     fields = ("place", "time_steps", "width")
     return seeds_of(config, fields, 2, experiment=EXPERIMENT, replicate=replicate)

@@ -30,7 +30,7 @@ class PendingJob:
     key : dict
         Cache key of the job.
     result : dict, optional
-        Variables of the job, and what `study.training.shards` stores beside them.
+        Variables of the job, and what `study.training.shards` stores next to them.
     ran_now : bool
         Whether the job ran in this call; else its result was cached.
     """

@@ -17,7 +17,7 @@ def seeds(levels: Mapping, count: int) -> tuple[np.random.SeedSequence, ...]:
     levels : mapping
         JSON values by name, in any order.
     count : int
-        Number of seeds. The first ones stay the same if more are asked for.
+        Number of seeds. The first ones stay the same if more are requested.
 
     Returns
     -------

@@ -73,7 +73,7 @@ def members(
     except Exception as error:
         reason = str(error).partition("\n")[0][:200] or type(error).__name__
         raise FormatError(
-            f"{name}: expected a zip or tar archive, found something else ({reason})"
+            f"{name}: expected a zip or tar archive, got something else ({reason})"
         ) from None
 
 

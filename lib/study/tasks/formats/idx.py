@@ -33,7 +33,7 @@ def read_idx(content: bytes, name: str) -> np.ndarray:
     """
     start = 4 + 4 * content[3] if len(content) >= 4 else 4
     if len(content) < start or content[:2] != b"\0\0":
-        raise FormatError(f"{name} is no idx file: it has no whole header")
+        raise FormatError(f"{name} is not an idx file: its header is cut")
     if content[2] != _UNSIGNED_BYTE:
         raise FormatError(
             f"{name}: expected unsigned bytes (type {_UNSIGNED_BYTE:#04x}), "

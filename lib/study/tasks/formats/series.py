@@ -82,7 +82,7 @@ def read_ts(files: Mapping[str, Iterable[str]]) -> Series:
     ------
     FormatError
         Names the file and the line. A case has other dimensions or another length than the first
-        or than the header states, a value is no finite number, a class is not in the header, a
+        or than the header states, a value is not a finite number, a class is not in the header, a
         later file has other classes, or a file has no case.
 
     Examples
@@ -140,8 +140,8 @@ def read_tsv(text: str, name: str) -> tuple[np.ndarray, np.ndarray]:
     Raises
     ------
     FormatError
-        Lines differ in length, a value is no finite number, a class is no whole number, or there
-        is no case.
+        Lines differ in length, a value is not a finite number, a class is not a whole number, or
+        there is no case.
 
     """
     inputs: list[list[float]] = []

@@ -64,14 +64,14 @@ def read_wav(content: bytes, name: str, rate: int = RATE) -> np.ndarray:
             form = _read_format(content[start : start + size], name)
         if chunk == b"data":
             if form is None:
-                raise FormatError(f"{name} is no wav file: its samples come before their format")
+                raise FormatError(f"{name} is not a wav file: its samples come before their format")
             if form != (1, rate, 16):
                 raise FormatError(
                     f"{name}: expected 1 channel of 16 bits and {rate} samples per second, got "
                     f"{form.channels} of {form.bits} bits and {form.rate}"
                 )
             return _samples(content, start, size, name)
-    raise FormatError(f"{name} is no wav file of 16-bit PCM: it has no samples")
+    raise FormatError(f"{name} is not a wav file of 16-bit PCM: it has no samples")
 
 
 def wav_bytes(samples: np.ndarray, rate: int = RATE) -> bytes:
@@ -99,7 +99,7 @@ def wav_bytes(samples: np.ndarray, rate: int = RATE) -> bytes:
 def _chunks(content: bytes, name: str) -> Iterator[tuple[bytes, int, int]]:
     """Give the name, the stated size and the start of the content of each chunk."""
     if len(content) < 12 or content[:4] != b"RIFF" or content[8:12] != b"WAVE":
-        raise FormatError(f"{name} is no wav file of 16-bit PCM: it has no RIFF header")
+        raise FormatError(f"{name} is not a wav file of 16-bit PCM: it has no RIFF header")
     position = 12
     while position + 8 <= len(content):
         chunk, size = struct.unpack_from("<4sI", content, position)
@@ -109,12 +109,14 @@ def _chunks(content: bytes, name: str) -> Iterator[tuple[bytes, int, int]]:
 
 def _read_format(content: bytes, name: str) -> _Format:
     if len(content) < 16:
-        raise FormatError(f"{name} is no wav file of 16-bit PCM: its format is cut")
+        raise FormatError(f"{name} is not a wav file of 16-bit PCM: its format is cut")
     code, channels, rate, _, _, bits = struct.unpack_from("<HHIIHH", content)
     if code == _EXTENSIBLE and content[26:40] == _SUBTYPE_TAIL:
         (code,) = struct.unpack_from("<H", content, 24)
     if code != _PCM:
-        raise FormatError(f"{name} is no wav file of 16-bit PCM: its samples have format {code:#x}")
+        raise FormatError(
+            f"{name} is not a wav file of 16-bit PCM: its samples have format {code:#x}"
+        )
     return _Format(channels, rate, bits)
 
 

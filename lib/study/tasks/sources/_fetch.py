@@ -99,9 +99,9 @@ def fetch(origin: str, name: str) -> Path:
 def from_publisher(url: str, sha256: str, folder: str) -> Path:
     """Download a file to ``data/raw/<folder>``, unless it is there with the right checksum.
 
-    `sha256` is empty where the publisher states none and the caller checks the content. Raises
-    `ValueError` where what came is not what was expected, and `DownloadError` where the publisher
-    cannot be reached or the file cannot be kept; nothing is left then.
+    `sha256` is empty if the publisher states none and the caller checks the content. Raises
+    `ValueError` if the file has another checksum, and `DownloadError` if the publisher cannot be
+    reached or the file cannot be kept; nothing is left then.
     """
     target, name = DATA / "raw" / folder, url.rsplit("/", 1)[1]
     # Its bytes as they are: packed once more on the way they would have another checksum.
@@ -110,10 +110,10 @@ def from_publisher(url: str, sha256: str, folder: str) -> Path:
     )
     if (target / name).exists() and not (target / name).is_file():
         raise DownloadError(
-            f"{target / name} is no file but a link, a folder or a pipe; remove it and run again"
+            f"{target / name} is not a file but a link, a folder or a pipe; remove it and run again"
         )
     try:
-        found = pooch.retrieve(url, sha256 or None, fname=name, path=target, downloader=download)
+        path = pooch.retrieve(url, sha256 or None, fname=name, path=target, downloader=download)
     except requests.RequestException as error:
         raise DownloadError(
             f"{name} could not be downloaded ({type(error).__name__}); try again with a network, "
@@ -125,7 +125,7 @@ def from_publisher(url: str, sha256: str, folder: str) -> Path:
             f"{name} could not be kept in {target} ({error.strerror or error}); make room and run "
             "again"
         ) from None
-    return Path(found)
+    return Path(path)
 
 
 def read_or_remove(archive: Path, read: Callable[[Path], T]) -> T:
@@ -144,7 +144,7 @@ def read_or_remove(archive: Path, read: Callable[[Path], T]) -> T:
         if isinstance(error, ChecksumError):
             raise
         raise ChecksumError(
-            f"{archive.name}: found something else than the expected archive ({error}); it has "
+            f"{archive.name}: got something else than the expected archive ({error}); it has "
             "been removed: "
             "run again to download it again"
         ) from None
@@ -201,11 +201,11 @@ def check_contents(origin: str, contents: Mapping[str, bytes], where: str = "") 
         _compare(hashlib.sha256(contents[name]).hexdigest(), sha256, where or name)
 
 
-def _compare(found: str, sha256: str, name: str) -> None:
+def _compare(digest: str, sha256: str, name: str) -> None:
     """Raise `ChecksumError` unless both are equal."""
-    if found != sha256:
+    if digest != sha256:
         raise ChecksumError(
-            f"{name}: expected SHA-256 {sha256}, found {found}; the file is cut or altered: "
+            f"{name}: expected SHA-256 {sha256}, got {digest}; the file is cut or altered: "
             "replace it, or run again to download it again"
         )
 

@@ -41,7 +41,7 @@ def standardised(parts: dict[str, Arrays], axis: int | tuple[int, ...]) -> dict[
     parts
         Inputs and targets of each part.
     axis
-        Axes of the inputs over which mean and deviation are taken.
+        Axes of the inputs over which mean and deviation are computed.
 
     Returns
     -------

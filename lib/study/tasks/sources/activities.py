@@ -80,10 +80,11 @@ def _recordings(path: Path) -> dict[str, np.ndarray]:
     )
     sensors: dict[tuple[int, int], dict[str, np.ndarray]] = {}
     for name, content in members(path, wanted):
-        values, found = np.array(content.split(), np.float64), re.fullmatch(wanted, name)
-        if found["sensor"]:
-            key = int(found["experiment"]), int(found["user"])
-            sensors.setdefault(key, {})[found["sensor"]] = values.reshape(-1, 3)
+        values = np.array(content.split(), np.float64)
+        file = re.fullmatch(wanted, name)
+        if file["sensor"]:
+            key = int(file["experiment"]), int(file["user"])
+            sensors.setdefault(key, {})[file["sensor"]] = values.reshape(-1, 3)
         else:
             labels = values.astype(int).reshape(-1, 5)
     recordings = [np.hstack([both["acc"], both["gyro"]]) for _, both in sorted(sensors.items())]
@@ -91,8 +92,13 @@ def _recordings(path: Path) -> dict[str, np.ndarray]:
     check_contents("hapt", {"signals": signals.tobytes()}, path.name)
     experiment, user = np.array(sorted(sensors)).T
     offsets = np.cumsum([0, *map(len, recordings)])
-    found = {"experiment": experiment, "user": user, "labels": labels}
-    return found | {"signals": signals, "offsets": offsets}
+    return {
+        "experiment": experiment,
+        "user": user,
+        "labels": labels,
+        "signals": signals,
+        "offsets": offsets,
+    }
 
 
 # ------------------------------------------------------------------------------- DSA-19

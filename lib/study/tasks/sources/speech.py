@@ -153,7 +153,7 @@ def read_clips(
     Raises
     ------
     FormatError
-        A clip is no wav file of the expected form.
+        A clip is not a wav file of the expected form.
     """
     read: dict[str, tuple[np.ndarray, int]] = {}
     lists: dict[str, set[str]] = {}

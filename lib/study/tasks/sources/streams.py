@@ -1,4 +1,4 @@
-"""Streams of tokens whose next token is asked for, and made-up texts for runs of seconds."""
+"""Streams of tokens, to predict the next one, and made-up texts for runs of seconds."""
 
 from collections.abc import Sequence
 

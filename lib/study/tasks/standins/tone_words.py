@@ -30,7 +30,7 @@ def write_clips(
     clips
         Clips of each word.
     speakers
-        Speakers, of whom a tenth is for validation and a tenth for testing, at least one each.
+        Speakers: a tenth for validation and a tenth for testing, at least one each.
     seed
         Seed of the sounds.
 
