@@ -151,7 +151,13 @@ class Artefacts:
         plt.close(figure)  # Jupyter shows open figures once more at the end of a cell
 
     def save_claims(self, judged: pd.DataFrame) -> None:
-        """Keep judged claims for the report (`study.claims.judging.judged_table`)."""
+        """Keep judged claims for the report.
+
+        Parameters
+        ----------
+        judged
+            A table of `study.claims.judging.judged_table`.
+        """
         path = self.tables / f"{CLAIMS}.csv"
         caption = "The paper's claims, judged."
         self._save(judged, path, artefact=CLAIMS, kind="claims", caption=caption)

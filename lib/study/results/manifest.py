@@ -39,6 +39,19 @@ class Manifest(BaseModel):
 
 
 def check_name(what: str, name: str) -> None:
-    """Raise a ValueError where `name` cannot be part of a path, a link and a heading."""
+    """Refuse a name that cannot be part of a path, a link and a heading.
+
+    Parameters
+    ----------
+    what
+        What the name is for, for the message.
+    name
+        The name.
+
+    Raises
+    ------
+    ValueError
+        It has other characters than a name may have.
+    """
     if not re.fullmatch(_NAME, name):
         raise ValueError(f"{what} is {name!r}; expected letters, digits, '_', '-' or '.'")

@@ -90,17 +90,50 @@ LABELS = {
 
 
 def label(name: str) -> str:
-    """Return how the papers write an architecture or data set; unknown names stay as they are."""
+    """Return how the papers write an architecture or data set.
+
+    Parameters
+    ----------
+    name
+        Its name in this project.
+
+    Returns
+    -------
+    str
+        Unknown names stay as they are.
+    """
     return LABELS.get(name, name)
 
 
 def colour(architecture: str) -> str:
-    """Return the colour of `architecture`, the same in every figure."""
+    """Return the color of an architecture, the same in every figure.
+
+    Parameters
+    ----------
+    architecture
+        Its name.
+
+    Returns
+    -------
+    str
+        A Matplotlib color.
+    """
     return LOOKS.get(architecture, OTHERS)[0]
 
 
 def marker(architecture: str) -> str:
-    """Return Matplotlib's name of the marker of `architecture`, the same in every figure."""
+    """Return the marker of an architecture, the same in every figure.
+
+    Parameters
+    ----------
+    architecture
+        Its name.
+
+    Returns
+    -------
+    str
+        A Matplotlib marker.
+    """
     return LOOKS.get(architecture, OTHERS)[1]
 
 

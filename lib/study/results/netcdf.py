@@ -117,13 +117,35 @@ def _how_to_make(path: Path) -> str:
 
 
 def file_sha256(path: Path) -> str:
-    """Return the SHA-256 of a file, in hexadecimal digits."""
+    """Return the SHA-256 of a file.
+
+    Parameters
+    ----------
+    path
+        The file.
+
+    Returns
+    -------
+    str
+        Hexadecimal digits.
+    """
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def provenance_path(path: Path) -> Path:
-    """Return the provenance file that belongs next to a stored dataset."""
+    """Return the provenance file that belongs next to a stored dataset.
+
+    Parameters
+    ----------
+    path
+        The dataset.
+
+    Returns
+    -------
+    Path
+        Whether or not it exists.
+    """
     return path.with_suffix(".json")
 
 

@@ -50,6 +50,16 @@ def chosen_rates(ds: xr.Dataset) -> xr.Dataset:
     """Keep each network at the learning rate that validates best.
 
     If nothing is validated the test metric decides, which favors networks with more rates.
+
+    Parameters
+    ----------
+    ds
+        Results of a group.
+
+    Returns
+    -------
+    xarray.Dataset
+        The same results with fewer runs.
     """
     best = validated_best(run_table(ds), IDENTITY)
     return ds.sel(run=[run for run in ds["run"].values if run in best])
@@ -254,7 +264,18 @@ def steps_to(ds: xr.Dataset, threshold: float) -> pd.DataFrame:
 
 
 def scale_sentence(ds: xr.Dataset) -> str:
-    """Return the size of the experiment in words, and what stands in for data."""
+    """Return the size of the experiment in words, and what stands in for data.
+
+    Parameters
+    ----------
+    ds
+        Results of a group.
+
+    Returns
+    -------
+    str
+        Such as ``profile real, 12 runs, 5,000 sequences, 800 steps``.
+    """
     longest = ds["steps"].max("replicate")
     low, high = int(longest.min()), int(longest.max())
     steps = f"{high:,}" if low == high else f"{low:,} to {high:,}"

@@ -29,7 +29,17 @@ FEATURES = 2
 
 @task
 def adding(*, time_steps: Annotated[Count, Field(ge=2)]) -> Task:
-    """Return the adding problem of a length, see `draw_sums`."""
+    """Return the adding problem of a length; see `draw_sums`.
+
+    Parameters
+    ----------
+    time_steps
+        Length T.
+
+    Returns
+    -------
+    Task
+    """
     draw = partial(draw_sums, time_steps)
     return Task(name="adding", kind="series", target="value", outputs=1, draw=draw)
 

@@ -22,7 +22,17 @@ FEATURES = SYMBOLS + 2
 
 @task
 def copying(*, delay: Count) -> Task:
-    """Return the copying task with a delay T, see `draw_copies`."""
+    """Return the copying task with a delay; see `draw_copies`.
+
+    Parameters
+    ----------
+    delay
+        Number of time steps T between the symbols and their recall.
+
+    Returns
+    -------
+    Task
+    """
     about = {"kind": "series", "target": "steps", "outputs": SYMBOLS + 1}
     draw = partial(draw_copies, delay)
     return Task(name="copying", **about, draw=draw, memoryless=memoryless(delay))

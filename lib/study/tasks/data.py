@@ -72,7 +72,18 @@ class PartWithBlock(Part):
         return self.heads.shape[1] + len(self.block)
 
     def take(self, indices: np.ndarray | slice) -> Part:
-        """Return some of the sequences, with the block behind them."""
+        """Return some of the sequences, with the block behind them.
+
+        Parameters
+        ----------
+        indices
+            Indices, a mask or a slice.
+
+        Returns
+        -------
+        Part
+            The heads with the block behind each.
+        """
         heads = self.heads[indices]
         tails = np.broadcast_to(self.block, (len(heads), *self.block.shape))
         return Part(np.concatenate([heads, tails], axis=1), self.targets[indices])

@@ -15,7 +15,13 @@ import_files(__name__, __path__)
 
 
 def source_names() -> list[str]:
-    """Return the names of all data sets, in alphabetical order."""
+    """Return the names of all data sets.
+
+    Returns
+    -------
+    list of str
+        In alphabetical order.
+    """
     return sorted(SETS)
 
 

@@ -53,7 +53,19 @@ def mirror() -> Path | None:
 
 
 def in_mirror(origin: str, name: str) -> bool:
-    """Return whether a mirror is set and holds the file."""
+    """Return whether a mirror is set and holds a file.
+
+    Parameters
+    ----------
+    origin
+        Folder of the publisher in the mirror.
+    name
+        Name of the file.
+
+    Returns
+    -------
+    bool
+    """
     return mirror() is not None and (mirror() / origin / name).is_file()
 
 
@@ -171,7 +183,22 @@ def arrays(origin: str, read: Callable[[Path], dict[str, np.ndarray]]) -> dict[s
 
 
 def read_arrays(path: Path) -> dict[str, np.ndarray]:
-    """Return the arrays of an ``.npz`` file; a pickled object in it raises `ValueError`."""
+    """Read the arrays of an ``.npz`` file.
+
+    Parameters
+    ----------
+    path
+        The file.
+
+    Returns
+    -------
+    dict of str to numpy.ndarray
+
+    Raises
+    ------
+    ValueError
+        It holds a pickled object.
+    """
     with np.load(path, allow_pickle=False) as file:
         return dict(file)
 
@@ -211,7 +238,22 @@ def _compare(digest: str, sha256: str, name: str) -> None:
 
 
 def unpacked(path: Path) -> bytes:
-    """Return what a gzip file holds; one that is cut or altered raises `ChecksumError`."""
+    """Return the content of a gzip file.
+
+    Parameters
+    ----------
+    path
+        The file.
+
+    Returns
+    -------
+    bytes
+
+    Raises
+    ------
+    ChecksumError
+        It is cut or altered.
+    """
     try:
         return gzip.decompress(path.read_bytes())
     except (EOFError, OSError, zlib.error) as error:

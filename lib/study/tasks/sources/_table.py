@@ -23,13 +23,38 @@ def reader(read: Callable[..., dict[str, Any]]) -> Callable[..., dict[str, Any]]
 
     It returns keywords of `study.tasks.prepared.prepared_dataset`: the parts ``train``, ``test``
     and maybe ``validation``, and whatever follows from the data.
+
+    Parameters
+    ----------
+    read
+        The function that reads a data set.
+
+    Returns
+    -------
+    callable
+        The same function.
     """
     READERS[read.__name__] = read
     return read
 
 
 def parted(inputs: np.ndarray, targets: np.ndarray, **parts: np.ndarray) -> dict[str, Arrays]:
-    """Return inputs and targets of each part, by its indices or a mask."""
+    """Return inputs and targets of each part, by its indices or a mask.
+
+    Parameters
+    ----------
+    inputs
+        Inputs of all sequences.
+    targets
+        Their targets.
+    **parts
+        Indices or a mask for each part.
+
+    Returns
+    -------
+    dict
+        Inputs and targets by name of the part.
+    """
     return {name: (inputs[part], targets[part]) for name, part in parts.items()}
 
 
