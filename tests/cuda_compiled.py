@@ -21,7 +21,8 @@ from numba.cuda import codegen, dispatcher
 CELLS = [name for name in cell_names() if "numba-cuda" in kernels.engine_names(name)]
 PROBED = ["lstm", "gru"]
 # With the multiprocessors of the GPU: of so many a block does one sequence.
-CASES = [*((name, 1) for name in CELLS), ("rnn", 10**6)]
+CASES = [*((name, 1, {}) for name in CELLS), ("rnn", 10**6, {})]
+CASES.append(("unicornn", 1, {"backward": "recovered"}))
 
 
 DEVICE = SimpleNamespace(compute_capability=(9, 0))
@@ -63,15 +64,16 @@ def ptx(request):
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(_cuda, "launch", compile_instead)
-        for name, processors in CASES:
+        for name, processors, options in CASES:
             engine = kernels._ENGINES[name, "numba-cuda"]
             patch.setattr(_cuda, "_processors", lambda _, processors=processors: processors)
             # One in float64 shows that its arithmetic would be seen in the others.
             for dtype in (torch.float32, torch.float64)[: 1 + (name == CELLS[0])]:
                 cell = make_cell(name, 2, request.param).to(dtype)
                 u = torch.zeros(3, 4, 2, dtype=dtype)
-                outputs, _ = engine.run(cell.weights(), cell.initial_state(4), u)
-                outputs.sum().backward()
+                outputs, final = engine.run(cell.weights(), cell.initial_state(4), u, **options)
+                read = outputs if name in ("indrnn", "rnn") else final[cell.readout]
+                read.sum().backward()
         for name in PROBED:
             pull_back(name, request.param)
     return found
@@ -100,7 +102,7 @@ def machine_code(ptx, folder):
 
 
 def test_every_kernel_was_compiled(ptx):
-    names = [name for name in dir(kernels) if name.startswith("cuda_")]
+    names = [name for name in dir(kernels) if name.startswith(("cuda_", "_cuda_"))]
     modules = {name: vars(getattr(kernels, name)) for name in names}
     known = {
         (m, one.__name__)
@@ -110,7 +112,7 @@ def test_every_kernel_was_compiled(ptx):
     }
     files = {kernels.module_of(name, "numba-cuda").rpartition(".")[2] for name in CELLS}
     files |= {kernels.module_of("lstm/pull_back", "numba-cuda").rpartition(".")[2]}
-    assert {module for module, _ in known} == files
+    assert {module for module, _ in known} == files | {"_cuda_chains"}
     assert {key[:2] for key in ptx} == known
 
 

@@ -134,6 +134,12 @@ def test_a_block_does_as_many_sequences_as_its_memory_holds(name, buffers, tile,
     assert tiles == {tile}
 
 
+@pytest.mark.parametrize("inputs", [1, 3, 4, 5])
+@pytest.mark.parametrize("name", ["indrnn", "unicornn"])
+def test_few_inputs_are_weighed_inside_the_kernel(name, inputs):
+    assert_agrees(random_case(name, 3, 2, 3, inputs=inputs))
+
+
 @pytest.mark.parametrize("name", [*DENSE, "indrnn", "sru", "unicornn"])
 def test_second_derivatives_equal_the_reference(name):
     cell, u, state = random_case(name, 2, 2, 3)

@@ -125,6 +125,72 @@ def test_a_pass_asks_for_no_value(name, engine, monkeypatch):
     assert reads.found == []
 
 
+SILENT = {"empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided", "_unsafe_view"}
+"""Operators that launch no kernel although what they return is no view."""
+
+
+class Work(TorchDispatchMode):
+    """Counts the operators that a pass dispatches, and those among them that launch a kernel."""
+
+    def __init__(self):
+        super().__init__()
+        self.dispatches = 0
+        self.launches = 0
+
+    def __torch_dispatch__(self, operator, types, args=(), kwargs=None):
+        if operator.namespace == "longrnn":  # an ordinary call passes the dispatcher by
+            with self:
+                return OPDEFS[operator.name()]._init_fn(*args)
+        self.dispatches += 1
+        aliases = [part.alias_info for part in operator._schema.returns]
+        is_view = any(alias is not None and not alias.is_write for alias in aliases)
+        if not is_view and operator.overloadpacket.__name__ not in SILENT:
+            self.launches += 1
+        return operator(*args, **(kwargs or {}))
+
+    def count_launch(self, *_, **__):
+        """Stand in for the launch of a kernel of ours."""
+        self.launches += 1
+
+
+WORK = {
+    "antisymmetric": (7, 34),
+    "cornn": (11, 52),
+    "exponential": (9, 34),
+    "indrnn": (3, 14),
+    "irnn": (9, 38),
+    "lem": (8, 47),
+    "lipschitz": (8, 39),
+    "rnn": (7, 34),
+    "sru": (7, 32),
+    "unicornn": (9, 52),
+}
+"""Launches and dispatches of a forward and a backward pass, read out from the final state.
+
+A second layer of UnICORNN is a product, two kernels, a sum over the batch, and two products.
+"""
+
+
+@pytest.mark.parametrize("name", [one for one, engine in PASSES if engine == "numba-cuda"])
+def test_launches_and_dispatches_of_a_pass(name, monkeypatch):
+    work = Work()
+    monkeypatch.setattr(_cuda, "launch", work.count_launch)
+    monkeypatch.setattr(_cuda, "_processors", lambda _: 132)
+    cell, u = make_cell(name, 1, 128).to("meta"), torch.randn(6, 3, 1, device="meta")
+    detached = lambda part: part.detach().requires_grad_()  # noqa: E731
+    weights, state = cell.weights(), cell.initial_state(3)
+    weights = tree_map_only(torch.Tensor, detached, weights)
+    leaves = [part for part in tree_leaves(weights) if isinstance(part, torch.Tensor)]
+    run = kernels._ENGINES[name, "numba-cuda"].run
+    with work:
+        _, final = run(weights, state, u)
+        read = final[cell.readout]
+        torch.autograd.grad(read, leaves, torch.empty_like(read), allow_unused=True)
+    launches, dispatches = WORK[name]
+    assert work.launches == launches
+    assert work.dispatches <= dispatches
+
+
 def test_library_turns_tf32_off_during_its_passes_only():
     assert torch.backends.cudnn.allow_tf32 is True, "importing longrnn changed a global setting"
     seen = []

@@ -14,7 +14,11 @@ Rules for kernels:
   order.
 - ``fastmath`` stays off: it flushes denormals, and this project measures vanishing gradients.
   Contraction to fused multiply-add is Numba's default and stays.
-- Constants are written ``real(1)``: 1 beside a float32 would make float64 arithmetic.
+- Constants are written ``real(1)``: 1 beside a float32 would make float64 arithmetic. A Python
+  float among the arguments arrives as `real`, so a scalar needs no tensor and no copy.
+- Launches are counted: a short pass waits for the host. A kernel computes what its weights stand
+  for, reads one weight for all sequences (``w[i % d]``) and writes the final state. A gradient that
+  is absent is None: the kernel gets a null pointer, and a flag not to read it.
 - A dense kernel is compiled for its sizes, too: the compiler then unrolls its products, and
   addresses become part of the instructions.
 """
@@ -43,6 +47,8 @@ if SIMULATED or torch.cuda.is_available() or "numba.cuda" in sys.modules:
 else:
     cuda = types = None
 
+Argument = Tensor | int | float | None
+"""What a kernel takes."""
 DEVICES = ("cpu",) if SIMULATED else ("cuda",)
 """Devices of the tensors that kernels take."""
 
@@ -117,6 +123,18 @@ def device(function: Callable) -> Callable:
     return function if cuda is None else cuda.jit(device=True, inline="always")(function)
 
 
+def repeated(function: Callable) -> Callable:
+    """Compile a device function of which a kernel holds many copies.
+
+    Numba types it once, and NVIDIA's compiler inlines the copies. `device` has Numba inline it
+    before typing, which takes long with 16 copies of a step.
+    """
+    if cuda is None:
+        return function
+    options = {} if SIMULATED else {"forceinline": True}
+    return cuda.jit(device=True, **options)(function)
+
+
 def dtype_of(arguments: tuple) -> torch.dtype:
     """Return the one type of the tensors among a kernel's arguments."""
     (dtype,) = {part.dtype for part in arguments if isinstance(part, Tensor)}
@@ -129,9 +147,22 @@ def device_of(arguments: tuple) -> torch.device:
 
 
 def signature(arguments: tuple) -> tuple:
-    """Return the types of a kernel's arguments: a pointer per tensor, int64 per number."""
-    pointer = types.CPointer(_number(dtype_of(arguments)))
-    return tuple(pointer if isinstance(part, Tensor) else types.int64 for part in arguments)
+    """Return the types of a kernel's arguments: a pointer per tensor, int64 per integer."""
+    number = _number(dtype_of(arguments))
+    found = []
+    for part in arguments:
+        if part is None or isinstance(part, Tensor):
+            found.append(types.CPointer(number))
+        elif isinstance(part, float):
+            found.append(number)
+        else:
+            found.append(types.int64)
+    return tuple(found)
+
+
+def flag(value: Tensor | None) -> int:
+    """Return 1 for a tensor that a kernel is to read, 0 for one that is absent."""
+    return int(value is not None)
 
 
 def _number(dtype: torch.dtype):
@@ -140,7 +171,7 @@ def _number(dtype: torch.dtype):
 
 
 def launch(
-    run: kernel, blocks: int, threads: int, *arguments: Tensor | int, shared: int = 0, **sizes: int
+    run: kernel, blocks: int, threads: int, *arguments: Argument, shared: int = 0, **sizes: int
 ):
     """Run a kernel on PyTorch's current stream.
 
@@ -149,8 +180,8 @@ def launch(
     run : kernel
     blocks, threads : int
         Size of the grid and of a block.
-    *arguments : Tensor or int
-        Contiguous tensors of one type, and integers.
+    *arguments : Tensor, int, float or None
+        Contiguous tensors of one type, numbers, and None for a tensor that is absent.
     shared : int
         Dynamic shared memory of a block in bytes.
     **sizes : int
@@ -165,14 +196,31 @@ def launch(
     if not all(part.is_contiguous() for part in tensors):
         raise AssertionError(f"kernel {run.__name__} got a tensor that is not contiguous")
     if SIMULATED:
-        values = [part.reshape(-1).numpy() if torch.is_tensor(part) else part for part in arguments]
+        values = [_simulated(part, dtype_of(arguments)) for part in arguments]
         run.compiled(arguments, threads, **sizes)[blocks, threads, 0, shared](*values)
         return
-    values = [part.data_ptr() if torch.is_tensor(part) else part for part in arguments]
+    values = [_pointer(part) for part in arguments]
     device = tensors[0].device
     with torch.cuda.device(device):
         stream = torch.cuda.current_stream(device).cuda_stream
         run.prepared(arguments, blocks, threads, stream, shared, **sizes)(*values)
+
+
+def _pointer(part: Argument) -> int | float:
+    """Return a kernel's argument as the compiled code takes it."""
+    if part is None:
+        return 0
+    return part.data_ptr() if isinstance(part, Tensor) else part
+
+
+def _simulated(part: Argument, dtype: torch.dtype) -> np.ndarray | int | np.floating:
+    """Return a kernel's argument as the simulator takes it."""
+    if isinstance(part, Tensor):
+        return part.detach().reshape(-1).numpy()
+    number = getattr(np, str(dtype).removeprefix("torch."))
+    if part is None:
+        return np.empty(0, number)
+    return number(part) if isinstance(part, float) else part
 
 
 @cache
@@ -181,7 +229,7 @@ def _stream(pointer: int, device: torch.device):
     return cuda.external_stream(pointer) if pointer else 0
 
 
-def launch_chains(run: kernel, chains: int, *arguments: Tensor | int, **forms: int) -> None:
+def launch_chains(run: kernel, chains: int, *arguments: Argument, **forms: int) -> None:
     """Run a kernel with one thread for each of `chains` independent recurrences.
 
     A block has 128 threads, or fewer if that would leave multiprocessors without a block. `forms`
@@ -193,7 +241,7 @@ def launch_chains(run: kernel, chains: int, *arguments: Tensor | int, **forms: i
 
 
 def launch_rows(
-    run: kernel, state: Tensor, *arguments: Tensor | int, buffers: int, weights: int, **forms: int
+    run: kernel, state: Tensor, *arguments: Argument, buffers: int, weights: int, **forms: int
 ) -> None:
     """Run a kernel with one block per `tile` sequences and one thread per unit.
 
@@ -208,7 +256,7 @@ def launch_rows(
     run : kernel
     state : (batch, hidden)
         Gives the sizes.
-    *arguments : Tensor or int
+    *arguments
         As in `launch`; the batch follows them.
     buffers : int
         Vectors of the hidden size that a block keeps in shared memory for each sequence.

@@ -12,7 +12,7 @@ from numba.core.registry import CPUDispatcher
 
 from longrnn.kernels import _cpu
 from longrnn.kernels._cpu import ONE, ZERO
-from longrnn.kernels._cuda import SIMULATED, device
+from longrnn.kernels._cuda import SIMULATED, device, repeated
 
 # In the simulator NumPy's functions keep the type of a scalar; the compiler knows `math`'s.
 _tanh, _exp = (np.tanh, np.exp) if SIMULATED else (math.tanh, math.exp)
@@ -79,40 +79,54 @@ def load(memory, vectors, states, places, row, rows, d):
 
     This is thread `row` of `rows`.
     """
-    for j in range(row, d, rows):
+    j = row  # no `range`, whose length is a division
+    while j < d:
         for i in range(places.size):
             memory[vectors + j * places.size + i] = states[places[i] + j]
+        j += rows
 
 
 def pipelined(fetch: Callable, step: Callable) -> Callable:
-    """Return a device function for the steps of a chain that fetches inputs eight steps ahead.
+    """Return a device function for the steps of a chain that fetches inputs 16 steps ahead.
 
-    So the latency of memory is hidden although few chains run at a time. The eight are spelled out,
-    because what a loop over them indexes would leave the registers; each is fetched anew as soon as
-    it was used, which takes half the registers of fetching eight at a time.
+    So the latency of memory is hidden although few chains run at a time. Eight pairs of steps are
+    spelled out, because what a loop over them indexes would leave the registers; each is fetched
+    anew as soon as it was used, which takes half the registers of fetching all at a time.
 
     ``fetch(arrays, n) -> inputs`` reads what step n needs, ``step(neuron, state, inputs, arrays, n)
     -> state`` does it and writes its results; returned is ``run(neuron, state, arrays, count) ->
     state``.
     """
 
-    @device
+    @repeated
+    def fetch_two(arrays, k):
+        return fetch(arrays, 2 * k), fetch(arrays, 2 * k + 1)
+
+    @repeated
+    def step_two(neuron, state, inputs, arrays, k):
+        first, second = inputs
+        state = step(neuron, state, first, arrays, 2 * k)
+        return step(neuron, state, second, arrays, 2 * k + 1)
+
+    @repeated
     def run(neuron, state, arrays, count):
-        whole = count // 8 * 8
-        if whole > 0:
-            a, b, c, d = fetch(arrays, 0), fetch(arrays, 1), fetch(arrays, 2), fetch(arrays, 3)
-            e, f, g, h = fetch(arrays, 4), fetch(arrays, 5), fetch(arrays, 6), fetch(arrays, 7)
-        for n in range(0, whole, 8):
-            m = min(n + 8, whole - 8)
-            state, a = step(neuron, state, a, arrays, n), fetch(arrays, m)
-            state, b = step(neuron, state, b, arrays, n + 1), fetch(arrays, m + 1)
-            state, c = step(neuron, state, c, arrays, n + 2), fetch(arrays, m + 2)
-            state, d = step(neuron, state, d, arrays, n + 3), fetch(arrays, m + 3)
-            state, e = step(neuron, state, e, arrays, n + 4), fetch(arrays, m + 4)
-            state, f = step(neuron, state, f, arrays, n + 5), fetch(arrays, m + 5)
-            state, g = step(neuron, state, g, arrays, n + 6), fetch(arrays, m + 6)
-            state, h = step(neuron, state, h, arrays, n + 7), fetch(arrays, m + 7)
-        for n in range(whole, count):
+        pairs = count // 16 * 8
+        if pairs > 0:
+            a, b = fetch_two(arrays, 0), fetch_two(arrays, 1)
+            c, d = fetch_two(arrays, 2), fetch_two(arrays, 3)
+            e, f = fetch_two(arrays, 4), fetch_two(arrays, 5)
+            g, h = fetch_two(arrays, 6), fetch_two(arrays, 7)
+        for k in range(0, pairs, 8):
+            m = min(k + 8, pairs - 8)
+            state, a = step_two(neuron, state, a, arrays, k), fetch_two(arrays, m)
+            state, b = step_two(neuron, state, b, arrays, k + 1), fetch_two(arrays, m + 1)
+            state, c = step_two(neuron, state, c, arrays, k + 2), fetch_two(arrays, m + 2)
+            state, d = step_two(neuron, state, d, arrays, k + 3), fetch_two(arrays, m + 3)
+            state, e = step_two(neuron, state, e, arrays, k + 4), fetch_two(arrays, m + 4)
+            state, f = step_two(neuron, state, f, arrays, k + 5), fetch_two(arrays, m + 5)
+            state, g = step_two(neuron, state, g, arrays, k + 6), fetch_two(arrays, m + 6)
+            state, h = step_two(neuron, state, h, arrays, k + 7), fetch_two(arrays, m + 7)
+        for n in range(2 * pairs, count):
             state = step(neuron, state, fetch(arrays, n), arrays, n)
         return state
 

@@ -111,8 +111,10 @@ class Recurrence:
     backward : callable
         ``backward(*settings, *saved, from_outputs, *from_final)`` returns the gradients of all
         inputs. `from_outputs` and `from_final` are the gradients that arrive at the outputs and
-        the final states; it may write over the latter. A gradient may be None, and a function
-        that returns it if it costs a product, which is called only if the gradient is wanted.
+        the final states. As arrays they are zeros if absent, and it may write over the latter; as
+        tensors they are None if absent, and it may not. A gradient that it returns may be None,
+        and a function that returns it if it costs a product, which is called only if the gradient
+        is wanted.
     reference : callable
         ``reference(*settings, *inputs) -> (outputs, final)`` in plain PyTorch.
     split : callable, optional
@@ -325,10 +327,13 @@ class Recurrence:
         return tensors[:count], tensors[count:]
 
     def _materialize(self, steps: int, arriving: Sequence[Tensor | None]) -> list:
-        """Return gradients that arrive as kernel arguments, zeros for those that are absent.
+        """Return gradients that arrive as kernel arguments.
 
-        The kernels write over those of the final states, so these are copies.
+        For arrays, zeros stand for those that are absent. The kernels write over those of the
+        final states, so these are copies.
         """
+        if not self.arrays:
+            return [self.to_kernel_argument(part) for part in arriving]
         from_outputs, *from_final = arriving
         like = next(part for part in arriving if part is not None)
         state_shape = like.shape[1:] if from_outputs is not None else like.shape
@@ -491,16 +496,17 @@ class Recurrence:
         """Return a tensor as the loops take it: a contiguous array or tensor, without a graph."""
         if value is None:
             return None
-        value = value.detach().contiguous()
-        return value.numpy() if self.arrays else value
+        if self.arrays:
+            return value.detach().contiguous().numpy()
+        return value if value.is_contiguous() else value.contiguous()
 
     def _empty(self, shape: Sequence[int], like: Tensor) -> Any:
         """Return memory for a result."""
         return empty_array(shape, like.numpy().dtype) if self.arrays else like.new_empty(shape)
 
-    def _zeros(self, shape: Sequence[int], like: Tensor) -> Any:
+    def _zeros(self, shape: Sequence[int], like: Tensor) -> np.ndarray:
         """Return zeros; NumPy's come in huge pages, PyTorch's page by page."""
-        return np.zeros(shape, like.numpy().dtype) if self.arrays else like.new_zeros(shape)
+        return np.zeros(shape, like.numpy().dtype)
 
 
 def _is_ordinary(arguments: Sequence) -> bool:
@@ -701,11 +707,15 @@ def sum_of_products(delta, x):
 
     Arrays or tensors (time, batch, rows) and (time, batch, hidden).
     """
-    rows = delta.reshape(-1, delta.shape[-1]).T
-    columns = x.reshape(-1, x.shape[-1])
+    rows, columns = _merged(delta, x)
     if isinstance(rows, Tensor):
-        return rows @ columns
-    return product(rows, columns)
+        return rows.T @ columns
+    return product(rows.T, columns)
+
+
+def _merged(delta, x) -> tuple:
+    """Return both with times and sequences as one axis."""
+    return delta.reshape(-1, delta.shape[-1]), x.reshape(-1, x.shape[-1])
 
 
 def state_product(delta, x0, outputs) -> Callable[[], Any]:
@@ -725,6 +735,9 @@ def state_product(delta, x0, outputs) -> Callable[[], Any]:
         first = delta[0].T @ x0
         if len(delta) == 1:
             return first
+        if isinstance(first, Tensor):  # one launch
+            rows, columns = _merged(delta[1:], outputs[:-1])
+            return torch.addmm(first, rows.T, columns)
         return first + sum_of_products(delta[1:], outputs[:-1])
 
     return gradient

@@ -33,7 +33,6 @@ from longrnn.kernels._recurrence import (
     Recurrence,
     Sources,
     drive,
-    scalars_like,
     state_product,
 )
 from longrnn.kernels._threads import run_sequences
@@ -92,14 +91,16 @@ def _backward_kernel(dt, gamma, r, M, f, from_y, y_carried, z_carried, delta, st
                 z_carried[k, i] += products[k - start, d + i]
 
 
-def _forward(scalars, M, g, y0, z0, y, y_end, z_end, z, f):
+def _forward(dt, gamma, r, M, g, y0, z0, y, y_end, z_end, z, f):
+    scalars = [M.dtype.type(value) for value in (dt, gamma, r)]
     run_sequences(_forward_kernel, y0, len(g), *scalars, M, g, y0, z0, y, z, f)
     y_end[:] = y[-1]
     z_end[:] = z[-1]
 
 
-def _backward(scalars, M, y0, z0, y, z, f, from_y, y_carried, z_carried):
+def _backward(dt, gamma, r, M, y0, z0, y, z, f, from_y, y_carried, z_carried):
     delta = empty_array_like(y)
+    scalars = [M.dtype.type(value) for value in (dt, gamma, r)]
     carried = y_carried, z_carried
     run_sequences(_backward_kernel, y0, len(f), *scalars, M, f, from_y, *carried, delta)
 
@@ -107,12 +108,11 @@ def _backward(scalars, M, y0, z0, y, z, f, from_y, y_carried, z_carried):
         halves = state_product(delta, y0, y)(), state_product(delta, z0, z)()
         return np.concatenate(halves, axis=1)
 
-    return None, of_M, delta, y_carried, z_carried
+    return of_M, delta, y_carried, z_carried
 
 
-def reference(scalars, M, g, y, z):
+def reference(dt, gamma, r, M, g, y, z):
     """Run (3) in plain PyTorch; arguments and results as for the operator."""
-    dt, gamma, r = scalars
     outputs = []
     for g_n in g.unbind(0):
         f = torch.tanh(torch.cat([y, z], dim=1) @ M.T + g_n)
@@ -128,10 +128,11 @@ def shapes(a):
 
 
 OPERATOR = {
-    "inputs": "scalars M g:1 y0:0 z0:0",
+    "settings": "float dt, float gamma, float r",
+    "inputs": "M g:1 y0:0 z0:0",
     "results": "y y_end z_end z f",
     "final": 2,
-    "saved": "scalars M y0 z0 y z f",
+    "saved": "M y0 z0 y z f",
     "shapes": shapes,
     "reference": reference,
 }
@@ -149,6 +150,6 @@ def cornn(weights, state, u):
 def run_by(recurrence: Recurrence, weights, state, u):
     """Run coRNN by its loop on a device."""
     W, W_z, V, b, dt, gamma, epsilon = weights
-    scalars = scalars_like(V, dt, gamma, 1 - dt * epsilon)
+    scalars = float(dt), float(gamma), float(1 - dt * epsilon)
     M = torch.cat([W, W_z], dim=1)
-    return recurrence(scalars, M, drive(u, V, b), *state, sources=Sources(u, V, b))
+    return recurrence(*scalars, M, drive(u, V, b), *state, sources=Sources(u, V, b))

@@ -17,6 +17,7 @@ from longrnn.kernels._cuda import (
     cuda,
     d,
     engine,
+    flag,
     kernel,
     launch_rows,
     most_units,
@@ -25,17 +26,19 @@ from longrnn.kernels._cuda import (
     unbounded,
 )
 from longrnn.kernels._cuda_device import ZERO, activate, locate, products, times_slope
-from longrnn.kernels._recurrence import Recurrence, drive, scalars_like, sum_of_products
+from longrnn.kernels._recurrence import Recurrence, drive, sum_of_products
 from longrnn.kernels.cpu_irnn import reference, step_sizes
 
 _BUFFERS = 4  # vectors in shared memory
+arriving = 0
+"""Compile-time constant: whether gradients of the outputs arrive."""
 
 
 @unbounded  # with bounds some of its registers spill
 def _forward_kernel(
-    phi, K, twice, previous, U_T, scalars, eta, r, h0, factors, z, outputs, T, batch
+    phi, K, twice, previous, alpha, sign, U_T, eta, r, h0, factors, z, outputs, h_end, T, batch
 ):
-    """`U_T` is transposed, `scalars` holds alpha and the sign, `eta` is (time, batch, K).
+    """`U_T` is transposed, `eta` is (time, batch, K).
 
     `factors` (time, batch, K or 2 K, d) receives all s and then all a, `z` (time, batch, K, d) the
     activations.
@@ -44,7 +47,6 @@ def _forward_kernel(
     places = cuda.local.array(tile, np.int64)
     r_t, total = cuda.local.array(tile, real), cuda.local.array(tile, real)
     locate(places, cuda.blockIdx.x, batch, 1)
-    alpha, sign = scalars[0], scalars[1]
     count = K + K * twice
     here = 0
     memory = cuda.shared.array(0, real)
@@ -92,42 +94,42 @@ def _forward_kernel(
                 memory[h + own] = memory[g + own]
                 outputs[(here + places[i]) * d + j] = memory[g + own]
         here += batch
+    for j in range(row, d, rows):
+        for i in range(tile):
+            h_end[places[i] * d + j] = memory[h + j * tile + i]
 
 
 @kernel
 def _backward_kernel(
-    phi, K, twice, previous, U, scalars, eta, factors, z, from_outputs, carried,
-    deltas, shares, T, batch,
+    phi, K, twice, previous, alpha, sign, U, eta, factors, z, from_outputs, from_h_end,
+    deltas, shares, of_h0, has_h_end, T, batch,
 ):  # fmt: skip
-    """`carried` is the gradient of the final state and becomes that of the initial one.
-
-    `shares` sum to the gradients of eta.
-    """
+    """`shares` sum to the gradients of eta."""
     row, rows = cuda.threadIdx.x, cuda.blockDim.x
     places, total = cuda.local.array(tile, np.int64), cuda.local.array(tile, real)
     locate(places, cuda.blockIdx.x, batch, 1)
-    alpha, sign = scalars[0], scalars[1]
     count = K + K * twice
     here = (T - 1) * batch
     memory = cuda.shared.array(0, real)
     gamma, back, delta, rho = 0, d * tile, 2 * d * tile, 3 * d * tile
     for j in range(row, d, rows):
         for i in range(tile):
-            memory[back + j * tile + i] = carried[places[i] * d + j]
+            memory[back + j * tile + i] = from_h_end[places[i] * d + j] if has_h_end else ZERO
     for _ in range(T):
         for j in range(row, d, rows):
             for i in range(tile):
                 own = j * tile + i
-                memory[gamma + own] = from_outputs[(here + places[i]) * d + j] + memory[back + own]
+                arrived = from_outputs[(here + places[i]) * d + j] if arriving else ZERO
+                memory[gamma + own] = arrived + memory[back + own]
                 memory[back + own] = ZERO
         for round_ in range(K - 1, -1, -1):
             for j in range(row, d, rows):
                 for i in range(tile):
                     own, at = j * tile + i, (here + places[i]) * count + round_
                     of_K = (here + places[i]) * K + round_
-                    value, arrived = z[of_K * d + j], memory[gamma + own]
-                    shares[of_K * d + j] = arrived * (value - alpha * factors[at * d + j])
-                    value = times_slope(phi, eta[of_K] * arrived, value)
+                    value, gradient = z[of_K * d + j], memory[gamma + own]
+                    shares[of_K * d + j] = gradient * (value - alpha * factors[at * d + j])
+                    value = times_slope(phi, eta[of_K] * gradient, value)
                     memory[delta + own] = value
                     if twice > 0:
                         deltas[(at + K) * d + j] = value
@@ -156,29 +158,31 @@ def _backward_kernel(
         here -= batch
     for j in range(row, d, rows):
         for i in range(tile):
-            carried[places[i] * d + j] = memory[back + j * tile + i]
+            of_h0[places[i] * d + j] = memory[back + j * tile + i]
 
 
-def _forward(phi, K, twice, previous, scalars, U, eta, r, h0, outputs, h_end, factors, z):
-    numbers = phi, K, twice, previous
-    parts = U.T.contiguous(), scalars, eta, r, h0, factors, z, outputs, len(r)
-    launch_rows(_forward_kernel, h0, *numbers, *parts, buffers=_BUFFERS, weights=U.numel())
-    h_end.copy_(outputs[-1])
+def _forward(phi, K, twice, previous, alpha, sign, U, eta, r, h0, outputs, h_end, factors, z):
+    numbers = phi, K, twice, previous, alpha, sign
+    tensors = U.T.contiguous(), eta, r, h0, factors, z, outputs, h_end
+    sizes = {"buffers": _BUFFERS, "weights": U.numel()}
+    launch_rows(_forward_kernel, h0, *numbers, *tensors, len(r), **sizes)
 
 
-def _backward(phi, K, twice, previous, scalars, U, eta, r, h0, factors, z, from_outputs, carried):
-    deltas = torch.empty_like(factors)
-    shares = torch.empty_like(z)
-    numbers = phi, K, twice, previous
-    parts = U, scalars, eta, factors, z, from_outputs, carried, deltas, shares, len(z)
-    launch_rows(_backward_kernel, carried, *numbers, *parts, buffers=_BUFFERS, weights=U.numel())
+def _backward(
+    phi, K, twice, previous, alpha, sign, U, eta, r, h0, factors, z, from_outputs, from_h_end
+):
+    deltas, shares, of_h0 = torch.empty_like(factors), torch.empty_like(z), torch.empty_like(h0)
+    numbers = phi, K, twice, previous, alpha, sign
+    tensors = U, eta, factors, z, from_outputs, from_h_end, deltas, shares, of_h0
+    sizes = {"buffers": _BUFFERS, "weights": U.numel(), "arriving": flag(from_outputs)}
+    launch_rows(_backward_kernel, h0, *numbers, *tensors, flag(from_h_end), len(z), **sizes)
     of_U = lambda: sum_of_products(deltas, factors)  # noqa: E731
     of_r = deltas[:, :, :K].sum(dim=2)
-    return None, of_U, shares.sum(dim=-1), of_r, carried
+    return of_U, shares.sum(dim=-1), of_r, of_h0
 
 
-def _reference(phi, K, twice, previous, scalars, U, eta, r, h0):
-    return reference(phi, twice > 0, previous == 0, scalars, U, None, None, eta, r, h0)
+def _reference(phi, K, twice, previous, alpha, sign, U, eta, r, h0):
+    return reference(phi, twice > 0, previous == 0, (alpha, sign), U, None, None, eta, r, h0)
 
 
 def _shapes(a):
@@ -190,10 +194,10 @@ def _shapes(a):
 # `r` is kept for second derivatives only; it is small beside the factors.
 _IRNN = Recurrence(
     "irnn_cuda",
-    settings="int phi, int K, int twice, int previous",
-    inputs="scalars U eta:1 r:1 h0:0",
+    settings="int phi, int K, int twice, int previous, float alpha, float sign",
+    inputs="U eta:1 r:1 h0:0",
     results="outputs h_end factors z",
-    saved="scalars U eta r h0 factors z",
+    saved="U eta r h0 factors z",
     shapes=_shapes,
     forward=_forward,
     backward=_backward,
@@ -209,8 +213,7 @@ def irnn(weights, state, u):
     h0, *rounds = state
     if U is None:
         U = alpha * torch.eye(len(V), dtype=V.dtype, device=V.device) + V @ H
-    numbers = PHI[phi], len(eta), int(form == 8), int(not from_zero)
-    scalars = scalars_like(h0, alpha, sign)
+    numbers = PHI[phi], len(eta), int(form == 8), int(not from_zero), float(alpha), float(sign)
     eta = step_sizes(eta, rounds, u)
-    outputs, (h,) = _IRNN(*numbers, scalars, U, eta, drive(u, W, b), h0)
+    outputs, (h,) = _IRNN(*numbers, U, eta, drive(u, W, b), h0)
     return outputs, (h, *(part + len(u) for part in rounds))

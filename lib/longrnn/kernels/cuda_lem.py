@@ -15,12 +15,21 @@ Stored for the backward pass: y (the output), z, and p q s r. Recomputed: the cl
 import numpy as np
 import torch
 
-from longrnn.kernels._cuda import cuda, d, engine, kernel, launch_rows, most_units, real, tile
+from longrnn.kernels._cuda import (
+    cuda,
+    d,
+    engine,
+    flag,
+    kernel,
+    launch_rows,
+    most_units,
+    real,
+    tile,
+)
 from longrnn.kernels._cuda_device import ZERO, load, locate, products, shared, sigmoid, tanh
 from longrnn.kernels._recurrence import (
     Recurrence,
     Sources,
-    scalars_like,
     state_product,
     sum_of_products,
 )
@@ -28,11 +37,15 @@ from longrnn.kernels.cpu_lem import clip, pull_back, reference, relax
 
 _clip, _relax, _pull_back = shared(clip), shared(relax), shared(pull_back)
 _BUFFERS = 7  # vectors in shared memory of the backward kernel; the forward kernel has two
+arriving = 0
+"""Compile-time constant: whether gradients of the outputs arrive."""
 
 
 @kernel
-def _forward_kernel(W_T, W_y_T, limits, g, y0, z0, y, z, gates, T, batch):
-    """`limits` are dt and the clipping bounds; `gates` (time, batch, 4 d) receives p q s r."""
+def _forward_kernel(
+    W_T, W_y_T, g, y0, z0, y, y_end, z_end, z, gates, dt, least, most, T, batch
+):  # fmt: skip
+    """`gates` (time, batch, 4 d) receives p q s r."""
     row, rows = cuda.threadIdx.x, cuda.blockDim.x
     places = cuda.local.array(tile, np.int64)
     g_1, g_2 = cuda.local.array(tile, real), cuda.local.array(tile, real)
@@ -40,7 +53,6 @@ def _forward_kernel(W_T, W_y_T, limits, g, y0, z0, y, z, gates, T, batch):
     by_1, by_2 = cuda.local.array(tile, real), cuda.local.array(tile, real)
     by_z, by_y = cuda.local.array(tile, real), cuda.local.array(tile, real)
     locate(places, cuda.blockIdx.x, batch, d)
-    dt, least, most = limits[0], limits[1], limits[2]
     here = 0
     memory = cuda.shared.array(0, real)
     y_, z_ = 0, d * tile
@@ -48,7 +60,8 @@ def _forward_kernel(W_T, W_y_T, limits, g, y0, z0, y, z, gates, T, batch):
     load(memory, z_, z0, places, row, rows, d)
     cuda.syncthreads()
     for _ in range(T):
-        for j in range(row, d, rows):
+        j = row  # no `range`, whose length is a division
+        while j < d:
             for i in range(tile):  # under way during the products
                 k = 4 * (here + places[i]) + j
                 g_1[i], g_2[i], g_z[i] = g[k], g[k + d], g[k + 2 * d]
@@ -62,8 +75,10 @@ def _forward_kernel(W_T, W_y_T, limits, g, y0, z0, y, z, gates, T, batch):
                 gates[k], gates[k + d], gates[k + 2 * d] = p, q, s
                 value = _relax(_clip(dt * p, least, most), memory[z_ + own], s)
                 memory[z_ + own], z[here + places[i] + j] = value, value
+            j += rows
         cuda.syncthreads()
-        for j in range(row, d, rows):
+        j = row
+        while j < d:
             for i in range(tile):
                 g_y[i] = g[4 * (here + places[i]) + 3 * d + j]
             products(by_y, W_y_T, j, d, memory, z_, d)
@@ -73,38 +88,49 @@ def _forward_kernel(W_T, W_y_T, limits, g, y0, z0, y, z, gates, T, batch):
                 gates[k + 3 * d] = r
                 value = _relax(_clip(dt * q, least, most), memory[y_ + own], r)
                 memory[y_ + own], y[here + places[i] + j] = value, value
+            j += rows
         cuda.syncthreads()
         here += batch * d
+    j = row
+    while j < d:
+        for i in range(tile):
+            own, there = j * tile + i, places[i] + j
+            y_end[there], z_end[there] = memory[y_ + own], memory[z_ + own]
+        j += rows
 
 
 @kernel
 def _backward_kernel(
-    W, W_y, limits, y0, z0, y, z, gates, from_y, y_carried, z_carried, delta, T, batch
+    W, W_y, y0, z0, y, z, gates, from_y, from_y_end, from_z_end, delta, of_y0, of_z0,
+    has_y_end, has_z_end, dt, least, most, T, batch,
 ):  # fmt: skip
-    """Backward pass; `y_carried` and `z_carried` hold the gradients of the final state.
-
-    They are overwritten by the gradients of the initial state.
-    """
+    """Backward pass; `of_y0` and `of_z0` receive the gradients of the initial state."""
     row, rows = cuda.threadIdx.x, cuda.blockDim.x
     places = cuda.local.array(tile, np.int64)
     gate, candidate = cuda.local.array(tile, real), cuda.local.array(tile, real)
     before, arrived = cuda.local.array(tile, real), cuda.local.array(tile, real)
     total = cuda.local.array(tile, real)
     locate(places, cuda.blockIdx.x, batch, d)
-    dt, least, most = limits[0], limits[1], limits[2]
     here = (T - 1) * batch * d
     memory = cuda.shared.array(0, real)
     delta_12z, delta_y = 0, 3 * d * tile
     # Offsets in shared memory of values that only one thread uses: lambda and mu of the step
     # before, and delta_2 until the other threads may read it.
     lambda_, mu, held = 4 * d * tile, 5 * d * tile, 6 * d * tile
-    load(memory, lambda_, y_carried, places, row, rows, d)
-    load(memory, mu, z_carried, places, row, rows, d)
+    j = row
+    while j < d:
+        for i in range(tile):
+            own, there = j * tile + i, places[i] + j
+            memory[lambda_ + own] = from_y_end[there] if has_y_end else ZERO
+            memory[mu + own] = from_z_end[there] if has_z_end else ZERO
+        j += rows
     for n in range(T - 1, -1, -1):
-        for j in range(row, d, rows):
+        j = row
+        while j < d:
             for i in range(tile):  # under way during the product
                 there, k = here + places[i] + j, 4 * (here + places[i]) + j
-                gate[i], candidate[i], arrived[i] = gates[k + d], gates[k + 3 * d], from_y[there]
+                gate[i], candidate[i] = gates[k + d], gates[k + 3 * d]
+                arrived[i] = from_y[there] if arriving else ZERO
                 before[i] = y[there - batch * d] if n > 0 else y0[places[i] + j]
                 total[i] = ZERO
             if n < T - 1:
@@ -118,8 +144,10 @@ def _backward_kernel(
                 memory[held + own], memory[delta_y + own] = of_2, of_y
                 memory[lambda_ + own] = left
                 delta[k + d], delta[k + 3 * d] = of_2, of_y
+            j += rows
         cuda.syncthreads()
-        for j in range(row, d, rows):
+        j = row
+        while j < d:
             for i in range(tile):
                 there, k = here + places[i] + j, 4 * (here + places[i]) + j
                 gate[i], candidate[i] = gates[k], gates[k + 2 * d]
@@ -136,38 +164,41 @@ def _backward_kernel(
                 memory[delta_12z + 2 * d * tile + own] = of_z
                 memory[mu + own] = left
                 delta[k], delta[k + 2 * d] = of_1, of_z
+            j += rows
         cuda.syncthreads()
         here -= batch * d
-    for j in range(row, d, rows):
+    j = row
+    while j < d:
         products(total, W, j, d, memory, delta_12z, 3 * d)
         for i in range(tile):
             own, there = j * tile + i, places[i] + j
-            y_carried[there] = memory[lambda_ + own] + total[i]
-            z_carried[there] = memory[mu + own]
+            of_y0[there] = memory[lambda_ + own] + total[i]
+            of_z0[there] = memory[mu + own]
+        j += rows
 
 
-def _forward(limits, W, W_y, g, y0, z0, y, y_end, z_end, z, gates):
-    parts = W.T.contiguous(), W_y.T.contiguous(), limits, g, y0, z0, y, z, gates
+def _forward(dt, least, most, W, W_y, g, y0, z0, y, y_end, z_end, z, gates):
+    tensors = W.T.contiguous(), W_y.T.contiguous(), g, y0, z0, y, y_end, z_end, z, gates
+    numbers = dt, least, most, len(g)
     weights = W.numel() + W_y.numel()
-    launch_rows(_forward_kernel, y0, *parts, len(g), buffers=_BUFFERS, weights=weights)
-    y_end.copy_(y[-1])
-    z_end.copy_(z[-1])
+    launch_rows(_forward_kernel, y0, *tensors, *numbers, buffers=_BUFFERS, weights=weights)
 
 
-def _backward(limits, W, W_y, y0, z0, y, z, gates, from_y, y_carried, z_carried):
-    delta = torch.empty_like(gates)
+def _backward(dt, least, most, W, W_y, y0, z0, y, z, gates, from_y, from_y_end, from_z_end):
+    delta, of_y0, of_z0 = torch.empty_like(gates), torch.empty_like(y0), torch.empty_like(z0)
     d = y.shape[2]
-    parts = W, W_y, limits, y0, z0, y, z, gates, from_y, y_carried, z_carried, delta
-    weights = W.numel() + W_y.numel()
-    launch_rows(_backward_kernel, y0, *parts, len(y), buffers=_BUFFERS, weights=weights)
+    tensors = W, W_y, y0, z0, y, z, gates, from_y, from_y_end, from_z_end, delta, of_y0, of_z0
+    numbers = flag(from_y_end), flag(from_z_end), dt, least, most, len(y)
+    forms = {"buffers": _BUFFERS, "weights": W.numel() + W_y.numel(), "arriving": flag(from_y)}
+    launch_rows(_backward_kernel, y0, *tensors, *numbers, **forms)
     of_W = state_product(delta[..., : 3 * d], y0, y)
     of_W_y = lambda: sum_of_products(delta[..., 3 * d :], z)  # noqa: E731
-    return None, of_W, of_W_y, delta, y_carried, z_carried
+    return of_W, of_W_y, delta, of_y0, of_z0
 
 
-def _reference(limits, W, W_y, g, y0, z0):
+def _reference(dt, least, most, W, W_y, g, y0, z0):
     rows = len(W)
-    return reference(limits, W, W_y, g[..., :rows], g[..., rows:], y0, z0)
+    return reference((dt, least, most), W, W_y, g[..., :rows], g[..., rows:], y0, z0)
 
 
 def _split_drive(drive, arguments):
@@ -189,10 +220,11 @@ def _shapes(a):
 
 _LEM = Recurrence(
     "lem_cuda",
-    inputs="limits W W_y g:1 y0:0 z0:0",
+    settings="float dt, float least, float most",
+    inputs="W W_y g:1 y0:0 z0:0",
     results="y y_end z_end z gates",
     final=2,
-    saved="limits W W_y y0 z0 y z gates",
+    saved="W W_y y0 z0 y z gates",
     shapes=_shapes,
     forward=_forward,
     backward=_backward,
@@ -210,6 +242,5 @@ def lem(weights, state, u):
         W = torch.cat([torch.zeros_like(W), torch.zeros_like(W), W])
     sources = Sources(u, V, b)
     g = _with_single_scale(sources.drive(), W)
-    least, most = (0, 2) if clip is None else (clip, 1)
-    limits = scalars_like(state[0], dt, least, most)
-    return _LEM(limits, W, W_y, g, *state, sources=sources)
+    least, most = (0.0, 2.0) if clip is None else (float(clip), 1.0)
+    return _LEM(float(dt), least, most, W, W_y, g, *state, sources=sources)

@@ -16,9 +16,19 @@ weight read is used for all sequences of the block.
 import numpy as np
 import torch
 
-from longrnn.kernels._cuda import cuda, d, engine, kernel, launch_rows, most_units, real, tile
+from longrnn.kernels._cuda import (
+    cuda,
+    d,
+    engine,
+    flag,
+    kernel,
+    launch_rows,
+    most_units,
+    real,
+    tile,
+)
 from longrnn.kernels._cuda_device import ONE, ZERO, load, locate, products, shared, tanh
-from longrnn.kernels._recurrence import Recurrence, Sources, per_chain, state_product
+from longrnn.kernels._recurrence import Recurrence, Sources, state_product
 from longrnn.kernels.cpu_cornn import OPERATOR, oscillate, pull_back, run_by
 from longrnn.kernels.cpu_rnn import (
     BASIC,
@@ -36,16 +46,20 @@ _modrelu, _oscillate, _pull_back = shared(modrelu), shared(oscillate), shared(pu
 CORNN = FAST  # whose state is not what tanh gives, either; FastRNN has no kernel here
 form = BASIC
 """Compile-time constant: the network."""
+arriving = 0
+"""Compile-time constant: whether gradients of the outputs arrive."""
 _BUFFERS = {BASIC: 2, MODRELU: 2, EULER: 3, LIPSCHITZ: 5, CORNN: 4}
 """Vectors in shared memory of the backward kernel; the forward kernel has two, coRNN's four."""
 
 
 @kernel
-def _forward_kernel(M_T, numbers, g, x0, z0, outputs, y, z, T, batch):
+def _forward_kernel(
+    M_T, bias, g, x0, z0, outputs, y, z, x_end, z_end, dt, gamma, r, T, batch
+):  # fmt: skip
     """`M_T` is transposed: (d, d), with A beside W (d, 2 d), of coRNN (2 d, d).
 
-    `numbers` (d) are the modReLU's b, or epsilon; of coRNN dt, gamma, r. `y` receives what tanh
-    gives where that is not the state, `z` coRNN's velocities.
+    `bias` (d) is the modReLU's b, `dt` is epsilon or coRNN's. `y` receives what tanh gives where
+    that is not the state, `z` coRNN's velocities.
     """
     row, rows = cuda.threadIdx.x, cuda.blockDim.x
     places = cuda.local.array(tile, np.int64)
@@ -61,10 +75,10 @@ def _forward_kernel(M_T, numbers, g, x0, z0, outputs, y, z, T, batch):
     load(memory, x, x0, places, row, rows, d)
     if form == CORNN:
         load(memory, x + other, z0, places, row, rows, d)
-        dt, gamma, r = numbers[0], numbers[1], numbers[2]
     cuda.syncthreads()
     for _ in range(T):
-        for j in range(row, d, rows):
+        j = row  # no `range`, whose length is a division
+        while j < d:
             for i in range(tile):
                 g_t[i] = g[here + places[i] + j]  # under way during the product
             products(total, M_T, j, width, memory, x, height)
@@ -73,7 +87,7 @@ def _forward_kernel(M_T, numbers, g, x0, z0, outputs, y, z, T, batch):
             for i in range(tile):
                 own, there = j * tile + i, here + places[i] + j
                 value = total[i] + g_t[i]
-                value = _modrelu(value, numbers[j]) if form == MODRELU else tanh(value)
+                value = _modrelu(value, bias[j]) if form == MODRELU else tanh(value)
                 if form >= EULER:
                     y[there] = value
                 if form == LIPSCHITZ:
@@ -83,20 +97,28 @@ def _forward_kernel(M_T, numbers, g, x0, z0, outputs, y, z, T, batch):
                     value, velocity = _oscillate(dt, gamma, r, value, memory[x + own], velocity)
                     memory[after + other + own], z[there] = velocity, velocity
                 elif form >= EULER:
-                    value = memory[x + own] + numbers[j] * value
+                    value = memory[x + own] + dt * value
                 memory[after + own] = value
                 outputs[there] = value
+            j += rows
         cuda.syncthreads()
         x, after = after, x
         here += batch * d
+    j = row
+    while j < d:
+        for i in range(tile):
+            x_end[places[i] + j] = memory[x + j * tile + i]
+            if form == CORNN:
+                z_end[places[i] + j] = memory[x + other + j * tile + i]
+        j += rows
 
 
 @kernel
-def _backward_kernel(M, numbers, y, from_outputs, carried, z_carried, delta, T, batch):
-    """The carried gradients are those of the final state and become those of the initial one.
-
-    `delta` is as wide as `M` is high.
-    """
+def _backward_kernel(
+    M, y, from_outputs, from_x_end, from_z_end, delta, of_x0, of_z0,
+    has_x_end, has_z_end, dt, gamma, r, T, batch,
+):  # fmt: skip
+    """`delta` is as wide as `M` is high."""
     row, rows = cuda.threadIdx.x, cuda.blockDim.x
     places = cuda.local.array(tile, np.int64)
     y_t, arrived = cuda.local.array(tile, real), cuda.local.array(tile, real)
@@ -108,18 +130,18 @@ def _backward_kernel(M, numbers, y, from_outputs, carried, z_carried, delta, T, 
     memory = cuda.shared.array(0, real)
     deltas, after = 0, height * tile
     lambda_, mu = 2 * height * tile, 3 * height * tile  # each thread's own
-    if form == CORNN:
-        dt, gamma, r = numbers[0], numbers[1], numbers[2]
-        load(memory, lambda_, carried, places, row, rows, d)
-        load(memory, mu, z_carried, places, row, rows, d)
     for t in range(T - 1, -1, -1):
-        for j in range(row, d, rows):
+        j = row
+        while j < d:
             for i in range(tile):  # under way during the product
-                y_t[i], arrived[i] = y[here + places[i] + j], from_outputs[here + places[i] + j]
+                y_t[i] = y[here + places[i] + j]
+                arrived[i] = from_outputs[here + places[i] + j] if arriving else ZERO
             if t == T - 1:
                 for i in range(tile):
-                    back[i] = ZERO if form == CORNN else carried[places[i] + j]
-                    of_z[i] = ZERO
+                    back[i] = from_x_end[places[i] + j] if has_x_end else ZERO
+                    of_z[i] = from_z_end[places[i] + j] if has_z_end else ZERO
+                    if form == CORNN:
+                        memory[lambda_ + j * tile + i], memory[mu + j * tile + i] = ZERO, ZERO
             else:
                 products(back, M, j, width, memory, after, height)
                 if form == CORNN:
@@ -136,7 +158,7 @@ def _backward_kernel(M, numbers, y, from_outputs, carried, z_carried, delta, T, 
                     if t < T - 1:
                         value += memory[lambda_ + own]
                     memory[lambda_ + own] = value
-                    value *= numbers[j]
+                    value *= dt
                 if form == LIPSCHITZ:
                     memory[deltas + d * tile + own], delta[there + d] = value, value
                 if form == MODRELU:
@@ -144,10 +166,12 @@ def _backward_kernel(M, numbers, y, from_outputs, carried, z_carried, delta, T, 
                 elif form != CORNN:
                     value *= ONE - y_t[i] * y_t[i]
                 memory[deltas + own], delta[there] = value, value
+            j += rows
         cuda.syncthreads()
         deltas, after = after, deltas
         here -= batch * d
-    for j in range(row, d, rows):
+    j = row
+    while j < d:
         products(back, M, j, width, memory, after, height)
         if form == CORNN:
             products(of_z, M, d + j, width, memory, after, height)
@@ -155,9 +179,10 @@ def _backward_kernel(M, numbers, y, from_outputs, carried, z_carried, delta, T, 
             value = back[i]
             if form >= EULER:
                 value += memory[lambda_ + j * tile + i]
-            carried[places[i] + j] = value
+            of_x0[places[i] + j] = value
             if form == CORNN:
-                z_carried[places[i] + j] = memory[mu + j * tile + i] + of_z[i]
+                of_z0[places[i] + j] = memory[mu + j * tile + i] + of_z[i]
+        j += rows
 
 
 def _sizes(form, M):
@@ -165,30 +190,32 @@ def _sizes(form, M):
     return {"buffers": _BUFFERS[form], "weights": M.numel(), "form": form}
 
 
-def _forward(form, M, numbers, g, x0, outputs, x_end, y):
-    unused = g.new_empty(0)
-    parts = M.T.contiguous(), numbers, g, x0, unused, outputs, y, unused
-    launch_rows(_forward_kernel, x0, *parts, len(g), **_sizes(form, M))
-    x_end.copy_(outputs[-1])
+def _forward(form, epsilon, M, bias, g, x0, outputs, x_end, y):
+    tensors = M.T.contiguous(), bias, g, x0, None, outputs, y, None, x_end, None
+    numbers = epsilon, 0.0, 0.0, len(g)
+    launch_rows(_forward_kernel, x0, *tensors, *numbers, **_sizes(form, M))
 
 
-def _backward(form, M, numbers, x0, outputs, y, from_outputs, carried):
+def _backward(form, epsilon, M, bias, x0, outputs, y, from_outputs, from_x_end):
     y = y if form >= EULER else outputs
     delta = outputs.new_empty(*outputs.shape[:2], len(M))
-    parts = M, numbers, y, from_outputs, carried, y.new_empty(0), delta
-    launch_rows(_backward_kernel, x0, *parts, len(outputs), **_sizes(form, M))
+    of_x0 = torch.empty_like(x0)
+    tensors = M, y, from_outputs, from_x_end, None, delta, of_x0, None
+    numbers = flag(from_x_end), 0, epsilon, 0.0, 0.0, len(y)
+    sizes = _sizes(form, M)
+    launch_rows(_backward_kernel, x0, *tensors, *numbers, **sizes, arriving=flag(from_outputs))
 
-    def of_numbers():
+    def of_bias():
         return (delta * outputs.sign()).sum((0, 1))
 
     of_g = delta[..., : x0.shape[1]].contiguous() if form == LIPSCHITZ else delta
-    return state_product(delta, x0, outputs), of_numbers, of_g, carried
+    return state_product(delta, x0, outputs), None if bias is None else of_bias, of_g, of_x0
 
 
-def _reference(form, M, numbers, g, x0):
+def _reference(form, epsilon, M, bias, g, x0):
     d = x0.shape[1]
     W, A = M[:d], M[d:]
-    return reference(form, None, W, A, numbers, g, numbers, x0)
+    return reference(form, None, W, A, (epsilon,), g, bias, x0)
 
 
 def _shapes(a):
@@ -198,10 +225,10 @@ def _shapes(a):
 
 _DENSE = Recurrence(
     "dense_cuda",
-    settings="int form",
-    inputs="M numbers g:1 x0:0",
+    settings="int form, float epsilon",
+    inputs="M bias? g:1 x0:0",
     results="outputs x_end y",
-    saved="M numbers x0 outputs y",
+    saved="M bias x0 outputs y",
     shapes=_shapes,
     forward=_forward,
     backward=_backward,
@@ -210,22 +237,22 @@ _DENSE = Recurrence(
 )
 
 
-def _cornn_forward(scalars, M, g, y0, z0, y, y_end, z_end, z, f):
-    parts = M.T.contiguous(), scalars, g, y0, z0, y, f, z
-    launch_rows(_forward_kernel, y0, *parts, len(g), **_sizes(CORNN, M))
-    y_end.copy_(y[-1])
-    z_end.copy_(z[-1])
+def _cornn_forward(dt, gamma, r, M, g, y0, z0, y, y_end, z_end, z, f):
+    tensors = M.T.contiguous(), None, g, y0, z0, y, f, z, y_end, z_end
+    launch_rows(_forward_kernel, y0, *tensors, dt, gamma, r, len(g), **_sizes(CORNN, M))
 
 
-def _cornn_backward(scalars, M, y0, z0, y, z, f, from_y, y_carried, z_carried):
-    delta = torch.empty_like(f)
-    parts = M, scalars, f, from_y, y_carried, z_carried, delta
-    launch_rows(_backward_kernel, y0, *parts, len(y), **_sizes(CORNN, M))
+def _cornn_backward(dt, gamma, r, M, y0, z0, y, z, f, from_y, from_y_end, from_z_end):
+    delta, of_y0, of_z0 = torch.empty_like(f), torch.empty_like(y0), torch.empty_like(z0)
+    tensors = M, f, from_y, from_y_end, from_z_end, delta, of_y0, of_z0
+    numbers = flag(from_y_end), flag(from_z_end), dt, gamma, r, len(y)
+    sizes = _sizes(CORNN, M)
+    launch_rows(_backward_kernel, y0, *tensors, *numbers, **sizes, arriving=flag(from_y))
 
     def of_M():
         return torch.cat([state_product(delta, y0, y)(), state_product(delta, z0, z)()], dim=1)
 
-    return None, of_M, delta, y_carried, z_carried
+    return of_M, delta, of_y0, of_z0
 
 
 _CORNN = Recurrence(
@@ -244,14 +271,9 @@ def _register(cell: str, form: int) -> None:
     def run(weights, state, u):
         _, W, A, numbers, bias, R, b = NETWORKS[cell](*weights)
         M = W if A is None else torch.cat([W, A])
-        if bias is not None:
-            numbers = bias
-        elif numbers is None:
-            numbers = W.new_empty(0)
-        else:  # epsilon, one for each unit
-            numbers = per_chain(*numbers, b)
+        (epsilon,) = numbers or [0.0]
         sources = Sources(u, R, b)
-        return _DENSE(form, M, numbers, sources.drive(), state[0], sources=sources)
+        return _DENSE(form, float(epsilon), M, bias, sources.drive(), state[0], sources=sources)
 
 
 _register("rnn", BASIC)

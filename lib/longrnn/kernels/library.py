@@ -88,8 +88,9 @@ def _backward(name, u, W, R, b, c0, h0, from_outputs, *from_final):
     included = torch._C._dispatch_tls_local_include_set()
     with torch.enable_grad(), torch._C._ForceDispatchKeyGuard(included, _no_keys()):
         outputs, final = _run_layer(name, *leaves[1:4], leaves[4:], leaves[0])
-        results = [outputs, *final]
-        arriving = [from_outputs, *from_final][: len(results)]
+        pairs = zip([outputs, *final], [from_outputs, *from_final], strict=False)
+        present = [(result, arrived) for result, arrived in pairs if arrived is not None]
+        results, arriving = zip(*present, strict=True)
         gradients = torch.autograd.grad(results, leaves, arriving)
     of_c0 = None if c0 is None else gradients[5]
     return *gradients[:4], of_c0, gradients[4]
