@@ -6,8 +6,12 @@ layer V x is one product before the kernel, and the kernel adds the bias.
 
 The gradients of w, b and V are sums over times and sequences. Each thread sums over the times of
 its chain. A second launch sums over the sequences, always in the same order.
+
+One launch takes the sequences of several runs, one run after the other. What the sequences of a run
+share then has the runs as its first axis.
 """
 
+import torch
 from torch import Tensor
 
 from longrnn.kernels._cuda import cuda, kernel, launch_chains, real, repeated
@@ -33,7 +37,42 @@ def product_or_inputs(below: Tensor, V: Tensor) -> tuple[Tensor | None, Tensor |
 
 def source_of(g: Tensor | None, x: Tensor | None, V: Tensor | None) -> tuple[Tensor, int]:
     """Return what the kernels read, and how many inputs they weigh: 0 if that is V x."""
-    return (g, 0) if x is None else (x, V.shape[1])
+    return (g, 0) if x is None else (x, V.shape[-1])
+
+
+def chains_per_run(state: Tensor, w: Tensor) -> int:
+    """Return how many chains share weights w: (hidden), or (runs, hidden)."""
+    runs = w.numel() // state.shape[1]
+    return state.numel() // runs
+
+
+def of_sequences(weights: Tensor, state: Tensor) -> Tensor:
+    """Return weights (hidden), or those of runs for each sequence of `state` (batch, hidden)."""
+    if weights.dim() == 1:
+        return weights
+    return weights.repeat_interleave(len(state) // len(weights), dim=0)
+
+
+def drive_in_pytorch(g: Tensor | None, x: Tensor | None, V: Tensor | None) -> Tensor:
+    """Return V x, for the references: given, or computed for one run or several."""
+    if x is None:
+        return g
+    if V.dim() == 2:
+        return x @ V.T
+    return (x.unflatten(1, (len(V), -1)) @ V.mT).flatten(1, 2)
+
+
+def inputs_gradient(delta: Tensor, V: Tensor) -> Tensor:
+    """Return the gradient of the inputs, of one run or several."""
+    if V.dim() == 2:
+        return delta @ V
+    return (delta.unflatten(1, (len(V), -1)) @ V).flatten(1, 2)
+
+
+@repeated
+def place_of_weights(chain, d, run_chains):
+    """Return where the weights of a chain's neuron are."""
+    return chain // run_chains * d + chain % d
 
 
 @repeated
@@ -131,13 +170,16 @@ vectors = 1
 
 
 @kernel
-def _sum_kernel(stored, first, second, third, of_V, inputs, batch, width, sums):
-    """Sum `stored` (vectors + inputs, batch, width) over the batch."""
+def _sum_kernel(stored, first, second, third, of_V, inputs, sequences, width, all_widths, sums):
+    """Sum `stored` (vectors + inputs, runs, sequences, width) over the sequences of each run.
+
+    `all_widths` is runs times width.
+    """
     i = cuda.grid(1)
     if i < sums:
-        row, neuron = i // width, i % width
-        total, here = real(0), row * batch * width + neuron
-        for _ in range(batch):
+        row, neuron = i // all_widths, i % all_widths
+        total, here = real(0), i // width * sequences * width + i % width
+        for _ in range(sequences):
             total += stored[here]
             here += width
         if row == 0:
@@ -150,8 +192,8 @@ def _sum_kernel(stored, first, second, third, of_V, inputs, batch, width, sums):
             of_V[neuron * inputs + row - vectors] = total
 
 
-def sum_over_batch(stored: Tensor, vectors: int) -> list[Tensor | None]:
-    """Return sums over the batch, each in memory of its own, by one launch.
+def sum_over_batch(stored: Tensor, vectors: int, like: Tensor) -> list[Tensor | None]:
+    """Return sums over the sequences of each run, each in memory of its own, by one launch.
 
     Parameters
     ----------
@@ -159,17 +201,21 @@ def sum_over_batch(stored: Tensor, vectors: int) -> list[Tensor | None]:
         Sums over time.
     vectors : int
         How many of the results are vectors, at most three.
+    like : (width) or (runs, width)
+        Weights, of the shape of a vector.
 
     Returns
     -------
     list
-        The vectors (width), then the gradient of V (width, inputs), None without inputs.
+        The vectors, then the gradient of V, which has the inputs as its last axis; None without
+        inputs.
     """
     count, batch, width = stored.shape
     inputs = count - vectors
-    results = [stored.new_empty(width) for _ in range(vectors)]
-    of_V = stored.new_empty(width, inputs) if inputs > 0 else None
+    results = [torch.empty_like(like) for _ in range(vectors)]
+    of_V = like.new_empty(*like.shape, inputs) if inputs > 0 else None
     padded = [*results, None, None][:3]
-    arguments = stored, *padded, of_V, inputs, batch, width
-    launch_chains(_sum_kernel, count * width, *arguments, vectors=vectors)
+    all_widths = like.numel()
+    sizes = inputs, batch * width // all_widths, width, all_widths
+    launch_chains(_sum_kernel, count * all_widths, stored, *padded, of_V, *sizes, vectors=vectors)
     return [*results, of_V]

@@ -11,10 +11,15 @@ from longrnn.kernels._cpu import PHI
 from longrnn.kernels._cuda import cuda, engine, flag, kernel, launch_chains, real, repeated
 from longrnn.kernels._cuda_chains import (
     add_to_drive_sums,
+    chains_per_run,
+    drive_in_pytorch,
     drive_of,
     fetch_drive,
+    inputs_gradient,
     load_drive_weights,
     no_drive_sums,
+    of_sequences,
+    place_of_weights,
     product_or_inputs,
     source_of,
     start_of_drive,
@@ -53,10 +58,11 @@ _steps = pipelined(_fetch, _step)
 
 
 @kernel
-def _forward_kernel(source, V, w, b, h0, outputs, h_end, T, d, chains):
+def _forward_kernel(source, V, w, b, h0, outputs, h_end, T, d, run_chains, chains):
     i = cuda.grid(1)
     if i < chains:
-        neuron = phi, w[i % d], load_drive_weights(V, b, i % d, inputs)
+        own = place_of_weights(i, d, run_chains)
+        neuron = phi, w[own], load_drive_weights(V, b, own, inputs)
         start, step = start_of_drive(i, d, inputs), step_of_drive(chains, d, inputs)
         h_end[i] = _steps(neuron, h0[i], (source, outputs, start, step, i, chains, inputs), T)
 
@@ -90,12 +96,13 @@ _adjoint_steps = pipelined(_adjoint_fetch, _adjoint_step)
 
 @kernel
 def _backward_kernel(
-    x, w, h0, outputs, from_outputs, from_h_end, delta, of_h0, stored, has_h_end, T, d, chains
+    x, w, h0, outputs, from_outputs, from_h_end, delta, of_h0, stored, has_h_end,
+    T, d, run_chains, chains,
 ):  # fmt: skip
     """`stored` (2 + inputs, chains) receives sums for the gradients of w, b and V."""
     i = cuda.grid(1)
     if i < chains:
-        neuron = phi, w[i % d]
+        neuron = phi, w[place_of_weights(i, d, run_chains)]
         first, step = start_of_drive(i, d, inputs), step_of_drive(chains, d, inputs)
         end = i + (T - 1) * chains
         drives, steps = (first + (T - 1) * step, step), (end, chains)
@@ -117,7 +124,8 @@ def _forward(phi, g, x, V, w, b, h0, outputs, h_end):
     launch_chains(
         _forward_kernel,
         h0.numel(),
-        *(source, V, w, b, h0, outputs, h_end, len(outputs), h0.shape[1]),
+        *(source, V, w, b, h0, outputs, h_end),
+        *(len(outputs), h0.shape[1], chains_per_run(h0, w)),
         phi=phi,
         inputs=inputs,
     )
@@ -131,20 +139,20 @@ def _backward(phi, x, V, w, b, h0, outputs, from_outputs, from_h_end):
         _backward_kernel,
         h0.numel(),
         *(source, w, h0, outputs, from_outputs, from_h_end, delta, of_h0, stored),
-        *(flag(from_h_end), len(outputs), h0.shape[1]),
+        *(flag(from_h_end), len(outputs), h0.shape[1], chains_per_run(h0, w)),
         phi=phi,
         inputs=inputs,
         arriving=flag(from_outputs),
     )
-    of_w, of_b, of_V = sum_over_batch(stored, vectors=2)
+    of_w, of_b, of_V = sum_over_batch(stored, 2, w)
     if inputs == 0:
         return delta, None, None, of_w, of_b, of_h0
-    return None, lambda: delta @ V, of_V, of_w, of_b, of_h0
+    return None, lambda: inputs_gradient(delta, V), of_V, of_w, of_b, of_h0
 
 
 def _reference(phi, g, x, V, w, b, h0):
-    product = g if x is None else x @ V.T
-    return reference(phi, product + b, w, h0)
+    w, b = of_sequences(w, h0), of_sequences(b, h0)
+    return reference(phi, drive_in_pytorch(g, x, V) + b, w, h0)
 
 
 def _shapes(a):
@@ -163,6 +171,7 @@ _INDRNN = Recurrence(
     backward=_backward,
     reference=_reference,
     arrays=False,
+    runs=True,
 )
 
 

@@ -10,7 +10,12 @@ Stored: g, x and c. Recomputed: f and r, off the critical path.
 import torch
 
 from longrnn.kernels._cuda import cuda, engine, flag, kernel, launch_chains, real, repeated
-from longrnn.kernels._cuda_chains import sum_over_batch
+from longrnn.kernels._cuda_chains import (
+    chains_per_run,
+    of_sequences,
+    place_of_weights,
+    sum_over_batch,
+)
 from longrnn.kernels._cuda_device import ONE, ZERO, pipelined, shared
 from longrnn.kernels._recurrence import Recurrence, drive
 from longrnn.kernels.cpu_sru import pull_back, reference, step
@@ -46,12 +51,15 @@ _steps = pipelined(_fetch, _step)
 
 
 @kernel
-def _forward_kernel(g, x, v, b, c0, outputs, c_end, h_end, states, alpha, T, d, chains):
+def _forward_kernel(
+    g, x, v, b, c0, outputs, c_end, h_end, states, alpha, T, d, run_chains, chains
+):  # fmt: skip
     i = cuda.grid(1)
     if i < chains:
-        own = i % d
+        column = i % d
+        own = 2 * place_of_weights(i, d, run_chains) - column
         neuron = v[own], v[d + own], b[own], b[d + own], alpha
-        arrays = g, x, states, outputs, i, chains, 3 * (i - own) + own, d
+        arrays = g, x, states, outputs, i, chains, 3 * (i - column) + column, d
         c_end[i], h_end[i] = _steps(neuron, (c0[i], real(0)), arrays, T)
 
 
@@ -92,14 +100,15 @@ _adjoint_steps = pipelined(_adjoint_fetch, _adjoint_step)
 @kernel
 def _backward_kernel(
     g, x, v, b, c0, states, from_outputs, from_c_end, from_h_end, delta, x_gradient, of_c0, stored,
-    has_c_end, alpha, T, d, chains,
+    has_c_end, alpha, T, d, run_chains, chains,
 ):  # fmt: skip
     """`stored` (2, batch, 2 d) receives sums for the gradients of v and b."""
     i = cuda.grid(1)
     if i < chains:
-        own, zero = i % d, real(0)
+        column, zero = i % d, real(0)
+        own = 2 * place_of_weights(i, d, run_chains) - column
         neuron = v[own], v[d + own], b[own], b[d + own], alpha, zero
-        gates = 3 * (i - own) + own  # where the drives begin
+        gates = 3 * (i - column) + column  # where the drives begin
         end, last_gates = i + (T - 1) * chains, gates + 3 * (T - 1) * chains
         out = delta, x_gradient, end, chains, last_gates, d
         arrays = g, x, states, from_outputs, *out, arriving, last
@@ -111,14 +120,15 @@ def _backward_kernel(
         first = (g[gates], g[gates + d], g[gates + 2 * d]), x[i], c0[i], arrived
         state = _adjoint_step(neuron, state, first, arrays, T - 1)
         of_c0[i], _, vf_sum, vr_sum, bf_sum, br_sum = state
-        place, halves = 2 * (i - own) + own, 2 * chains
+        place, halves = 2 * (i - column) + column, 2 * chains
         stored[place], stored[place + d] = vf_sum, vr_sum
         stored[halves + place], stored[halves + place + d] = bf_sum, br_sum
 
 
 def _forward(alpha, g, x, v, b, c0, outputs, c_end, h_end, c):
     tensors = g, x, v, b, c0, outputs, c_end, h_end, c
-    launch_chains(_forward_kernel, c0.numel(), *tensors, alpha, len(x), c0.shape[1])
+    numbers = alpha, len(x), c0.shape[1], 2 * chains_per_run(c0, v)
+    launch_chains(_forward_kernel, c0.numel(), *tensors, *numbers)
 
 
 def _backward(alpha, g, x, v, b, c0, c, from_outputs, from_c_end, from_h_end):
@@ -129,17 +139,18 @@ def _backward(alpha, g, x, v, b, c0, c, from_outputs, from_c_end, from_h_end):
         _backward_kernel,
         c0.numel(),
         *(g, x, v, b, c0, c, from_outputs, from_c_end, from_h_end, of_g, of_x, of_c0, stored),
-        *(flag(from_c_end), alpha, len(x), d),
+        *(flag(from_c_end), alpha, len(x), d, 2 * chains_per_run(c0, v)),
         arriving=flag(from_outputs),
         last=flag(from_h_end),
     )
-    of_v, of_b, _ = sum_over_batch(stored, vectors=2)
+    of_v, of_b, _ = sum_over_batch(stored, 2, v)
     return of_g, of_x, of_v, of_b, of_c0
 
 
 def _reference(alpha, g, x, v, b, c0):
     g_f, candidate, g_r = g.chunk(3, dim=-1)
-    (v_f, v_r), (b_f, b_r) = v.chunk(2), b.chunk(2)
+    v_f, v_r = (of_sequences(part, c0) for part in v.chunk(2, dim=-1))
+    b_f, b_r = (of_sequences(part, c0) for part in b.chunk(2, dim=-1))
     outputs, (c,) = reference(g_f + b_f, candidate, g_r + b_r, alpha * x, v_f, v_r, c0)
     return outputs, (c, outputs[-1])
 
@@ -156,6 +167,7 @@ _SRU = Recurrence(
     backward=_backward,
     reference=_reference,
     arrays=False,
+    runs=True,
 )
 
 

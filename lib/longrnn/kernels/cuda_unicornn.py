@@ -12,10 +12,15 @@ import torch
 from longrnn.kernels._cuda import cuda, engine, flag, kernel, launch_chains, real, repeated
 from longrnn.kernels._cuda_chains import (
     add_to_drive_sums,
+    chains_per_run,
+    drive_in_pytorch,
     drive_of,
     fetch_drive,
+    inputs_gradient,
     load_drive_weights,
     no_drive_sums,
+    of_sequences,
+    place_of_weights,
     product_or_inputs,
     source_of,
     start_of_drive,
@@ -58,12 +63,15 @@ _steps = pipelined(_fetch, _step)
 
 
 @kernel
-def _forward_kernel(source, V, w, b, c, y0, z0, y, y_end, z_end, z, dt, alpha, T, d, chains):
+def _forward_kernel(
+    source, V, w, b, c, y0, z0, y, y_end, z_end, z, dt, alpha, T, d, run_chains, chains
+):  # fmt: skip
     """`z` receives the velocities at all times, to `keep` them."""
     i = cuda.grid(1)
     if i < chains:
-        weights = load_drive_weights(V, b, i % d, inputs)
-        neuron = w[i % d], dt * sigmoid(c[i % d]), alpha, weights
+        own = place_of_weights(i, d, run_chains)
+        weights = load_drive_weights(V, b, own, inputs)
+        neuron = w[own], dt * sigmoid(c[own]), alpha, weights
         start, step = start_of_drive(i, d, inputs), step_of_drive(chains, d, inputs)
         arrays = source, y, z, start, step, i, chains, inputs, keep
         y_end[i], z_end[i] = _steps(neuron, (y0[i], z0[i]), arrays, T)
@@ -103,14 +111,15 @@ _adjoint_steps = pipelined(_adjoint_fetch, _adjoint_step)
 @kernel
 def _backward_kernel(
     source, V, w, b, c, y0, y, z, from_y, from_y_end, from_z_end, delta, of_y0, of_z0, stored,
-    has_y_end, has_z_end, dt, alpha, T, d, chains,
+    has_y_end, has_z_end, dt, alpha, T, d, run_chains, chains,
 ):  # fmt: skip
     """`stored` (3 + inputs, chains) receives sums for the gradients of w, c, b and V."""
     i = cuda.grid(1)
     if i < chains:
-        gate = sigmoid(c[i % d])
-        weights = load_drive_weights(V, b, i % d, inputs)
-        neuron = w[i % d], dt * gate, alpha, weights
+        own = place_of_weights(i, d, run_chains)
+        gate = sigmoid(c[own])
+        weights = load_drive_weights(V, b, own, inputs)
+        neuron = w[own], dt * gate, alpha, weights
         first, step = start_of_drive(i, d, inputs), step_of_drive(chains, d, inputs)
         drives = first + (T - 1) * step, step
         steps = i + (T - 1) * chains, chains
@@ -139,7 +148,7 @@ def _forward(way, dt, alpha, g, x, V, w, b, c, y0, z0, y, y_end, z_end, z):
         _forward_kernel,
         y0.numel(),
         *(source, V, w, b, c, y0, z0, y, y_end, z_end, z),
-        *(dt, alpha, len(y), y.shape[2]),
+        *(dt, alpha, len(y), y.shape[2], chains_per_run(y0, w)),
         inputs=inputs,
         keep=int(way == "stored"),
     )
@@ -154,20 +163,21 @@ def _backward(way, dt, alpha, g, x, V, w, b, c, y0, z0, y, z, from_y, from_y_end
         y0.numel(),
         *(source, V, w, b, c, y0, y, z, from_y, from_y_end, from_z_end),
         *(delta, of_y0, of_z0, stored, flag(from_y_end), flag(from_z_end)),
-        *(dt, alpha, len(y), y.shape[2]),
+        *(dt, alpha, len(y), y.shape[2], chains_per_run(y0, w)),
         inputs=inputs,
         recover=int(way == "recovered"),
         arriving=flag(from_y),
     )
-    of_w, of_c, of_b, of_V = sum_over_batch(stored, vectors=3)
+    of_w, of_c, of_b, of_V = sum_over_batch(stored, 3, w)
     if inputs == 0:
         return delta, None, None, of_w, of_b, of_c, of_y0, of_z0
-    return None, lambda: delta @ V, of_V, of_w, of_b, of_c, of_y0, of_z0
+    return None, lambda: inputs_gradient(delta, V), of_V, of_w, of_b, of_c, of_y0, of_z0
 
 
 def _reference(way, dt, alpha, g, x, V, w, b, c, y0, z0):
-    product = g if x is None else x @ V.T
-    return reference(way, 1, alpha, product + b, w, dt * torch.sigmoid(c), y0, z0)
+    w, b, c = (of_sequences(part, y0) for part in (w, b, c))
+    g = drive_in_pytorch(g, x, V) + b
+    return reference(way, 1, alpha, g, w, dt * torch.sigmoid(c), y0, z0)
 
 
 def _shapes(a):
@@ -191,6 +201,7 @@ _LAYER = Recurrence(
     reference=_reference,
     adjoint_takes_drive=True,
     arrays=False,
+    runs=True,
 )
 
 
