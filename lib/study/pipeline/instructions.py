@@ -11,8 +11,9 @@ training and analyses use. Against one of the same maker without AVX-512 (``EPYC
 without the variables; with them, all are equal but PyTorch's square root and, through it, Adam.
 MKL refines the processor's own approximation of the square root, so workers let Adam take it
 exactly (`study.training.worker`): five cells, trained for five steps by the reference and by the
-CPU kernels, then have the same weights to the bit. Against an Intel processor (``Haswell``) 24 still differ: MKL has
-other products, exponentials and decompositions there, whatever the variables say.
+CPU kernels, then have the same weights to the bit. Against an Intel processor (``Haswell``) 24
+still differ: MKL has other products, exponentials and decompositions there, whatever the variables
+say.
 """
 
 import os
