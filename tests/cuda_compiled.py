@@ -81,7 +81,9 @@ def ptx(request):
 
 def pull_back(name, width):
     """Launch the kernels of the probes of a cell."""
-    kernel = kernels._ENGINES[f"{name}/pull_back", "numba-cuda"].run
+    engine = kernels._ENGINES[f"{name}/pull_back", "numba-cuda"]
+    kernel = engine.run
+    width = min(width, engine.most_units(torch.float64))
     cell = make_cell(name, 2, width).double().requires_grad_(False)
     u, state = torch.zeros(3, 4, 2, dtype=torch.float64), cell.initial_state(4)
     _, saved = kernel.forward(cell.weights(), state, u)
