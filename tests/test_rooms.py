@@ -144,9 +144,6 @@ ORACLES = {
     "study.bench.race.on_host": "a clock whose readings are known",
     "study.bench.conformance": "PyTorch's own checks",
     "study.bench.parity": "the cells in float64",
-    "study.bench.counts.count_engine_probe": "launches counted by hand",
-    "study.bench.race.as_graph": "a stand-in for CUDA that keeps a log",
-    "study.bench.race.on_host": "a clock that keeps a log",
 }
 """Modules and definitions that one notebook alone calls, and what they are held to."""
 

@@ -61,10 +61,14 @@ d = tile = 1
 class kernel:
     """Decorator for a function of one thread, compiled per type of number and sizes."""
 
-    def __init__(self, function: Callable, bounded: bool = True) -> None:
+    def __init__(
+        self, function: Callable, bounded: bool = True, least_blocks: int | None = None
+    ) -> None:
         self.function = function
         self.bounded = bounded
         """Whether the compiler is told the threads of a block."""
+        self.least_blocks = least_blocks
+        """Blocks that must fit on a multiprocessor; None leaves it to the compiler."""
         self.__name__ = function.__name__
         self._compiled = {}
         self._prepared = {}
@@ -75,6 +79,14 @@ class kernel:
         return FunctionType(
             self.function.__code__, names, self.__name__, None, self.function.__closure__
         )
+
+    def launch_bounds(self, threads: int) -> int | tuple[int, int] | None:
+        """Return what the compiler is told of blocks of so many threads."""
+        if not self.bounded:
+            return None
+        if self.least_blocks is None:
+            return threads
+        return threads, self.least_blocks
 
     def compiled(self, arguments: tuple, threads: int, **sizes: int):
         """Return the machine code for such arguments and blocks of so many threads.
@@ -96,9 +108,7 @@ class kernel:
                 )
             options = () if SIMULATED else (types.void(*signature(arguments)),)
             # The simulator knows no bounds.
-            bounds = {}
-            if self.bounded and not SIMULATED:
-                bounds["launch_bounds"] = threads
+            bounds = {} if SIMULATED else {"launch_bounds": self.launch_bounds(threads)}
             self._compiled[key] = cuda.jit(*options, **bounds)(self.bound(key[0], **sizes))
         return self._compiled[key]
 
@@ -116,6 +126,8 @@ class kernel:
 
 unbounded = partial(kernel, bounded=False)
 """Decorator for a kernel that ptxas compiles worse when it knows the threads of a block."""
+roomy = partial(kernel, least_blocks=1)
+"""Decorator for a kernel that needs more registers than ptxas gives it to fit several blocks."""
 
 
 def device(function: Callable) -> Callable:

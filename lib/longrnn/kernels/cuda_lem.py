@@ -24,6 +24,7 @@ from longrnn.kernels._cuda import (
     launch_rows,
     most_units,
     real,
+    roomy,
     tile,
 )
 from longrnn.kernels._cuda_device import ZERO, load, locate, products, shared, sigmoid, tanh
@@ -99,7 +100,7 @@ def _forward_kernel(
         j += rows
 
 
-@kernel
+@roomy  # without room a register spills at width 1,024
 def _backward_kernel(
     W, W_y, y0, z0, y, z, gates, from_y, from_y_end, from_z_end, delta, of_y0, of_z0,
     has_y_end, has_z_end, dt, least, most, T, batch,

@@ -16,11 +16,10 @@ from longrnn.kernels._cuda import (
     d,
     device,
     engine,
-    kernel,
     launch_rows,
-    most_units,
     real,
     tile,
+    unbounded,
 )
 from longrnn.kernels._cuda_device import load, locate, products, shared
 from longrnn.kernels._recurrence import drive
@@ -37,6 +36,8 @@ _gated = shared(cpu.gated)
 _LSTM_BUFFERS = 12
 """Vectors in shared memory of the LSTM's backward kernel; the forward kernels have two."""
 _GRU_BUFFERS = 10
+_WIDEST = 256
+"""Hidden size up to which the registers of a block fit a multiprocessor in float64."""
 
 
 @device
@@ -78,7 +79,7 @@ def _advance(memory, logs, scales, i, norm, least, lost, sequence):
     memory[scales + i] = norm if norm > 0.0 else 1.0
 
 
-@kernel
+@unbounded  # with bounds some float64 registers spill
 def _lstm_forward(W_T, arguments, h0, c0, h_end, cells, T, batch):
     """`arguments` (time, batch, 4 d), order i f g o, holds the drive and becomes theirs."""
     row, rows = cuda.threadIdx.x, cuda.blockDim.x
@@ -123,7 +124,7 @@ def _lstm_forward(W_T, arguments, h0, c0, h_end, cells, T, batch):
         here += batch * d
 
 
-@kernel
+@unbounded  # with bounds some float64 registers spill
 def _lstm_backward(
     W, arguments, c0, cells, h_adjoint, c_adjoint, log_norm, wanted, least, lost, readout, full,
     every, T, batch,
@@ -191,7 +192,7 @@ def _lstm_backward(
         log_norm[sequence] = memory[logs + row]
 
 
-@kernel
+@unbounded  # with bounds some float64 registers spill
 def _gru_forward(W_T, arguments, h0, h_end, of_n, states, T, batch):
     """`arguments` (time, batch, 3 d), order r z n, holds the drive and becomes theirs."""
     row, rows = cuda.threadIdx.x, cuda.blockDim.x
@@ -228,7 +229,7 @@ def _gru_forward(W_T, arguments, h0, h_end, of_n, states, T, batch):
         here += batch * d
 
 
-@kernel
+@unbounded  # with bounds some float64 registers spill
 def _gru_backward(
     W, arguments, of_n, states, adjoint, log_norm, wanted, least, lost, readout, full,
     every, T, batch,
@@ -289,7 +290,12 @@ def _gru_backward(
 _STORED_BYTES = 2**32
 
 
-@engine("lstm/pull_back", "chrono_lstm/pull_back", most_units=most_units(_LSTM_BUFFERS))
+def _most_units(dtype: torch.dtype) -> int:
+    """Return the largest hidden size of these kernels; shared memory would hold more."""
+    return _WIDEST
+
+
+@engine("lstm/pull_back", "chrono_lstm/pull_back", most_units=_most_units)
 class LSTM:
     """The LSTM's steps and their adjoints, as `longrnn.kernels.cpu_pull_back.LSTM`."""
 
@@ -314,7 +320,7 @@ class LSTM:
         return _pull_back(_lstm_backward, _LSTM_BUFFERS, weights, saved, carried, every, wanted)
 
 
-@engine("gru/pull_back", most_units=most_units(_GRU_BUFFERS))
+@engine("gru/pull_back", most_units=_most_units)
 class GRU:
     """The GRU's steps and their adjoints, as `longrnn.kernels.cpu_pull_back.GRU`."""
 
