@@ -512,7 +512,7 @@ def test_reuters_from_mirror_and_publisher(both_ways, put, prepare):
     assert np.bincount(labels).tolist() == [176, 88]
     assert np.bincount(labels[test]).tolist() == [44, 22], "a quarter of each topic is for testing"
     put("reuters", {f"{FIRST}.gz": packed("altered")})
-    with pytest.raises(ChecksumError, match=f"{FIRST}: expected SHA-256 .*, found"):
+    with pytest.raises(ChecksumError, match=f"{FIRST}: expected SHA-256 .*, got"):
         prepare("reuters")
 
 

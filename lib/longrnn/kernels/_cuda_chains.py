@@ -40,9 +40,9 @@ def source_of(g: Tensor | None, x: Tensor | None, V: Tensor | None) -> tuple[Ten
     return (g, 0) if x is None else (x, V.shape[-1])
 
 
-def chains_per_run(state: Tensor, w: Tensor) -> int:
-    """Return how many chains share weights w: (hidden), or (runs, hidden)."""
-    runs = w.numel() // state.shape[1]
+def chains_per_run(state: Tensor, w: Tensor, *, vectors: int = 1) -> int:
+    """Return how many chains share weights w: (vectors * hidden), or (runs, vectors * hidden)."""
+    runs = w.numel() // (vectors * state.shape[1])
     return state.numel() // runs
 
 

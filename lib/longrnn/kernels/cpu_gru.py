@@ -77,8 +77,9 @@ def _backward_kernel(
                 d_r[i], d_z[i], d_n[i] = from_r, from_z, from_n
                 a_r[i], a_z[i], a_n[i] = from_r, from_z, from_n * r[i]
                 through[i] = arrived * z[i]
-        np.dot(delta_state[t, start:stop], W, carried[start:stop])
-        carried[start:stop] += direct
+        stretch = carried[start:stop]
+        np.dot(delta_state[t, start:stop], W, stretch)
+        stretch += direct
 
 
 def _forward(W, g, h0, outputs, h_end, gates, products):

@@ -151,7 +151,8 @@ def _backward_kernel(
                 if not single_scale:
                     d_1[i] = of_q
         np.dot(delta[n, start:stop], W, product)
-        y_carried[start:stop] += product
+        stretch = y_carried[start:stop]
+        stretch += product
 
 
 def _forward(steps, W, W_y, g, g_y, y0, z0, y, y_end, z_end, z, gates, r):

@@ -80,8 +80,9 @@ def _backward_kernel(
                 from_c = arrived * (p + q * z[i]) * (ONE - c[i] * c[i])
                 d_z[i], d_c[i], d_state[i] = from_z, from_c, from_z + from_c
                 through[i] = arrived * (kappa + rest * z[i])
-        np.dot(delta_state[t, start:stop], W, carried[start:stop])
-        carried[start:stop] += direct
+        stretch = carried[start:stop]
+        np.dot(delta_state[t, start:stop], W, stretch)
+        stretch += direct
 
 
 def _forward(scalars, W, g, h0, outputs, h_end, gates):

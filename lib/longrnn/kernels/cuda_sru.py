@@ -127,7 +127,7 @@ def _backward_kernel(
 
 def _forward(alpha, g, x, v, b, c0, outputs, c_end, h_end, c):
     tensors = g, x, v, b, c0, outputs, c_end, h_end, c
-    numbers = alpha, len(x), c0.shape[1], 2 * chains_per_run(c0, v)
+    numbers = alpha, len(x), c0.shape[1], chains_per_run(c0, v, vectors=2)
     launch_chains(_forward_kernel, c0.numel(), *tensors, *numbers)
 
 
@@ -139,7 +139,7 @@ def _backward(alpha, g, x, v, b, c0, c, from_outputs, from_c_end, from_h_end):
         _backward_kernel,
         c0.numel(),
         *(g, x, v, b, c0, c, from_outputs, from_c_end, from_h_end, of_g, of_x, of_c0, stored),
-        *(flag(from_c_end), alpha, len(x), d, 2 * chains_per_run(c0, v)),
+        *(flag(from_c_end), alpha, len(x), d, chains_per_run(c0, v, vectors=2)),
         arriving=flag(from_outputs),
         last=flag(from_h_end),
     )
