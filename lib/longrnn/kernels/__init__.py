@@ -43,7 +43,8 @@ class Engine:
     most_units: Callable[[torch.dtype], int] | None = None
     """Returns the largest hidden size for a dtype; None if there is no limit."""
     slower_from: int | None = None
-    """Hidden size from which the next engine is faster, so that ``auto`` uses that one."""
+    """Hidden size from which the next engine is faster on several threads, so that ``auto`` uses
+    that one there."""
     runs: bool = False
     """Whether one call takes several networks, as `torch.vmap` over their weights gives them."""
 
@@ -87,7 +88,9 @@ class Engine:
 
     def is_slower(self, units: int | None) -> bool:
         """Return whether the next engine is faster at a hidden size, if that is known."""
-        return units is not None and self.slower_from is not None and units >= self.slower_from
+        if units is None or self.slower_from is None or torch.get_num_threads() == 1:
+            return False
+        return units >= self.slower_from
 
 
 _ENGINES: dict[tuple[str, str], Engine] = {}
