@@ -261,10 +261,13 @@ def test_a_product_over_threads_is_the_product(threads):
 
 @pytest.mark.skipif(SIMULATED, reason="the simulator's engine comes first")
 @pytest.mark.parametrize("name", ["gru", "rnn"])
-def test_auto_takes_the_library_for_wide_cells(name):
+def test_auto_takes_the_library_for_wide_cells_on_several_threads(name, threads):
+    threads(2)
     assert kernels.choose(name, "cpu") == "numba-cpu"
     assert kernels.choose(name, "cpu", units=511) == "numba-cpu"
     assert kernels.choose(name, "cpu", units=512) == "library"
+    threads(1)
+    assert kernels.choose(name, "cpu", units=512) == "numba-cpu"
 
 
 def test_what_fails_on_another_thread_is_raised(threads):

@@ -334,8 +334,8 @@ Chang's (9), Erichson's (7) and section 3.1 of Kusupati et al.
 
 
 SLOWER_FROM = {"rnn": 512}
-"""Hidden sizes from which PyTorch's own layer is faster on several threads. With 32 sequences on two
-threads it takes 0.6 to 0.7 of the time; on one thread it takes 1.1 to 1.3 of it."""
+"""Hidden sizes from which PyTorch's own layer is faster on several threads. With 32 sequences it
+takes 0.6 to 0.7 of the time on two threads, and 1.1 to 1.3 times as long on one."""
 
 
 def _register(cell: str) -> None:
