@@ -84,6 +84,14 @@ def test_users_can_subclass_a_layer():
     assert LAYER_CLASSES["LEM"] is longrnn.LEM
 
 
+@pytest.mark.parametrize("layer_class", [longrnn.RNN, longrnn.GRU])
+def test_wide_layers_compile(layer_class):
+    layer = layer_class(P, 512)  # from this width on, the number of threads chooses the engine
+    compiled = torch.compile(layer, fullgraph=True, backend="eager")
+    u = torch.randn(2, B, P)
+    torch.testing.assert_close(compiled(u)[0], layer(u)[0])
+
+
 def test_one_process_can_compile_every_layer_and_step():
     # More than eight classes: torch.compile gives up if they share the code of `forward`.
     def compiled(module):

@@ -88,9 +88,10 @@ class Engine:
 
     def is_slower(self, units: int | None) -> bool:
         """Return whether the next engine is faster at a hidden size, if that is known."""
-        if units is None or self.slower_from is None or torch.get_num_threads() == 1:
+        if units is None or self.slower_from is None or units < self.slower_from:
             return False
-        return units >= self.slower_from
+        # `torch.compile` can't ask for the number of threads while it traces.
+        return torch.compiler.is_compiling() or torch.get_num_threads() > 1
 
 
 _ENGINES: dict[tuple[str, str], Engine] = {}
