@@ -14,7 +14,7 @@ import xarray as xr
 from study.claims import attempts, chapter2, models, tasks
 from study.claims.attempts import COUNTEREXAMPLES, FRAGILE, ROBUST
 from study.claims.claim import Claim, NetworkName
-from study.claims.estimates import mean, share
+from study.claims.estimates import mean, proportion
 from study.claims.factorial import Evidence
 from study.results.factorial import ATTEMPT
 from study.results.networks import CLASS
@@ -415,7 +415,7 @@ def coadjoint(rng, rises=True, learned=1.0) -> xr.Dataset:
 def latching(rng, latch=0.9, longer=1.0, steady=1.0, peak=1.0) -> xr.Dataset:
     """Draw results of 24 trainings of which these shares fulfil each claim."""
     trainings, times, place = 24, np.array([20, 22, 23, 24, 800]), 23
-    fulfilled = (rng.random(trainings) < share for share in (latch, longer, steady, peak))
+    fulfilled = (rng.random(trainings) < rate for rate in (latch, longer, steady, peak))
     latched, longer, steady, peak = fulfilled
     error = np.where(np.stack([latched, longer], 1), 0.001, 0.3)
     adjoint = -np.where(steady, 0.0, 10.0)[:, None] * (800 - times) / 777
@@ -496,8 +496,8 @@ TRUE = {
     "diss-2.8-no-relation": lambda rng: sweep(rng, networks=500),
 }
 IN_NOTEBOOKS = {
-    "irnn-3.2-smooth": lambda rng: share(int(rng.binomial(200, 1 / 3)), 200),
-    "irnn-3.2-surface": lambda rng: share(int(rng.binomial(200, 1 / 3)), 200),
+    "irnn-3.2-smooth": lambda rng: proportion(int(rng.binomial(200, 1 / 3)), 200),
+    "irnn-3.2-surface": lambda rng: proportion(int(rng.binomial(200, 1 / 3)), 200),
     "irnn-a.6.6-negative": lambda rng: mean(rng.normal(0.9, 0.02, 8)),
 }
 """What notebooks 54 and 55 count: a third of the paths, nine tenths of the eigenvalues."""

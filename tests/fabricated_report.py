@@ -10,7 +10,7 @@ import nbformat
 import pandas as pd
 from matplotlib.figure import Figure
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
-from study.claims.estimates import Cause, Estimate, Scale, share, unable
+from study.claims.estimates import Cause, Estimate, Scale, not_testable, proportion
 from study.claims.judging import judged_row, show_claims
 from study.report.build import build
 from study.results.artefacts import Artefacts
@@ -76,15 +76,17 @@ def judged(replicates: int) -> pd.DataFrame:
 
     Of three further claims one has a reservation, one a threshold of ours, and one no seeds.
     """
-    reached = share(replicates, replicates, Scale(replicates=replicates))
-    kept = share(0 if replicates > 100 else replicates, replicates, Scale(replicates=replicates))
+    reached = proportion(replicates, replicates, Scale(replicates=replicates))
+    kept = proportion(
+        0 if replicates > 100 else replicates, replicates, Scale(replicates=replicates)
+    )
     short = Scale(steps=474, replicates=replicates, at_edge="GRU on PTB (0.03)")
     found = {
         "diss-3.6-latch": reached,
         "diss-3.6-longer": kept,
         "lem-5-ptbchar-gated": Estimate(0.07, 0.06, 0.08, short),
         "lem-fhn-single": Estimate(0.8, 0.75, 0.85, Scale(replicates=replicates), ratio=True),
-        "lem-5-ptbchar-lead": unable("fewer than two runs", Cause.NO_SEEDS),
+        "lem-5-ptbchar-lead": not_testable("fewer than two runs", Cause.NO_SEEDS),
     }
     return pd.DataFrame([judged_row(*one) for one in found.items()])
 

@@ -9,7 +9,7 @@ import pytest
 import xarray as xr
 from longrnn.cells import cell_class, cell_names
 from study import figures as plotting
-from study.claims.estimates import share
+from study.claims.estimates import proportion
 from study.claims.judging import Judges, show_claims
 from study.results import names
 from study.results.artefacts import Artefacts
@@ -131,7 +131,7 @@ def test_a_failed_figure_leaves_no_manifest(tmp_path, monkeypatch):
 
 def test_judged_claims_are_kept_for_the_report(tmp_path, capsys):
     made = make(tmp_path)
-    show_claims(made, Judges({"diss-3.6-latch": lambda ds: share(9, 10)})(None))
+    show_claims(made, Judges({"diss-3.6-latch": lambda ds: proportion(9, 10)})(None))
     path = made.tables / "own-claims.csv"
     assert pd.read_csv(path).loc[0, ["id", "verdict"]].tolist() == ["diss-3.6-latch", "agrees"]
     assert manifest(path)["kind"] == "claims"

@@ -21,7 +21,7 @@ from study.claims.correction import (
     holm_adjusted,
     p_value,
 )
-from study.claims.estimates import Cause, Estimate, Z, share
+from study.claims.estimates import Cause, Estimate, Z, proportion
 from study.claims.estimating import VERBS, estimate_claim
 from study.claims.factorial import Evidence
 from study.claims.judging import (
@@ -56,7 +56,7 @@ CLAIMS = claims()
 LISTED = claim_table()
 COMPARED = [claim for claim in CLAIMS.values() if claim.comparison]
 GATED = CLAIMS["unicornn-4-imdb-gated"]
-FEW, MANY = share(0, 6), share(0, 100)
+FEW, MANY = proportion(0, 6), proportion(0, 100)
 KNOWN = pd.read_csv(DATA.parent / "tests/data/verdicts.csv", index_col="id")
 FIRST_OF_VERB = {claim.comparison.verb: claim.id for claim in reversed(COMPARED)}.values()
 IDS = [claim.id for claim in COMPARED]
@@ -100,9 +100,9 @@ def between(low, high):
         (between(0.5, 2.5), Region(above=0), 0.1, AGREES),
         (between(-1.0, 1.2), Region(above=0), 0.2, UNTESTABLE),
         (between(-1.0, 1.2), Region(above=0), 3.0, UNDECIDED),
-        (share(3, 3), Region(above=0.5), math.nan, UNTESTABLE),  # at best 0.29 .. 1
-        (share(4, 6), Region(above=0.5), math.nan, UNDECIDED),
-        (share(6, 6), Region(above=0.5), math.nan, AGREES),
+        (proportion(3, 3), Region(above=0.5), math.nan, UNTESTABLE),  # at best 0.29 .. 1
+        (proportion(4, 6), Region(above=0.5), math.nan, UNDECIDED),
+        (proportion(6, 6), Region(above=0.5), math.nan, AGREES),
         # Nor were the best case of all of them, whatever their order.
         (extremes.largest([MANY, FEW]), Region(below=0.05), math.nan, UNTESTABLE),
         (extremes.largest([FEW, MANY]), Region(below=0.05), math.nan, UNTESTABLE),
@@ -165,7 +165,7 @@ def test_holm_corrects_within_a_text():
             Region(above=0.4, below=2.5),
             1.0,
         ),
-        (lambda rng: share(rng.binomial(20, 0.8), 20), Region(above=0.5), 0.8),
+        (lambda rng: proportion(rng.binomial(20, 0.8), 20), Region(above=0.5), 0.8),
         (
             lambda rng: magnitude(estimates.mean(3 * rng.standard_normal(30))),
             Region(below=1.5),
@@ -210,7 +210,7 @@ def test_intervals_are_those_of_scipy():
     expected = stats.t.interval(0.95, 3, np.mean(values), stats.sem(values))
     assert (found.low, found.high) == pytest.approx(expected)
     for successes, trials in ((7, 20), (0, 5), (5, 5)):
-        found = share(successes, trials)
+        found = proportion(successes, trials)
         expected = stats.binomtest(successes, trials).proportion_ci(0.95)
         assert (found.low, found.high) == pytest.approx(tuple(expected), abs=1e-12)
     ours, others = [1.0, 2.0, 3.0], [0.0, 0.5]
@@ -233,14 +233,14 @@ def test_intervals_of_correlations_cover(rho):
 @pytest.mark.parametrize("found, why", [
     (lambda: estimates.mean([0.3]), "fewer than two"),
     (lambda: estimates.difference([1.0], [2.0, 3.0]), "fewer than two"),
-    (lambda: share(0, 0), "no trial"),
+    (lambda: proportion(0, 0), "no trial"),
     (lambda: estimates.mean([0.3, -math.inf]), "gave no finite value"),
     (lambda: estimates.geometric_mean([0.0, 1.0]), "gave no finite value"),
     (lambda: estimates.difference([1.0, math.nan], [2.0] * 2), "gave no finite value"),
     (lambda: estimates.correlation(range(6), [1] * 6), "hardly vary"),
     (
         lambda: extremes.smallest(
-            [Estimate(1, 0.5, 1.5), estimates.unable("not run", Cause.NO_DATA)]
+            [Estimate(1, 0.5, 1.5), estimates.not_testable("not run", Cause.NO_DATA)]
         ),
         "not run",
     ),
@@ -500,7 +500,7 @@ def test_digits_judge_nothing_of_the_factorial():
 
 def test_pooled_attempts_bound_the_smallest_error_rate():
     found = JUDGES["factorial"]["diss-1.5.2-fragile"](failing()(np.random.default_rng(4)))
-    assert found.value == found.low == 0 and found.high < 0.006 < 0.009 < share(0, 400).high
+    assert found.value == found.low == 0 and found.high < 0.006 < 0.009 < proportion(0, 400).high
 
 
 @pytest.mark.parametrize(("weight", "verdict"), [(1.5, DIFFERS), (3.0, AGREES)])

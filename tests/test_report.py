@@ -20,7 +20,7 @@ import xarray as xr
 from fabricated_report import counts, drawing, error_rates, write_notebook
 from lxml.html import HTMLParser, document_fromstring
 from study.claims.claim import claim_table
-from study.claims.estimates import Cause, Estimate, Scale, share, unable
+from study.claims.estimates import Cause, Estimate, Scale, not_testable, proportion
 from study.claims.judging import judged_row, show_claims
 from study.claims.networks import Networks
 from study.claims.region import Region
@@ -172,9 +172,9 @@ def _judged(data, result_set, found, **evidence):
 
 def test_the_weightiest_evidence_judges(tmp_path):
     """First what measured anything, then real runs, the paper's data, learned ones, then size."""
-    of = lambda n, k: share(n, 100, Scale(sequences=k, epochs=1, replicates=100))  # noqa: E731
+    of = lambda n, k: proportion(n, 100, Scale(sequences=k, epochs=1, replicates=100))  # noqa: E731
     for name, found, evidence, verdict in (
-        ("none", unable("not trained", Cause.NO_DATA), {}, "not testable at this scale"),
+        ("none", not_testable("not trained", Cause.NO_DATA), {}, "not testable at this scale"),
         ("toy", of(2, 10**7), {"profile": "quick"}, "differs"),
         ("stand-in", of(2, 10**6), {"stand_in": True}, "differs"),
         ("chance", of(2, 10**5), {"learned": False}, "differs"),
@@ -200,7 +200,7 @@ def test_the_larger_experiment_judges(tmp_path, small, large, names):
     """Its size is the product of all that it was large in; what is not said counts once."""
     for name, size, successes in zip(names, (small, large), (98, 2), strict=True):
         scale = Scale(**{"sequences": 1000, **size})
-        judging, _ = _judged(tmp_path, name, share(successes, 100, scale))
+        judging, _ = _judged(tmp_path, name, proportion(successes, 100, scale))
     assert judging == names[1]
 
 

@@ -19,7 +19,7 @@ from refusals import refused
 from scipy import stats
 from study.claims.attempts import mean_share
 from study.claims.claim import claims
-from study.claims.estimates import Estimate, share
+from study.claims.estimates import Estimate, proportion
 from study.claims.extremes import smallest
 from study.claims.factorial import Evidence
 from study.claims.models import JUDGES, QUANTITIES, estimate_quantity
@@ -239,9 +239,9 @@ def test_judges_accept_the_published_counts():
     kinds = vanished.groupby(["order", "noise"]).sum()
     result = {
         "training-quartile": mean_share(best["vanished"], best.sum(axis=1)),
-        "terminal-quartile": share(vanished["Q1.00"].sum(), vanished.to_numpy().sum()),
+        "terminal-quartile": proportion(vanished["Q1.00"].sum(), vanished.to_numpy().sum()),
         "terminal-median": smallest(
-            share(row["Q0.75"] + row["Q1.00"], row.sum()) for _, row in kinds.iterrows()
+            proportion(row["Q0.75"] + row["Q1.00"], row.sum()) for _, row in kinds.iterrows()
         ),
     }
     for name, finding in result.items():

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from study.claims.estimates import Cause, Estimate, correlation, mean, share, unable
+from study.claims.estimates import Cause, Estimate, correlation, mean, not_testable, proportion
 from study.claims.extremes import largest, smallest
 from study.claims.factorial import Evidence, judge_of
 from study.claims.judging import Judges
@@ -31,7 +31,7 @@ def _rates(ds: xr.Dataset, names: Iterable[str], by: Iterable[str] = ()) -> list
     names = list(names)
     missing = set(names) - set(ds["architecture"].values.tolist())
     if missing:
-        return [unable(f"not trained: {', '.join(missing)}", Cause.NO_DATA)]
+        return [not_testable(f"not trained: {', '.join(missing)}", Cause.NO_DATA)]
     largest_rate = float(ds["learning_rate"].max())
     papers = _largest_published_rate()
     if largest_rate < papers:
@@ -39,10 +39,10 @@ def _rates(ds: xr.Dataset, names: Iterable[str], by: Iterable[str] = ()) -> list
             f"not tested: our learning rates end at {largest_rate:g}, the paper's at {papers:g}, "
             "and a large step is the usual cause of a numerical error"
         )
-        return [unable(reason, Cause.TOO_SMALL)]
+        return [not_testable(reason, Cause.TOO_SMALL)]
     table = error_rates(attempts(ds), by=["architecture", *by])
     table = table[table["architecture"].isin(names)]
-    return [share(row.diverged, row.entered) for row in table.itertuples()]
+    return [proportion(row.diverged, row.entered) for row in table.itertuples()]
 
 
 def _largest_published_rate() -> float:
@@ -69,7 +69,7 @@ def fragile_error_rate(ds: xr.Dataset) -> Estimate:
     rates = _rates(ds, FRAGILE)
     if all(rate.n is not None for rate in rates):
         failed = sum(round(rate.value * rate.n) for rate in rates)
-        rates.append(share(failed, sum(rate.n for rate in rates)))
+        rates.append(proportion(failed, sum(rate.n for rate in rates)))
     return smallest(rates)
 
 
@@ -127,7 +127,7 @@ def mean_share(chosen: pd.Series, total: pd.Series) -> Estimate:
     """
     shares = chosen[total > 0] / total[total > 0]
     if len(shares) and shares.eq(shares.iloc[0]).all() and shares.iloc[0] in (0, 1):
-        return share(int(shares.sum()), len(shares))
+        return proportion(int(shares.sum()), len(shares))
     return mean(shares)
 
 
@@ -191,9 +191,9 @@ def vanished_are_above_the_median(ds: xr.Dataset, border: float | None = None) -
     for _, counts in _among_vanished(rows, upper, border).groupby(["order", "noise"]):
         if not counts["all"].any():
             reason = "some task variety has no attempt with vanished adjoints"
-            return unable(reason, Cause.PREMISE)
+            return not_testable(reason, Cause.PREMISE)
         treatments = (counts[["chosen", "all"]] > 0).sum()
-        estimates.append(share(int(treatments["chosen"]), int(treatments["all"])))
+        estimates.append(proportion(int(treatments["chosen"]), int(treatments["all"])))
     return smallest(estimates)
 
 
@@ -222,11 +222,11 @@ def nearer_is_worse(ds: xr.Dataset) -> Estimate:
         chosen, _ = choose_treatment(terminal(ds), architecture, task, published_border())
         if set(chosen["architecture"]) - {architecture}:
             reason = f"no treatment of {architecture} has an order to compare"
-            return unable(reason, Cause.TOO_SMALL)
+            return not_testable(reason, Cause.TOO_SMALL)
         estimates.append(correlation(chosen["accuracy"], -chosen["metric"].abs()))
     if not all(estimate.known for estimate in estimates):
         reason = "a treatment has too few replicates for a correlation"
-        return unable(reason, Cause.NO_SEEDS)
+        return not_testable(reason, Cause.NO_SEEDS)
     # The mean of two independent correlations: their errors add as squares.
     value = np.mean([estimate.value for estimate in estimates])
     below = np.hypot(*(estimate.value - estimate.low for estimate in estimates)) / 2

@@ -11,7 +11,15 @@ import numpy as np
 import xarray as xr
 
 from study.claims.comparisons import magnitude
-from study.claims.estimates import Cause, Estimate, Scale, correlation, mean, share, unable
+from study.claims.estimates import (
+    Cause,
+    Estimate,
+    Scale,
+    correlation,
+    mean,
+    not_testable,
+    proportion,
+)
 from study.claims.extremes import largest, smallest
 from study.claims.judging import Judges
 from study.results.learned import above_chance, longest
@@ -79,13 +87,17 @@ def deciding_input_emphasized(ds: xr.Dataset) -> Estimate:
     learned = above_chance(table["accuracy"], 0.5, settings_of(ds)["test_size"], len(table))
     learners = table[learned]
     if learners.empty:
-        return unable("no network is better than a coin", Cause.PREMISE, _scale(ds, len(table)))
+        return not_testable(
+            "no network is better than a coin", Cause.PREMISE, _scale(ds, len(table))
+        )
     without = ds["emphasis"].sel(place=_place(ds), orthogonality=ds["orthogonality"].min())
     sizes = abs(without.sel(replicate=learners["replicate"].to_numpy()))
     deciding = sizes.sel(time=_place(ds), drop=True)
     others = sizes.sizes["time"] - 1
     relative = deciding / ((sizes.sum("time") - deciding) / others)
-    estimate = share(int((relative > EMPHASIS).sum()), len(learners), _scale(ds, len(learners)))
+    estimate = proportion(
+        int((relative > EMPHASIS).sum()), len(learners), _scale(ds, len(learners))
+    )
     times = float(relative.median())
     note = (
         f"the median network weighs the deciding input {times:.1f} times as much "
@@ -185,7 +197,7 @@ def every_weight_learns(ds: xr.Dataset) -> Estimate:
     scale = replace(_scale_of_rows(ds), replicates=int(planned.min()))
     shares = []
     for learned, runs in zip(kept, planned, strict=True):
-        shares.append(share(int(learned), int(runs), scale))
+        shares.append(proportion(int(learned), int(runs), scale))
     at_end = float((last / planned).min())
     steps = int(inside["step"].max())
     note = f"within {steps:,} training steps; at the last record {at_end:.0%}"
@@ -225,7 +237,7 @@ def nearness(ds: xr.Dataset, padding: int) -> list[Estimate]:
     other_data = set(rows["dataset"]) - set(PAPERS_DATA)
     if other_data:
         reason = f"the sweep is over {min(other_data)}, which the paper does not use"
-        return [unable(reason, Cause.NO_DATA)]
+        return [not_testable(reason, Cause.NO_DATA)]
     rows = rows[np.isfinite(rows["metric"])].dropna(subset=["accuracy"])
     rows = rows.assign(near=-rows["metric"].abs())
     estimates = []
@@ -291,8 +303,8 @@ def _share_of_runs(ds: xr.Dataset, fulfilled: np.ndarray, counted: np.ndarray) -
     scale = _scale(ds, int(counted.sum()))
     if not counted.any():
         reason = "no run reaches the tolerance at the lengths of this claim"
-        return unable(reason, Cause.PREMISE, scale)
-    return share(int((fulfilled & counted).sum()), int(counted.sum()), scale)
+        return not_testable(reason, Cause.PREMISE, scale)
+    return proportion(int((fulfilled & counted).sum()), int(counted.sum()), scale)
 
 
 def latches(ds: xr.Dataset) -> Estimate:

@@ -7,7 +7,14 @@ import numpy as np
 import pandas as pd
 
 from study.claims.claim import NetworkName
-from study.claims.estimates import Cause, Estimate, difference, exponential, unable, widened
+from study.claims.estimates import (
+    Cause,
+    Estimate,
+    add_standard_error,
+    difference,
+    exponential,
+    not_testable,
+)
 from study.claims.networks import Networks, join_reasons
 from study.claims.power import normal_chance
 from study.claims.region import Region
@@ -107,7 +114,7 @@ def _compared(networks: Networks, first: Name, second: Name, *, logs: bool) -> E
     note = estimate.note
     if not note and improving:
         note = UNSETTLED
-    estimate = widened(estimate, error)
+    estimate = add_standard_error(estimate, error)
     if not logs:
         note = join_reasons(note, _note_on_last_record(networks, names, estimate))
     return replace(estimate, note=note, reservation=reservation)
@@ -200,15 +207,17 @@ def longer(networks: Networks, first: Name, second: Name) -> Estimate:
     """
     scale = networks.scale(first, second)
     if first == second:
-        return unable("trained at only one of these lengths", Cause.NO_DATA, networks.scale(first))
+        return not_testable(
+            "trained at only one of these lengths", Cause.NO_DATA, networks.scale(first)
+        )
     sides = [solved_steps(networks, name) for name in (first, second)]
     never = [bool(np.isinf(rows["steps"]).any()) for rows in sides]
     if all(np.isinf(rows["steps"]).all() for rows in sides):
         reason = f"neither {first} nor {second} solves the problem"
-        refused = unable(reason, Cause.PREMISE, scale)
+        refused = not_testable(reason, Cause.PREMISE, scale)
         short = shorter_than_paper(networks, first, second)
         if short:
-            refused = unable(f"{reason}; {short}", Cause.TOO_SMALL, scale)
+            refused = not_testable(f"{reason}; {short}", Cause.TOO_SMALL, scale)
         return refused
     middles = []
     spacing = 0.0

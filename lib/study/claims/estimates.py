@@ -120,7 +120,7 @@ class Estimate:
         return not (math.isnan(self.low) or math.isnan(self.high))
 
 
-def unable(reason: str, cause: Cause, scale: Scale | None = None) -> Estimate:
+def not_testable(reason: str, cause: Cause, scale: Scale | None = None) -> Estimate:
     """Return an estimate without a value, for a claim that is not testable.
 
     Parameters
@@ -140,7 +140,7 @@ def unable(reason: str, cause: Cause, scale: Scale | None = None) -> Estimate:
     return Estimate(math.nan, math.nan, math.nan, scale or Scale(), note=reason, cause=cause)
 
 
-def share(successes: int, trials: int, scale: Scale | None = None) -> Estimate:
+def proportion(successes: int, trials: int, scale: Scale | None = None) -> Estimate:
     """Return a proportion with its exact binomial interval (Clopper and Pearson, 1934).
 
     Parameters
@@ -156,7 +156,7 @@ def share(successes: int, trials: int, scale: Scale | None = None) -> Estimate:
         The proportion, between 0 and 1.
     """
     if not trials:
-        return unable("no trial was made", Cause.NO_DATA, scale)
+        return not_testable("no trial was made", Cause.NO_DATA, scale)
     low, high = proportion_confint(successes, trials, 1 - CONFIDENCE, "beta")
     return Estimate(successes / trials, float(low), float(high), scale or Scale(), trials)
 
@@ -258,10 +258,10 @@ def correlation(
     first = np.asarray(list(first), float)
     second = np.asarray(list(second), float)
     if np.isnan([first, second]).any():
-        return unable("some of the points have no number", Cause.NO_DATA, scale)
+        return not_testable("some of the points have no number", Cause.NO_DATA, scale)
     if len(first) < 5 or np.ptp(first) == 0 or np.ptp(second) == 0:
         reason = f"{len(first)} points that hardly vary give no correlation"
-        return unable(reason, Cause.TOO_SMALL, scale)
+        return not_testable(reason, Cause.TOO_SMALL, scale)
     rho = float(stats.spearmanr(first, second).statistic)
     transformed = math.atanh(np.clip(rho, -0.999999, 0.999999))
     half = Z * math.sqrt((1 + rho**2 / 2) / (len(first) - 3))
@@ -280,12 +280,12 @@ def _without_warning(test: Callable, *samples: object, **options: object):
 def _without_interval(scale: Scale | None, *sides: np.ndarray) -> Estimate | None:
     """Return an estimate without a value if these values give no interval, else None."""
     if min(len(side) for side in sides) < 2:
-        return unable("fewer than two replicates give no interval", Cause.NO_SEEDS, scale)
+        return not_testable("fewer than two replicates give no interval", Cause.NO_SEEDS, scale)
     values = np.concatenate(sides)
     bad = int((~np.isfinite(values)).sum())
     if bad:
         reason = f"{bad} of {len(values)} replicates gave no finite value"
-        return unable(reason, Cause.PREMISE, scale)
+        return not_testable(reason, Cause.PREMISE, scale)
     return None
 
 
@@ -311,7 +311,7 @@ def exponential(logarithm: Estimate) -> Estimate:
     )
 
 
-def widened(estimate: Estimate, error: float) -> Estimate:
+def add_standard_error(estimate: Estimate, error: float) -> Estimate:
     """Widen the interval of an estimate by an additional, known standard error.
 
     Parameters

@@ -11,7 +11,7 @@ import pandas as pd
 from study.claims import measurements, time_steps
 from study.claims.claim import Claim, ClaimError, Comparison, NetworkName
 from study.claims.comparisons import apart, lead, longer, ratio
-from study.claims.estimates import Cause, Estimate, unable
+from study.claims.estimates import Cause, Estimate, not_testable
 from study.claims.extremes import largest, smallest
 from study.claims.networks import Networks
 from study.claims.reservations import shorter_than_paper
@@ -135,7 +135,7 @@ def _without_control(networks: Networks, comparison: Comparison) -> Estimate | N
     """Return that the control did not learn, so that a network at chance says nothing."""
     if comparison.control == "any":
         if networks.at_chance() == networks.labels():
-            return unable(f"no network learns {networks.task}", Cause.PREMISE)
+            return not_testable(f"no network learns {networks.task}", Cause.PREMISE)
         return None
     if comparison.control:
         return networks.refusal([comparison.control], [comparison.control])

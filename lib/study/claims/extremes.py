@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from scipy import stats
 
-from study.claims.estimates import TAIL, Cause, Estimate, unable
+from study.claims.estimates import TAIL, Cause, Estimate, not_testable
 
 
 def smallest(estimates: Iterable[Estimate]) -> Estimate:
@@ -51,7 +51,7 @@ def largest(estimates: Iterable[Estimate]) -> Estimate:
 def _extreme(estimates: list[Estimate], sign: int) -> Estimate:
     """Return the largest (sign 1) or the smallest (sign -1) of some estimates."""
     if not estimates:
-        return unable("nothing was measured", Cause.NO_DATA)
+        return not_testable("nothing was measured", Cause.NO_DATA)
     for estimate in estimates:
         if math.isnan(estimate.low):
             return estimate

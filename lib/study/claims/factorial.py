@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from study.claims.estimates import Cause, Estimate, Scale, unable
+from study.claims.estimates import Cause, Estimate, Scale, not_testable
 from study.claims.judging import Judge
 from study.results.learned import STAND_INS, longest
 from study.results.schema import COMPLETED, MISSING, settings_of
@@ -130,12 +130,12 @@ def judge_of(quantity: Callable[[Evidence], Estimate]) -> Judge:
         replaced = sorted(set(STAND_INS) & set(whole.ds["dataset"].values.tolist()))
         if replaced:
             reason = f"the data set {', '.join(replaced)} stands in for the paper's"
-            return unable(reason, Cause.NO_DATA, whole.scale)
+            return not_testable(reason, Cause.NO_DATA, whole.scale)
         if not (whole.ds["status"] == COMPLETED).any():
-            return unable("no attempt completed", Cause.PREMISE, whole.scale)
+            return not_testable("no attempt completed", Cause.PREMISE, whole.scale)
         try:
             return replace(quantity(whole), scale=whole.scale)
         except (NothingToFit, ConvergenceError) as refusal:
-            return unable(str(refusal), Cause.TOO_SMALL, whole.scale)
+            return not_testable(str(refusal), Cause.TOO_SMALL, whole.scale)
 
     return judge

@@ -16,7 +16,7 @@ from study.claims.claim import (
     claims,
 )
 from study.claims.correction import p_value
-from study.claims.estimates import Cause, Estimate, Z, unable
+from study.claims.estimates import Cause, Estimate, Z, not_testable
 from study.claims.estimating import estimate_claim
 from study.claims.networks import Networks, join_reasons
 from study.claims.short_runs import Statement, lead_reservation, statement
@@ -115,10 +115,10 @@ def judged_table(evidence: object, judges: Mapping[str, Judge]) -> pd.DataFrame:
     for name, judge in judges.items():
         if profile == "simulated":
             reason = "drawn from the published tables; no network was trained"
-            estimate = unable(f"profile {profile}: {reason}", Cause.NO_DATA)
+            estimate = not_testable(f"profile {profile}: {reason}", Cause.NO_DATA)
         elif profile in TOYS:
             reason = "these runs show that the pipeline works; they are too small to judge a claim"
-            estimate = unable(f"profile {profile}: {reason}", Cause.NO_DATA)
+            estimate = not_testable(f"profile {profile}: {reason}", Cause.NO_DATA)
         else:
             estimate = judge(evidence)
         rows.append(judged_row(name, estimate))

@@ -14,13 +14,13 @@ from study.claims.estimates import (
     Cause,
     Estimate,
     Z,
+    add_standard_error,
     correlation,
     difference,
     exponential,
     geometric_mean,
     mean,
-    unable,
-    widened,
+    not_testable,
 )
 from study.claims.networks import Networks, join_reasons
 from study.claims.power import normal_chance
@@ -48,7 +48,7 @@ def over_chance(networks: Networks, name: Name) -> Estimate:
     """
     rows = networks.runs(name)
     error, _ = sampling_error(networks, name)
-    estimate = widened(mean(rows["score"] - rows["guess"], networks.scale(name)), error)
+    estimate = add_standard_error(mean(rows["score"] - rows["guess"], networks.scale(name)), error)
     guess = rows["guess"].iloc[0]
     answers = len(rows) * rows["test_sequences"].iloc[0]
 
@@ -107,7 +107,7 @@ def deviation(networks: Networks, name: Name, paper_accuracy: float | None = Non
     scores = networks.scores(name)
     scale = networks.scale(name)
     if len(scores) < 2:
-        return unable("fewer than two replicates have no spread", Cause.NO_SEEDS, scale)
+        return not_testable("fewer than two replicates have no spread", Cause.NO_SEEDS, scale)
     df = len(scores) - 1
     noise = sampling_variance(networks, name)
     far, near = chi2.ppf([1 - TAIL, TAIL], df)
@@ -226,7 +226,7 @@ def decay(networks: Networks, first: Name, second: Name | None = None) -> Estima
 
 def _of_both(networks, first, second, measure) -> list[np.ndarray] | Estimate:
     if "gain_first" not in networks.ds:
-        return unable("no gradients were recorded", Cause.NO_DATA)
+        return not_testable("no gradients were recorded", Cause.NO_DATA)
     names = [first] if second is None else [first, second]
     return [measure(networks, name) for name in names]
 

@@ -14,7 +14,7 @@ import pandas as pd
 import xarray as xr
 
 from study.claims.claim import NetworkName
-from study.claims.estimates import Cause, Estimate, Scale, unable
+from study.claims.estimates import Cause, Estimate, Scale, not_testable
 from study.results.learned import LEAST, above_chance, data_of, stand_in
 from study.results.networks import IDENTITY, levels_of, validated_best
 from study.results.runs import in_measure, run_table
@@ -320,13 +320,13 @@ class Networks:
         """
         missing = [str(name) for name in names if self.runs(name).empty]
         if missing:
-            return unable(f"not trained: {', '.join(missing)}", Cause.NO_DATA)
+            return not_testable(f"not trained: {', '.join(missing)}", Cause.NO_DATA)
         first = self.runs(names[0]).iloc[0]
         replaced = stand_in(first["task_settings"], first["substitute"])
         if replaced:
-            return unable(replaced, Cause.NO_DATA, self.scale(*names))
+            return not_testable(replaced, Cause.NO_DATA, self.scale(*names))
         poor = [str(name) for name in learners if not self.learned(name)]
         if poor:
             reason = f"no better than chance: {', '.join(poor)}"
-            return unable(reason, Cause.PREMISE, self.scale(*names))
+            return not_testable(reason, Cause.PREMISE, self.scale(*names))
         return None

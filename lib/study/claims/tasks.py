@@ -12,7 +12,7 @@ import pandas as pd
 from scipy import stats
 from scipy.optimize import brentq
 
-from study.claims.estimates import TAIL, Cause, Estimate, share, unable
+from study.claims.estimates import TAIL, Cause, Estimate, not_testable, proportion
 from study.claims.factorial import Evidence, judge_of
 from study.claims.judging import Judges
 from study.claims.power import chance_of_share
@@ -69,7 +69,7 @@ def spread_over_tasks(evidence: Evidence, fits: task_models.TaskFits, effect: st
         unit = next((units[n] for n in units if term.endswith(COVARIATES[n].label)), 1.0)
         spreads.append(unit * np.array([low, value, max(high, high_of_smallest)]))
     if not spreads:
-        return unable("no coefficient is known at three tasks", Cause.TOO_SMALL)
+        return not_testable("no coefficient is known at three tasks", Cause.TOO_SMALL)
     low, value, high = np.mean(spreads, axis=0)
     return Estimate(float(value), float(low), float(high))
 
@@ -111,15 +111,15 @@ def _second_order(evidence: Evidence, effect: str) -> Estimate:
     decades = np.ptp(np.log10(evidence.ds["learning_rate"].values))
     if decades < DECADES / 2:
         reason = f"learning rates cover {decades:.1f} decades; the paper's cover {DECADES}"
-        return unable(reason, Cause.TOO_SMALL)
+        return not_testable(reason, Cause.TOO_SMALL)
     return spread_over_tasks(evidence, evidence.second_order, effect)
 
 
 def _share_of_tests(table: pd.DataFrame) -> Estimate:
     made = table[table["p_value"].notna()]
     if made.empty:
-        return unable(table["cause"].iloc[0], Cause.TOO_SMALL)
-    rejected = share(int((made["p_bonferroni"] < LEVEL).sum()), len(made))
+        return not_testable(table["cause"].iloc[0], Cause.TOO_SMALL)
+    rejected = proportion(int((made["p_bonferroni"] < LEVEL).sum()), len(made))
     # A test that does not reject refutes nothing, and its power is not known in general.
     return replace(rejected, high=1.0, chance=lambda *_: np.nan)
 
@@ -165,7 +165,7 @@ def _times(evidence: Evidence) -> Estimate:
 
 def _share_explained(fits: task_models.TaskFits) -> Estimate:
     explained = fits.summary["adj_r2"].dropna()
-    return share(int((explained > LARGE).sum()), len(explained))
+    return proportion(int((explained > LARGE).sum()), len(explained))
 
 
 _QUANTITIES = {

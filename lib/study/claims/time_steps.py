@@ -10,7 +10,7 @@ import numpy as np
 import xarray as xr
 
 from study.claims.claim import NetworkName
-from study.claims.estimates import Cause, Estimate, geometric_mean, mean, unable
+from study.claims.estimates import Cause, Estimate, geometric_mean, mean, not_testable
 from study.claims.extremes import smallest
 from study.claims.networks import Networks
 from study.results.networks import CLASS
@@ -70,7 +70,7 @@ def span(networks: Networks, name: Name) -> Estimate:
     moved = abs(np.log10(smallest_steps["trained"] / smallest_steps["untrained"]))
     if (moved < 1.5 * CLASS).all():
         reason = "the smallest time step has not left the class it had before training"
-        return unable(reason, Cause.TOO_SMALL, scale)
+        return not_testable(reason, Cause.TOO_SMALL, scale)
     ratio = geometric_mean(largest_step(run) / smallest_steps["trained"], scale)
     half_class = 10 ** (CLASS / 2)  # the smallest step may lie anywhere in its class
     return replace(ratio, low=ratio.low / half_class, high=ratio.high * half_class)
@@ -122,7 +122,7 @@ def power_law(networks: Networks, name: Name) -> Estimate:
     fits = decays(histograms(_run(networks, name))).query("stage == 'trained'")
     fits = fits.dropna(subset="power")
     if fits.empty:
-        return unable("too few sizes of time steps to fit", Cause.TOO_SMALL, scale)
+        return not_testable("too few sizes of time steps to fit", Cause.TOO_SMALL, scale)
     # A density that rises with the size does not decay as its power.
     better = fits["power"].where(fits["exponent"] < 0, 0.0) - fits["exponential"]
     return smallest(mean(kind, scale) for _, kind in better.groupby(fits["scale"]))
