@@ -8,7 +8,7 @@ from longrnn.cells import make_cell
 from study.config.network import Network
 from study.results.factorial import MEASUREMENTS
 from study.results.schema import COMPLETED, DIVERGED
-from study.tasks import Part
+from study.tasks import Split
 from study.training.factorial import AUTHOR, network_of, train_on
 from study.training.measures import measure
 from study.training.model import Model, build_model, pick_device
@@ -93,7 +93,7 @@ def test_size_limits_the_measured_sequences():
     torch.manual_seed(0)
     data = toy_task()
     model = Model(make_cell("rnn", 1, 5), data.outputs)
-    head = Part(data.test.inputs[:10], data.test.targets[:10])
+    head = Split(data.test.inputs[:10], data.test.targets[:10])
     expected = measure(model, head, batch_size=10)
     assert measure(model, data.test, batch_size=4, size=10) == pytest.approx(expected)
     assert measure(model, head, batch_size=10, size=99) == measure(model, head, batch_size=10)

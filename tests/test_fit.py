@@ -14,7 +14,7 @@ from study.config.network import Dropout, Network
 from study.config.recipe import Recipe
 from study.config.section import ParameterError, parse_section
 from study.results.schema import DIVERGED
-from study.tasks import Part, Task
+from study.tasks import Split, Task
 from study.training.batches import Epochs
 from study.training.checkpoint import Checkpoint
 from study.training.loop import train
@@ -32,7 +32,7 @@ from toys import norm, toy_task, weights
 
 def _part(n=10, steps=4, seed=0):
     rng = np.random.default_rng(seed)
-    return Part(rng.random((n, steps, 1), dtype=np.float32), rng.integers(0, 2, n))
+    return Split(rng.random((n, steps, 1), dtype=np.float32), rng.integers(0, 2, n))
 
 
 def _model(seed=0, **more):
@@ -53,7 +53,7 @@ def _train(model, recipe, *, record=None, objective=_objective, keep=None, **mor
 
 
 def test_epoch_is_a_permutation_of_the_sequences():
-    part = Part(np.arange(7, dtype=np.float32).reshape(7, 1, 1), np.arange(7))
+    part = Split(np.arange(7, dtype=np.float32).reshape(7, 1, 1), np.arange(7))
     batches = Epochs(part, 3, np.random.default_rng(0))
     first, second = (
         torch.cat([batches.next()[1] for _ in range(batches.steps_per_epoch)]) for _ in range(2)
@@ -176,7 +176,7 @@ def test_every_head_on_every_task(kind, target, read):
 
 
 CLASSES, STEPS = np.array([0, 0, 0, 1]), np.array([[[1.0], [2.0], [4.0]]], np.float32)
-SERIES = Part(STEPS[:, :-1], STEPS[:, 1:])  # the next value
+SERIES = Split(STEPS[:, :-1], STEPS[:, 1:])  # the next value
 
 
 @pytest.mark.parametrize(
@@ -186,12 +186,12 @@ SERIES = Part(STEPS[:, :-1], STEPS[:, 1:])  # the next value
         # Each of three classes is counted once more.
         ("class", CLASSES, np.array([0, 2]), -(math.log(4 / 7) + math.log(1 / 7)) / 2, 0.5),
         ("steps", SERIES, SERIES, 1.0, 1.0),  # the mean; copying costs 2.5
-        ("steps", Part(SERIES.inputs, SERIES.inputs + 0.1), None, 0.01, 0.1),  # copying
+        ("steps", Split(SERIES.inputs, SERIES.inputs + 0.1), None, 0.01, 0.1),  # copying
     ],
 )
 def test_guessing_costs_what_it_costs(target, part, asked, loss, metric):
     if target == "class":
-        part, asked = (Part(np.zeros((len(k), 1, 1), np.float32), k) for k in (part, asked))
+        part, asked = (Split(np.zeros((len(k), 1, 1), np.float32), k) for k in (part, asked))
     outputs = 1 if target == "steps" else int(asked.targets.max()) + 1
     task = Task(name="a", kind="series", target=target, train=part, outputs=outputs)
     assert task.guess(asked or part) == pytest.approx((loss, metric))
@@ -307,7 +307,7 @@ def test_seeds_depend_on_levels_alone():
     assert len({tuple(state) for state in _states({"width": 4}, 50)}) == 50
 
 
-TOKENS = Part(np.zeros((10, 20), np.int64), np.zeros(10, np.int64))
+TOKENS = Split(np.zeros((10, 20), np.int64), np.zeros(10, np.int64))
 TEXTS = replace(toy_task("tokens"), vocabulary_size=25_003, train=TOKENS, test=TOKENS)
 
 

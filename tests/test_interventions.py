@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 from longrnn.cells import make_cell, unroll
-from study.tasks.data import Part, Task
+from study.tasks.data import Split, Task
 from study.tasks.located_rows import located_rows, row_steps
 from study.training.adjoint_treatments import AdjointPath, AdjointTreatment, unroll_treated
 
@@ -91,7 +91,7 @@ def test_random_signs_change_directions_only(cell, inputs):
 def test_rows_stand_where_they_are_asked_to(location, steps):
     assert row_steps(3, 10, location).tolist() == steps
     pixels = np.arange(36, dtype=np.float32).reshape(4, 9, 1) / 36
-    part = Part(pixels, np.arange(4))
+    part = Split(pixels, np.arange(4))
     data = Task(name="a", kind="pixels", target="class", outputs=4, train=part, test=part)
     made = located_rows(data, np.random.default_rng(0), time_steps=10, location=location, noise=0.0)
     standard = data.standardised().train.inputs.reshape(4, 3, 3)

@@ -22,7 +22,7 @@ from study.results.latching import LATCHING
 from study.results.netcdf import ResultsError
 from study.results.rows import REAL_PARTS, schema
 from study.results.schema import COMPLETED, DIVERGED
-from study.tasks import Part, Task
+from study.tasks import Split, Task
 from study.tasks.long_time_gap import draw_signs
 from study.training import latching as module
 from study.training.checkpoint import Checkpoint
@@ -166,7 +166,7 @@ def test_learned_task_ends_the_run_early(prepared):
 @pytest.mark.parametrize("outputs", [1, 2])
 def test_sequence_score_is_whether_the_class_is_right(outputs):
     rng = np.random.default_rng(0)
-    part = Part(rng.random((30, 5, 1), np.float32), rng.integers(0, 2, 30))
+    part = Split(rng.random((30, 5, 1), np.float32), rng.integers(0, 2, 30))
     task = Task(name="a", kind="series", target="class", outputs=outputs, train=part, test=part)
     with torch_seed(np.random.SeedSequence(1)):
         model = build_model(task, Network(cell="gru", width=8))

@@ -7,7 +7,7 @@ import xarray as xr
 from refusals import refused
 from scipy.integrate import solve_ivp
 from study.results.netcdf import ResultsError, write_netcdf
-from study.tasks import Part, Task, check_task, find_task, load_prepared, make_task
+from study.tasks import Split, Task, check_task, find_task, load_prepared, make_task
 from study.tasks import variations as variations_module
 from study.tasks.fast_slow import trajectories
 from study.tasks.permutations import PERMUTATIONS, torch_permutation
@@ -24,13 +24,13 @@ def _rng(seed=0):
 def _counting(length, noise_inputs, n=3, features=1):
     """Pixels whose value tells their place: 10, 11, 12, ... lie outside the noise's range."""
     places = np.arange(10, 10 + length, dtype=np.float32)
-    part = Part(np.tile(places[None, :, None], (n, 1, features)), np.zeros(n, int))
+    part = Split(np.tile(places[None, :, None], (n, 1, features)), np.zeros(n, int))
     about = {"kind": "pixels", "target": "class", "outputs": 1}
     return Task(name="counting", **about, noise_inputs=noise_inputs, train=part, test=part)
 
 
 def _tokens(length=20, noise_inputs=500, n=4):
-    part = Part(np.full((n, length), 7), np.zeros(n, int))
+    part = Split(np.full((n, length), 7), np.zeros(n, int))
     about = {"kind": "tokens", "target": "class", "outputs": 1, "vocabulary_size": 12}
     return Task(name="words", **about, noise_inputs=noise_inputs, train=part, test=part)
 
@@ -337,7 +337,7 @@ def test_channels_of_rows_and_kinds_of_noise(made):
     assert np.array_equal(shared.train.inputs[:, :4], fresh.train.inputs[:, :4])
     part = shared.train
     whole = shared.train.inputs  # the block that follows all is held once
-    assert part.heads.size + part.block.size == 12 * (4 * len(part) + 6)
+    assert part.heads.size + part.tail.size == 12 * (4 * len(part) + 6)
     assert whole.shape == (len(part), part.time_steps, shared.features) == (12, 10, 12)
     selected = part.take(np.array([2, 0]))
     assert np.array_equal(selected.inputs, whole[[2, 0]])
@@ -416,12 +416,12 @@ def test_single_output_is_log_odds(made):
 
 
 BAD_DATA = [
-    ("pixels", "grey", {"validation_size": 12}, "grey: expected a validation part of 1 to 11"),
+    ("pixels", "grey", {"validation_size": 12}, "grey: expected a validation split of 1 to 11"),
     ("pixels", "grey", {"pool": 3}, "grey: a side of 4 pixels is not a multiple of 3"),
     ("pixels", "waves", {"pool": 2}, "waves: expected square images, .* got series"),
     ("padded_rows", "colour", {"padding": 1}, "colour: expected images of one channel, got 3"),
     ("rows_then_noise", "colour", {"time_steps": 3}, "colour: expected at least 4 time steps"),
-    ("series", "waves", {"validation_size": 1}, "waves has a validation part of its own; lea"),
+    ("series", "waves", {"validation_size": 1}, "waves has a validation split of its own; lea"),
     ("series", "reviews", {}, "reviews: expected series .* class or value, got tokens"),
     ("texts", "letters", {}, "letters: expected tokens .* class or value, got tokens"),
     ("texts", "reviews", {"vectors": "elmo"}, "reviews has no vectors 'elmo'; it has glove"),

@@ -3,7 +3,7 @@
 import numpy as np
 import torch
 from longrnn.cells import make_cell
-from study.tasks import Part, Task
+from study.tasks import Split, Task
 
 
 def toy_task(kind="pixels", n=24, steps=6, target="class"):
@@ -14,8 +14,8 @@ def toy_task(kind="pixels", n=24, steps=6, target="class"):
         tokens = kind == "tokens"
         inputs = rng.integers(0, 9, (n, steps)) if tokens else rng.random((n, steps, 1), np.float32)
         if target == "value":
-            return Part(inputs, rng.random((n, 3), np.float32))
-        return Part(inputs, rng.integers(0, 3, (n, steps) if target == "steps" else n))
+            return Split(inputs, rng.random((n, 3), np.float32))
+        return Split(inputs, rng.integers(0, 3, (n, steps) if target == "steps" else n))
 
     sizes = {"outputs": 3, "vocabulary_size": 9 if kind == "tokens" else 0, "noise_inputs": 5}
     return Task(name="toy", kind=kind, target=target, **sizes, train=part(), test=part())

@@ -21,7 +21,7 @@ import numpy as np
 from pydantic import Field
 
 from study.tasks._registry import Count, task
-from study.tasks.data import Part, Task
+from study.tasks.data import Split, Task
 
 FEATURES = 2
 """Numbers in one input: the value and the mark."""
@@ -44,7 +44,7 @@ def adding(*, time_steps: Annotated[Count, Field(ge=2)]) -> Task:
     return Task(name="adding", kind="series", target="value", outputs=1, draw=draw)
 
 
-def draw_sums(time_steps: int, size: int, rng: np.random.Generator) -> Part:
+def draw_sums(time_steps: int, size: int, rng: np.random.Generator) -> Split:
     """Draw sequences of the adding problem.
 
     Parameters
@@ -58,16 +58,16 @@ def draw_sums(time_steps: int, size: int, rng: np.random.Generator) -> Part:
 
     Returns
     -------
-    Part
+    Split
         Inputs (n, T, 2), float32: the value, between 0 and 1, and the mark, 0 or 1. Targets (n, 1),
         float32: the sum of the two marked values.
 
     Examples
     --------
-    >>> part = draw_sums(4, 1, np.random.default_rng(1))
-    >>> part.inputs[0, :, 1].astype(int).tolist()
+    >>> split = draw_sums(4, 1, np.random.default_rng(1))
+    >>> split.inputs[0, :, 1].astype(int).tolist()
     [1, 0, 1, 0]
-    >>> bool(part.targets[0, 0] == part.inputs[0, [0, 2], 0].sum())
+    >>> bool(split.targets[0, 0] == split.inputs[0, [0, 2], 0].sum())
     True
 
     """
@@ -80,4 +80,4 @@ def draw_sums(time_steps: int, size: int, rng: np.random.Generator) -> Part:
         step = rng.integers(low, high, size)
         inputs[sequence, step, 1] = 1
         targets += inputs[sequence, step, 0]
-    return Part(inputs, targets[:, None])
+    return Split(inputs, targets[:, None])

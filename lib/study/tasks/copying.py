@@ -12,7 +12,7 @@ from functools import partial
 import numpy as np
 
 from study.tasks._registry import Count, task
-from study.tasks.data import Part, Task
+from study.tasks.data import Split, Task
 
 BLANK, SYMBOLS, LENGTH = 0, 8, 10
 DELIMITER = SYMBOLS + 1
@@ -38,7 +38,7 @@ def copying(*, delay: Count) -> Task:
     return Task(name="copying", **about, draw=draw, memoryless=memoryless(delay))
 
 
-def draw_copies(delay: int, size: int, rng: np.random.Generator) -> Part:
+def draw_copies(delay: int, size: int, rng: np.random.Generator) -> Split:
     """Draw sequences of the copying task.
 
     Parameters
@@ -52,16 +52,16 @@ def draw_copies(delay: int, size: int, rng: np.random.Generator) -> Part:
 
     Returns
     -------
-    Part
+    Split
         Inputs (n, T + 20, 10), float32, one-hot; targets (n, T + 20), int64, 0 for the blank and
         1..8 for the symbols.
 
     Examples
     --------
-    >>> part = draw_copies(3, 1, np.random.default_rng(0))
-    >>> part.inputs[0].argmax(axis=1).tolist()
+    >>> split = draw_copies(3, 1, np.random.default_rng(0))
+    >>> split.inputs[0].argmax(axis=1).tolist()
     [7, 6, 5, 3, 3, 1, 1, 1, 2, 7, 0, 0, 9, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]
-    >>> part.targets[0].tolist()
+    >>> split.targets[0].tolist()
     [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 7, 6, 5, 3, 3, 1, 1, 1, 2, 7]
 
     """
@@ -71,7 +71,7 @@ def draw_copies(delay: int, size: int, rng: np.random.Generator) -> Part:
     steps[:, LENGTH + delay - 1] = DELIMITER
     targets = np.full_like(steps, BLANK)
     targets[:, -LENGTH:] = symbols
-    return Part(np.eye(FEATURES, dtype=np.float32)[steps], targets)
+    return Split(np.eye(FEATURES, dtype=np.float32)[steps], targets)
 
 
 def memoryless(delay: int) -> tuple[float, float]:

@@ -1,4 +1,4 @@
-"""A task in memory: the sequences and targets of its parts, its score, and its chance level."""
+"""A task in memory: the sequences and targets of each split, the metric, and the chance level."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -8,8 +8,8 @@ import numpy as np
 
 
 @dataclass(frozen=True)
-class Part:
-    """Sequences and their targets."""
+class Split:
+    """The sequences and targets of one split of a data set: training, validation or test."""
 
     inputs: np.ndarray
     """Shape (n, T, p) float32 (pixels from 0 to 1, or a real series), or (n, T) int64 tokens."""
@@ -25,131 +25,152 @@ class Part:
         """Length T of a sequence."""
         return self.inputs.shape[1]
 
-    def take(self, indices: np.ndarray | slice) -> "Part":
+    def take(self, indices: np.ndarray | slice) -> "Split":
         """Return some of the sequences.
 
         Parameters
         ----------
-        indices
+        indices : numpy.ndarray or slice
             Indices, a mask or a slice.
 
         Returns
         -------
-        Part
+        Split
             These sequences and their targets.
-
         """
-        return Part(self.inputs[indices], self.targets[indices])
+        return Split(self.inputs[indices], self.targets[indices])
 
 
-class PartWithBlock(Part):
-    """Sequences that all end in the same block, which is stored once.
+class SplitWithSharedTail(Split):
+    """Sequences that all end in the same time steps, which are stored once.
 
-    The block is appended when sequences are taken, and `inputs` are made anew on every access.
+    Sequences are put together when `take` selects some of them; `inputs` builds all of them on
+    every access.
 
     Parameters
     ----------
-    heads
-        The steps in which sequences differ, (n, t, p) float32.
-    block
-        The steps that follow them, (T - t, p) float32.
-    targets
-        As in `Part`.
-
+    heads : numpy.ndarray
+        The steps in which the sequences differ, (n, t, p) float32.
+    tail : numpy.ndarray
+        The steps that follow in every sequence, (T - t, p) float32.
+    targets : numpy.ndarray
+        As in `Split`.
     """
 
-    def __init__(self, heads: np.ndarray, block: np.ndarray, targets: np.ndarray) -> None:
-        vars(self).update(heads=heads, block=block, targets=targets)
+    def __init__(self, heads: np.ndarray, tail: np.ndarray, targets: np.ndarray) -> None:
+        vars(self).update(heads=heads, tail=tail, targets=targets)
 
     @property
     def inputs(self) -> np.ndarray:
-        """All sequences with the block behind them, (n, T, p) float32."""
+        """All sequences with their tails, (n, T, p) float32."""
         return self.take(slice(None)).inputs
 
     @property
     def time_steps(self) -> int:
         """Length T of a sequence."""
-        return self.heads.shape[1] + len(self.block)
+        return self.heads.shape[1] + len(self.tail)
 
-    def take(self, indices: np.ndarray | slice) -> Part:
-        """Return some of the sequences, with the block behind them.
+    def take(self, indices: np.ndarray | slice) -> Split:
+        """Return some of the sequences, with their tails.
 
         Parameters
         ----------
-        indices
+        indices : numpy.ndarray or slice
             Indices, a mask or a slice.
 
         Returns
         -------
-        Part
-            The heads with the block behind each.
+        Split
+            Whole sequences, (k, T, p), and their targets.
         """
         heads = self.heads[indices]
-        tails = np.broadcast_to(self.block, (len(heads), *self.block.shape))
-        return Part(np.concatenate([heads, tails], axis=1), self.targets[indices])
+        tails = np.broadcast_to(self.tail, (len(heads), *self.tail.shape))
+        return Split(np.concatenate([heads, tails], axis=1), self.targets[indices])
 
 
 @dataclass(frozen=True, kw_only=True)
 class Task:
-    """Sequences in parts, or a way to draw fresh ones, and what is asked of them."""
+    """The splits of a data set, or a function that draws new sequences; and what is predicted.
+
+    Attributes
+    ----------
+    name : str
+        Name of the data set, or of the task.
+    kind : str
+        Kind of the inputs: ``pixels``, ``tokens`` or ``series``.
+    target : str
+        What is predicted: a ``class`` or a ``value`` per sequence, or with ``steps`` one per time
+        step. The type of the targets tells classes from values.
+    outputs : int
+        Number of classes K, or of values k per target; 1 for two classes with one output, the log
+        odds of class 1.
+    train, test : Split, optional
+        None if the task draws its sequences.
+    validation : Split, optional
+    draw : callable, optional
+        ``draw(n, rng)`` returns a `Split` of n new sequences; None if the task has splits.
+    vocabulary_size : int
+        Number of token ids; 0 for other kinds of inputs.
+    noise_inputs : int
+        Length of the noise that the variations ``post`` and ``uniform`` add.
+    substitute : str
+        One sentence if the data are not exactly the publisher's; else empty.
+    word_vectors : mapping of str to numpy.ndarray
+        Sets of word vectors by name, each (vocabulary, size).
+    vectors : numpy.ndarray, optional
+        The word vectors that an embedding starts from, (vocabulary, size).
+    memoryless : tuple of float, optional
+        Loss and metric of the best prediction without memory, if theory gives them.
+    """
 
     name: str
-    """Of the data set, or of the problem."""
     kind: str
-    """Kind of the inputs: ``pixels``, ``tokens`` or ``series``."""
     target: str
-    """A ``class``, a ``value``, or ``steps``: a class or a value at every time step, which the type
-    of the targets distinguishes."""
     outputs: int
-    """Classes K, or numbers k in a target; 1 for two classes by their log odds (a sigmoid)."""
-    train: Part | None = None
-    """None, as the test part is, if the task draws its sequences."""
-    test: Part | None = None
-    validation: Part | None = None
-    draw: Callable[[int, np.random.Generator], Part] | None = None
-    """Draws fresh sequences, from their number and a generator."""
+    train: Split | None = None
+    test: Split | None = None
+    validation: Split | None = None
+    draw: Callable[[int, np.random.Generator], Split] | None = None
     vocabulary_size: int = 0
     noise_inputs: int = 0
-    """Length of the noise that the variations `post` and `uniform` add."""
     substitute: str = ""
-    """One sentence if something stands in for the publisher's data."""
     word_vectors: Mapping[str, np.ndarray] = field(default_factory=dict)
-    """Word vectors by name, (vocabulary, size) each."""
     vectors: np.ndarray | None = None
-    """The word vectors that an embedding starts from."""
     memoryless: tuple[float, float] | None = None
-    """Loss and metric of the best answer without memory, if theory gives them."""
 
     @property
     def features(self) -> int:
-        """Numbers in one input, p; 0 for tokens."""
-        return 0 if self.kind == "tokens" else self.example.inputs.shape[2]
+        """Number p of features per input; 0 for tokens."""
+        if self.kind == "tokens":
+            return 0
+        return self.example.inputs.shape[2]
 
     @property
     def classifies(self) -> bool:
-        """Whether targets are classes, scored by cross entropy; others by the squared error."""
+        """Whether targets are classes (cross entropy) and not values (squared error)."""
         return self.example.targets.dtype.kind == "i"
 
     @property
     def metric(self) -> str:
-        """Name of the score: accuracy, or root mean squared error."""
-        return "accuracy" if self.classifies else "root mean squared error"
+        """Name of the metric: accuracy, or root mean squared error."""
+        if self.classifies:
+            return "accuracy"
+        return "root mean squared error"
 
     def check(self, kind: str, *targets: str) -> None:
-        """Refuse inputs or targets that a maker cannot use.
+        """Refuse a task whose inputs or targets a function can't use.
 
         Parameters
         ----------
-        kind
-            The kind that inputs must have.
-        *targets
-            The targets that are possible.
+        kind : str
+            The required kind of inputs.
+        *targets : str
+            The supported values of `target`.
 
         Raises
         ------
         ValueError
-            The task has others.
-
+            The task has other inputs or targets.
         """
         if self.kind != kind or self.target not in targets:
             raise ValueError(
@@ -158,100 +179,101 @@ class Task:
             )
 
     @property
-    def example(self) -> Part:
+    def example(self) -> Split:
         """One sequence of the task, to read shapes and types from."""
         if self.train is None:
             return self.draw(1, np.random.default_rng(0))
         return self.train.take(slice(1))
 
-    def map(self, change: Callable[[Part], Part]) -> "Task":
-        """Return the task with all its parts changed.
+    def map(self, change: Callable[[Split], Split]) -> "Task":
+        """Return the task with all its splits changed.
 
         Parameters
         ----------
-        change
-            Called with each part, in the order train, validation, test.
+        change : callable
+            Maps a split to the changed one. It is called in the order train, validation, test.
 
         Returns
         -------
         Task
-            The changed task.
-
         """
-        parts = {name: getattr(self, name) for name in ("train", "validation", "test")}
-        return replace(
-            self, **{name: change(part) for name, part in parts.items() if part is not None}
-        )
+        changed = {}
+        for name in ("train", "validation", "test"):
+            split = getattr(self, name)
+            if split is not None:
+                changed[name] = change(split)
+        return replace(self, **changed)
 
     def map_inputs(self, change: Callable[[np.ndarray], np.ndarray]) -> "Task":
-        """Return the task with the inputs of all its parts changed.
+        """Return the task with the inputs of all its splits changed.
 
         Parameters
         ----------
-        change
-            Called with the inputs of each part, in the order train, validation, test.
+        change : callable
+            Maps the inputs of a split to the changed ones. It is called in the order train,
+            validation, test.
 
         Returns
         -------
         Task
-            The changed task.
-
         """
-        return self.map(lambda part: replace(part, inputs=change(part.inputs)))
+        return self.map(lambda split: replace(split, inputs=change(split.inputs)))
 
     def standardised(self) -> "Task":
-        """Return the task with inputs of mean 0 and deviation 1 over the training part.
+        """Return the task with inputs of mean 0 and standard deviation 1 over the training split.
 
         Returns
         -------
         Task
-            The changed task, whose inputs are a series.
-
+            All splits are shifted and scaled by the same numbers. The kind becomes ``series``.
         """
         mean = self.train.inputs.mean()
         deviation = self.train.inputs.std() or 1
         scaled = self.map_inputs(lambda inputs: (inputs - mean) / deviation)
         return replace(scaled, kind="series")
 
-    def guess(self, part: Part) -> tuple[float, float]:
-        """Return the chance level: loss and metric of the best answer that ignores the inputs.
+    def guess(self, split: Split) -> tuple[float, float]:
+        """Return the scores at chance: those of the best prediction that ignores the inputs.
+
+        If theory gives them (`memoryless`), these are returned. Otherwise classes are predicted by
+        their frequencies in the training split, and values by their mean there. If the task is to
+        predict a value like the input at every step, the last input is a prediction, too, and the
+        better of the two counts. A task that draws its sequences has no training split, so `split`
+        itself gives the frequencies and the mean.
 
         Parameters
         ----------
-        part
-            The part that is answered.
+        split : Split
+            The sequences to score.
 
         Returns
         -------
-        tuple of float
-            `memoryless` if theory gives it. Otherwise classes are guessed by their frequencies in
-            training, and values by their mean. If the task asks at every step for a value like its
-            input, the last value counts too, and the better of the two is the guess. A task that
-            draws its sequences is guessed from `part` itself.
-
+        loss, metric : float
+            Cross entropy in nats and accuracy, or mean squared error and its root.
         """
         if self.memoryless is not None:
             return self.memoryless
-        known = (self.train or part).targets
+        known = (self.train or split).targets
         if self.classifies:
-            return self._guess_classes(known, part.targets)
-        guesses = [known.mean(axis=tuple(range(known.ndim - 1)), dtype=np.float64)]
-        if self.target == "steps" and part.inputs.shape == part.targets.shape:
-            guesses.append(part.inputs)
-        loss = min(float(np.mean((part.targets - guess) ** 2)) for guess in guesses)
+            return self._guess_classes(known, split.targets)
+        predictions = [known.mean(axis=tuple(range(known.ndim - 1)), dtype=np.float64)]
+        if self.target == "steps" and split.inputs.shape == split.targets.shape:
+            predictions.append(split.inputs)
+        losses = [float(np.mean((split.targets - predicted) ** 2)) for predicted in predictions]
+        loss = min(losses)
         return loss, loss**0.5
 
     def _guess_classes(self, known: np.ndarray, targets: np.ndarray) -> tuple[float, float]:
-        """Return cross entropy and accuracy of guessing classes by their known frequencies."""
+        """Return cross entropy and accuracy of predicting classes by their known frequencies."""
         classes = max(2, self.outputs)
         counts = np.bincount(known.ravel(), minlength=classes)
-        shares = np.bincount(targets.ravel(), minlength=classes) / targets.size
-        present = shares > 0
-        # A class that training never shows would make the loss infinite: count all once more.
+        frequencies = np.bincount(targets.ravel(), minlength=classes) / targets.size
+        present = frequencies > 0
+        # A class that is missing in training would make the loss infinite: add one to all counts.
         if (counts[present] == 0).any():
             counts = counts + 1
-        loss = -np.sum(shares[present] * np.log(counts[present] / counts.sum()))
-        return float(loss), float(shares[counts.argmax()])
+        loss = -np.sum(frequencies[present] * np.log(counts[present] / counts.sum()))
+        return float(loss), float(frequencies[counts.argmax()])
 
 
 def image_shape(data: Task) -> tuple[int, int]:
@@ -259,19 +281,17 @@ def image_shape(data: Task) -> tuple[int, int]:
 
     Parameters
     ----------
-    data
+    data : Task
         A task with pixels, (n, side * side, channels).
 
     Returns
     -------
-    tuple of int
-        Side and channels.
+    side, channels : int
 
     Raises
     ------
     ValueError
         The inputs are not square images.
-
     """
     shape = data.train.inputs.shape
     side = math.isqrt(shape[1])

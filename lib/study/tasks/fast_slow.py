@@ -18,7 +18,7 @@ import numpy as np
 
 from study.config.section import Positive
 from study.tasks._registry import task
-from study.tasks.data import Part, Task
+from study.tasks.data import Split, Task
 
 CURRENT, A, B, EPSILON = 0.5, 0.7, 0.8, 0.02
 STEP = 0.4
@@ -42,13 +42,13 @@ def fast_slow(
     digits.
     """
     sizes = {"train": train_size, "validation": validation_size, "test": test_size}
-    parts = {name: trajectories(size, time_steps, rng, solver) for name, size in sizes.items()}
-    return Task(name="fast_slow", kind="series", target="steps", outputs=1, **parts)
+    splits = {name: trajectories(size, time_steps, rng, solver) for name, size in sizes.items()}
+    return Task(name="fast_slow", kind="series", target="steps", outputs=1, **splits)
 
 
 def trajectories(
     size: int, time_steps: int, rng: np.random.Generator, solver: str = "author"
-) -> Part:
+) -> Split:
     """Draw trajectories.
 
     Parameters
@@ -64,7 +64,7 @@ def trajectories(
 
     Returns
     -------
-    Part
+    Split
         Inputs v(t_0..t_{T-1}) and targets v(t_1..t_T), (n, T, 1) float32 each.
 
     """
@@ -82,7 +82,7 @@ def trajectories(
         accuracy = {"method": "DOP853", "rtol": 1e-10, "atol": 1e-12}
         solved = solve_ivp(_slopes, (0, end), state, t_eval=times, **accuracy).y[:size]
     v = np.asarray(solved, np.float32)[:, :, None]
-    return Part(v[:, :-1], v[:, 1:])
+    return Split(v[:, :-1], v[:, 1:])
 
 
 def _slope(_: float, state: tuple) -> tuple:

@@ -11,7 +11,7 @@ import numpy as np
 
 from study.config.section import Positive, Size
 from study.tasks._registry import task
-from study.tasks.data import Part, Task
+from study.tasks.data import Split, Task
 
 
 @task
@@ -29,18 +29,18 @@ def language(
     """
     data.check("tokens", "steps")
     sizes = {"train": train_size, "validation": validation_size, "test": test_size}
-    parts = {}
+    splits = {}
     for name, size in sizes.items():
         rows = getattr(data, name)
         stream = np.append(rows.inputs.ravel(), rows.targets.ravel()[-1])
-        pieces = Part(*cut(stream, time_steps))
+        pieces = Split(*cut(stream, time_steps))
         if not pieces or size > len(pieces):
             raise ValueError(
                 f"{data.name} {name}: expected at most {len(pieces)} pieces of {time_steps} "
                 f"tokens, got {size or 1}"
             )
-        parts[name] = pieces.take(slice(size or None))
-    return replace(data, **parts)
+        splits[name] = pieces.take(slice(size or None))
+    return replace(data, **splits)
 
 
 def cut(stream: np.ndarray, steps: int) -> tuple[np.ndarray, np.ndarray]:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from study.tasks.data import Part, Task
+from study.tasks.data import Split, Task
 from study.tasks.prepared import SPLITS, load_file
 
 
@@ -43,7 +43,7 @@ def load_prepared(path: str | Path, train_size: int = 0, test_size: int = 0) -> 
 
 
 def hold_out(data: Task, size: int) -> Task:
-    """Return the task with its last training sequences as the validation part.
+    """Return the task with its last training sequences as the validation split.
 
     A prepared data set's sequences come in an order that depends on its name alone, classes in
     their proportions, so the last ones are a sample like any other, and the same for all runs.
@@ -58,22 +58,24 @@ def hold_out(data: Task, size: int) -> Task:
     Returns
     -------
     Task
-        The task with a validation part.
+        The task with a validation split.
 
     Raises
     ------
     ValueError
-        The task has a validation part already, or too few sequences.
+        The task has a validation split already, or too few sequences.
 
     """
     if not size:
         return data
     if data.validation is not None:
-        raise ValueError(f"{data.name} has a validation part of its own; leave validation_size out")
+        raise ValueError(
+            f"{data.name} has a validation split of its own; leave validation_size out"
+        )
     kept = len(data.train) - size
     if not 0 < kept < len(data.train):
         raise ValueError(
-            f"{data.name}: expected a validation part of 1 to {len(data.train) - 1} of the "
+            f"{data.name}: expected a validation split of 1 to {len(data.train) - 1} of the "
             f"{len(data.train)} training sequences, got {size}"
         )
     train = data.train.take(slice(kept))
@@ -87,7 +89,7 @@ def _load(path: Path, modified: int, train_size: int, test_size: int) -> Task:
     name, kind, target = (ds.attrs[key] for key in ("dataset", "kind", "target"))
     raw, targets, split = (ds[variable].values for variable in ("inputs", "target", "split"))
 
-    def part(flag: int, size: int) -> Part:
+    def part(flag: int, size: int) -> Split:
         members = np.flatnonzero(split == flag)
         if target == "steps":
             chosen = members[: size or None]
@@ -98,7 +100,7 @@ def _load(path: Path, modified: int, train_size: int, test_size: int) -> Task:
         if kind == "pixels":  # to [0, 1] by the range of the raw values
             inputs = inputs / np.float32(ds["inputs"].attrs["valid_max"])
         wide = np.int64 if targets.dtype.kind == "i" else np.float32
-        return Part(inputs, targets[chosen].astype(wide))
+        return Split(inputs, targets[chosen].astype(wide))
 
     vectors = [key for key in map(str, ds) if key.startswith("vectors_")]
     return Task(

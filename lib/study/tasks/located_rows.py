@@ -13,7 +13,7 @@ from pydantic import Field
 
 from study.config.section import Positive
 from study.tasks._registry import task
-from study.tasks.data import Part, Task, image_shape
+from study.tasks.data import Split, Task, image_shape
 
 Location = Literal["beginning", "everywhere", "end"]
 Deviation = Annotated[float, Field(ge=0, le=100)]
@@ -34,7 +34,7 @@ def located_rows(
     ----------
     data : Task
         Square images of one channel. Their pixels are standardised to mean 0 and deviation 1 over
-        the training part.
+        the training split.
     rng : numpy.random.Generator
         Source of the noise, which is drawn once per sequence.
     time_steps : int
@@ -64,11 +64,11 @@ def located_rows(
         )
     steps = row_steps(side, time_steps, location)
 
-    def place_rows(part: Part) -> Part:
-        shape = (len(part), time_steps, side)
+    def place_rows(split: Split) -> Split:
+        shape = (len(split), time_steps, side)
         inputs = rng.standard_normal(shape, dtype=np.float32) * np.float32(noise)
-        inputs[:, steps] = part.inputs.reshape(-1, side, side)
-        return replace(part, inputs=inputs)
+        inputs[:, steps] = split.inputs.reshape(-1, side, side)
+        return replace(split, inputs=inputs)
 
     return replace(data.standardised().map(place_rows), kind="series")
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from study.config.section import Positive
 from study.tasks._registry import Count, task
-from study.tasks.data import Part, Task
+from study.tasks.data import Split, Task
 
 
 @task
@@ -32,7 +32,7 @@ def long_time_gap(*, place: Positive, time_steps: Count) -> Task:
     return Task(name=f"LTG{place}", kind="series", target="class", outputs=2, draw=draw)
 
 
-def draw_signs(place: int, time_steps: int, size: int, rng: np.random.Generator) -> Part:
+def draw_signs(place: int, time_steps: int, size: int, rng: np.random.Generator) -> Split:
     """Draw sequences of a long time gap task.
 
     Parameters
@@ -48,18 +48,18 @@ def draw_signs(place: int, time_steps: int, size: int, rng: np.random.Generator)
 
     Returns
     -------
-    Part
+    Split
         Inputs (n, T, 1), float32, -1 or +1; labels (n,), int64, 0 if u_t* is -1 and 1 if it is +1.
 
     Examples
     --------
-    >>> part = draw_signs(2, 3, 4, np.random.default_rng(1))
-    >>> part.inputs[:, :, 0].astype(int).tolist()
+    >>> split = draw_signs(2, 3, 4, np.random.default_rng(1))
+    >>> split.inputs[:, :, 0].astype(int).tolist()
     [[1, 1, -1], [-1, 1, 1], [-1, 1, -1], [1, -1, 1]]
-    >>> part.targets.tolist()
+    >>> split.targets.tolist()
     [1, 1, 1, 0]
 
     """
     signs = 2 * rng.integers(0, 2, (size, time_steps, 1), dtype=np.int8) - 1
     labels = signs[:, place - 1, 0] > 0
-    return Part(signs.astype(np.float32), labels.astype(np.int64))
+    return Split(signs.astype(np.float32), labels.astype(np.int64))

@@ -29,7 +29,7 @@ def pixels(
     pool
         Images are first averaged over squares of so many pixels a side.
     standardised
-        Whether all inputs get the mean 0 and the deviation 1 of the training part, as in iRNN's
+        Whether all inputs get the mean 0 and the deviation 1 of the training split, as in iRNN's
         paper.
 
     Returns

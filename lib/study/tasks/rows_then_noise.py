@@ -15,7 +15,7 @@ import numpy as np
 
 from study.config.section import Positive, Size
 from study.tasks._registry import task
-from study.tasks.data import Part, PartWithBlock, Task, image_shape
+from study.tasks.data import Split, SplitWithSharedTail, Task, image_shape
 
 
 @task
@@ -43,7 +43,7 @@ def rows_then_noise(
     law
         ``normal``, N(0, 1), or ``uniform``, U(0, 1).
     standardised
-        Whether pixels get mean 0 and deviation 1 over the training part before noise is added.
+        Whether pixels get mean 0 and deviation 1 over the training split before noise is added.
 
     Returns
     -------
@@ -66,16 +66,16 @@ def rows_then_noise(
     shape = (time_steps - side, side * channels)
     noise = draw(shape, dtype=np.float32) if block == "shared" else None
 
-    def padded(part: Part) -> Part:
-        rows = part.inputs.reshape(-1, side, side, channels).transpose(0, 1, 3, 2)
-        rows = rows.reshape(len(part), side, -1)
+    def padded(split: Split) -> Split:
+        rows = split.inputs.reshape(-1, side, side, channels).transpose(0, 1, 3, 2)
+        rows = rows.reshape(len(split), side, -1)
         if noise is not None:
-            return PartWithBlock(rows, noise, part.targets)
-        inputs = np.empty((len(part), time_steps, side * channels), np.float32)
+            return SplitWithSharedTail(rows, noise, split.targets)
+        inputs = np.empty((len(split), time_steps, side * channels), np.float32)
         inputs[:, :side] = rows
         for sequence in inputs:  # one at a time: no second array of the same size
             sequence[side:] = draw(shape, dtype=np.float32)
-        return replace(part, inputs=inputs)
+        return replace(split, inputs=inputs)
 
     return replace(data.map(padded), kind="series")
 

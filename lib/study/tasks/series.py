@@ -37,7 +37,7 @@ def series(
     share
         Share of the steps that is kept.
     centred
-        Whether the mean of the training part's targets is subtracted from all targets. Errors and
+        Whether the mean of the training split's targets is subtracted from all targets. Errors and
         their unit stay as they are; without it an output layer that starts at zero must first climb
         to some ninety beats per minute.
 
@@ -59,7 +59,7 @@ def series(
     if centred:
         data.check("series", "value")
         mean = data.train.targets.mean(axis=0)
-        data = data.map(lambda part: replace(part, targets=part.targets - mean))
+        data = data.map(lambda split: replace(split, targets=split.targets - mean))
 
     def shortened(inputs: np.ndarray) -> np.ndarray:
         if keep == "last":

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from study.tasks import Part
+from study.tasks import Split
 from study.training.scores import tensors
 
 Batch = tuple[Tensor, Tensor]
@@ -24,7 +24,7 @@ class Epochs:
 
     def __init__(
         self,
-        part: Part,
+        split: Split,
         size: int,
         rng: np.random.Generator,
         device: torch.device | str = "cpu",
@@ -35,8 +35,8 @@ class Epochs:
 
         Parameters
         ----------
-        part : Part
-            The sequences, usually the training part of a task.
+        split : Split
+            The sequences, usually the training split of a task.
         size : int
             Sequences per batch.
         rng : numpy.random.Generator
@@ -51,15 +51,15 @@ class Epochs:
         ValueError
             `drop_last` is set and there are fewer than `size` sequences.
         """
-        self._part = part
+        self._split = split
         self._size = size
         self._rng = rng
         self._device = device
-        full_batches = len(part) // size
-        self.steps_per_epoch = full_batches if drop_last else math.ceil(len(part) / size)
+        full_batches = len(split) // size
+        self.steps_per_epoch = full_batches if drop_last else math.ceil(len(split) / size)
         if self.steps_per_epoch == 0:
             raise ValueError(
-                f"{len(part)} sequences do not fill a batch of {size}; use a smaller batch_size"
+                f"{len(split)} sequences do not fill a batch of {size}; use a smaller batch_size"
             )
         self._position = self.steps_per_epoch  # `next` then begins the first epoch
 
@@ -70,11 +70,11 @@ class Epochs:
         first = self._position * self._size
         self._position += 1
         indices = self._order[first : first + self._size]
-        return tensors(self._part.take(indices), self._device)
+        return tensors(self._split.take(indices), self._device)
 
     def _begin_epoch(self) -> None:
         self._start = self._rng.bit_generator.state
-        self._order = self._rng.permutation(len(self._part))
+        self._order = self._rng.permutation(len(self._split))
         self._position = 0
 
     def state(self) -> dict:

@@ -10,7 +10,7 @@ from longrnn.probes.coadjoint import PenalizedLoss, coadjoint_loss
 from torch import Tensor, nn
 
 from study.results.factorial import MEASUREMENTS
-from study.tasks import Part
+from study.tasks import Split
 from study.training.model import Model
 from study.training.scores import cross_entropy, predicted_classes, tensors
 
@@ -39,7 +39,7 @@ def cell_inputs_without_dropout(model: Model, inputs: Tensor) -> Tensor:
     return cell_inputs
 
 
-def measure(model: Model, part: Part, *, batch_size: int, size: int = 0) -> dict[str, float]:
+def measure(model: Model, split: Split, *, batch_size: int, size: int = 0) -> dict[str, float]:
     """Measure loss, accuracy and adjoint norms of a classifier.
 
     The norms are those of equation (3.5) of the dissertation: they are summed over sequences, then
@@ -51,11 +51,11 @@ def measure(model: Model, part: Part, *, batch_size: int, size: int = 0) -> dict
     ----------
     model : Model
         A model that reads the last state, or all tensors of it.
-    part : Part
+    split : Split
     batch_size : int
         Number of sequences per forward and backward pass.
     size : int
-        Number of sequences to measure, from the start of the part; 0 for all.
+        Number of sequences to measure, from the start of the split; 0 for all.
 
     Returns
     -------
@@ -65,7 +65,7 @@ def measure(model: Model, part: Part, *, batch_size: int, size: int = 0) -> dict
     """
     output = copy.deepcopy(model.output).double().requires_grad_(False)
     device = output.weight.device
-    size = min(size or len(part), len(part))
+    size = min(size or len(split), len(split))
     reads_all = model.read == "all"
     loss = 0.0
     correct = 0
@@ -74,7 +74,7 @@ def measure(model: Model, part: Part, *, batch_size: int, size: int = 0) -> dict
     }
     for first in range(0, size, batch_size):
         last = min(first + batch_size, size)
-        inputs, labels = tensors(part.take(slice(first, last)), device)
+        inputs, labels = tensors(split.take(slice(first, last)), device)
         u = cell_inputs_without_dropout(model, inputs)
         summed = partial(summed_loss, output, labels)
         adjoints = adjoint_norms(model.cell, u, summed, times=(1, u.shape[0]), whole=reads_all)

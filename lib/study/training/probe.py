@@ -12,7 +12,7 @@ from torch import Tensor
 
 from study.config.run import RunConfig
 from study.results.rows import POSITIONS
-from study.tasks import Part, Task
+from study.tasks import Split, Task
 from study.training.equilibria import signs, stability
 from study.training.measures import (
     cell_inputs_without_dropout,
@@ -57,8 +57,8 @@ class Probe:
         config: RunConfig,
         task: Task,
         model: Model,
-        train: Part,
-        test: Part,
+        train: Split,
+        test: Split,
         device: torch.device,
     ) -> None:
         """Select the sequences to measure.
@@ -70,8 +70,8 @@ class Probe:
         task : Task
         model : Model
             The model, which training changes in place.
-        train, test : Part
-            The first sequences of these parts are measured.
+        train, test : Split
+            The first sequences of these splits are measured.
         device : torch.device
             The device of the model.
         """
@@ -139,7 +139,7 @@ class Probe:
         return {name: values.median().item() for name, values in gains.items()}
 
     def penalty(self) -> Values:
-        """Coadjoint penalty G on the test part."""
+        """Coadjoint penalty G on the test split."""
         inputs, classes = tensors(self._test, self._test_batch[0].device)
         model = copy.deepcopy(self._model).eval()
         return {"penalty": penalized_loss(model, inputs, classes, 0.0).penalty.item()}

@@ -6,7 +6,7 @@ from longrnn.probes.coadjoint import refuse_kinks
 from longrnn.probes.time_steps import count_time_steps
 
 from study.config.run import LAST_STATE_ONLY, RunConfig
-from study.tasks import Part, Task, check_task, find_task, make_task
+from study.tasks import Split, Task, check_task, find_task, make_task
 from study.training.equilibria import stability
 from study.training.model import Model, build_model
 from study.training.optimizers import parameter_groups
@@ -120,8 +120,8 @@ def _task_or_stand_in(config: RunConfig) -> Task:
     else:
         kind = "series"
         inputs = np.zeros((1, 1, config.network.width + 1), np.float32)
-    part = Part(inputs, np.zeros(1, int))
-    return Task(name="a", kind=kind, target="class", outputs=2, vocabulary_size=1, train=part)
+    split = Split(inputs, np.zeros(1, int))
+    return Task(name="a", kind=kind, target="class", outputs=2, vocabulary_size=1, train=split)
 
 
 def _check_objective(config: RunConfig, model: Model) -> None:

@@ -10,7 +10,7 @@ from torch import nn
 
 from study.config.network import Network
 from study.config.run import RunConfig
-from study.tasks import Part, Task, make_task
+from study.tasks import Split, Task, make_task
 from study.training.model import Model
 from study.training.scores import tensors
 from study.training.seeds import seeds
@@ -23,29 +23,29 @@ class RunData:
     Attributes
     ----------
     task : Task
-        Holds the training part, or generates training sequences when they are needed.
-    parts : mapping of str to Part
+        Holds the training split, or generates training sequences when they are needed.
+    splits : mapping of str to Split
         Sequences that losses and metrics are measured on: ``test``, ``validation`` (if there is
         one), and ``train``, the first `probe_size` training sequences. If the task generates its
-        sequences, ``train`` is the test part.
+        sequences, ``train`` is the test split.
     """
 
     task: Task
-    parts: Mapping[str, Part]
+    splits: Mapping[str, Split]
 
     @property
-    def test(self) -> Part:
-        """The test part."""
-        return self.parts["test"]
+    def test(self) -> Split:
+        """The test split."""
+        return self.splits["test"]
 
     @property
     def has_validation(self) -> bool:
-        """Whether there is a validation part."""
-        return "validation" in self.parts
+        """Whether there is a validation split."""
+        return "validation" in self.splits
 
 
 def load_data(config: RunConfig, prepared: Path | None) -> RunData:
-    """Make the task of a run and its parts.
+    """Make the task of a run and its splits.
 
     Parameters
     ----------
@@ -68,16 +68,19 @@ def load_data(config: RunConfig, prepared: Path | None) -> RunData:
     for_task, for_test, for_validation = seeds({"task": spec}, 3)
     task = make_task(spec, prepared, np.random.default_rng(for_task))
     if task.draw is None:
-        parts = {"test": task.test, "train": task.train.take(slice(measurement.probe_size or None))}
+        splits = {
+            "test": task.test,
+            "train": task.train.take(slice(measurement.probe_size or None)),
+        }
         if task.validation is not None:
-            parts["validation"] = task.validation
-        return RunData(task, parts)
+            splits["validation"] = task.validation
+        return RunData(task, splits)
     test = task.draw(measurement.test_draws, np.random.default_rng(for_test))
-    parts = {"test": test, "train": test}
+    splits = {"test": test, "train": test}
     if measurement.validation_draws:
         rng = np.random.default_rng(for_validation)
-        parts["validation"] = task.draw(measurement.validation_draws, rng)
-    return RunData(task, parts)
+        splits["validation"] = task.draw(measurement.validation_draws, rng)
+    return RunData(task, splits)
 
 
 def trains_head_only(network: Network) -> bool:
@@ -96,15 +99,15 @@ class TrainingSetup:
     ----------
     model : nn.Module
         The whole model, or only its head.
-    train : Part, optional
+    train : Split, optional
         Training data: sequences, or inputs of the head. None if the task generates sequences.
-    measured : mapping of str to Part
-        Data of the same kind that losses and metrics are measured on, as `RunData.parts`.
+    measured : mapping of str to Split
+        Data of the same kind that losses and metrics are measured on, as `RunData.splits`.
     """
 
     model: nn.Module
-    train: Part | None
-    measured: Mapping[str, Part]
+    train: Split | None
+    measured: Mapping[str, Split]
 
 
 def reduce_to_head(network: Network, model: Model, data: RunData) -> TrainingSetup:
@@ -126,36 +129,36 @@ def reduce_to_head(network: Network, model: Model, data: RunData) -> TrainingSet
     """
     train = data.task.train
     if not trains_head_only(network) or train is None or data.task.target == "steps":
-        return TrainingSetup(model, train, data.parts)
-    states = {name: last_states(model, part) for name, part in data.parts.items()}
+        return TrainingSetup(model, train, data.splits)
+    states = {name: last_states(model, split) for name, split in data.splits.items()}
     all_states = last_states(model, train)
-    states["train"] = all_states.take(slice(len(data.parts["train"])))
+    states["train"] = all_states.take(slice(len(data.splits["train"])))
     return TrainingSetup(model.output, all_states, states)
 
 
 @torch.no_grad()
-def last_states(model: Model, part: Part, batch_size: int = 500) -> Part:
-    """Replace the inputs of a part by the final states of the cell, which the head reads.
+def last_states(model: Model, split: Split, batch_size: int = 500) -> Split:
+    """Replace the inputs of a split by the final states of the cell, which the head reads.
 
     Parameters
     ----------
     model : Model
         A model with a frozen cell.
-    part : Part
+    split : Split
         n sequences.
     batch_size : int
         Number of sequences per forward pass.
 
     Returns
     -------
-    Part
+    Split
         Inputs of shape (n, hidden), and the same targets.
     """
     model.eval()
     device = model.output.weight.device
     states = []
-    for first in range(0, len(part), batch_size):
-        inputs, _ = tensors(part.take(slice(first, first + batch_size)), device)
+    for first in range(0, len(split), batch_size):
+        inputs, _ = tensors(split.take(slice(first, first + batch_size)), device)
         _, state = model.cell(model.cell_inputs(inputs))
         states.append(model.head_inputs(state))
-    return Part(torch.cat(states).cpu().numpy(), part.targets)
+    return Split(torch.cat(states).cpu().numpy(), split.targets)

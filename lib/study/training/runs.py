@@ -12,7 +12,7 @@ from study.config.network import Network
 from study.config.recipe import WEIGHTS, Group, Recipe
 from study.config.run import RunConfig
 from study.results.schema import COMPLETED, DIVERGED
-from study.tasks import Part, Task
+from study.tasks import Split, Task
 from study.training.batches import Batches, Epochs, Fresh
 from study.training.checkpoint import Checkpoint
 from study.training.graphed_objective import with_graphs
@@ -74,7 +74,7 @@ def train_run(
     task = data.task
     check_target(config, task)
     if config.recipe.stop_below and not data.has_validation:
-        raise ValueError(f"stop_below needs a validation part; {task.name} has none")
+        raise ValueError(f"stop_below needs a validation split; {task.name} has none")
     levels = {"task": config.task.flat(), "replicate": replicate}
     (order,) = seeds(levels, 1)
     network_levels = {"cell": config.network.cell, "width": config.network.width}
@@ -85,7 +85,7 @@ def train_run(
         model = _model_on_device(config, data, device)
         setup = reduce_to_head(config.network, model, data)
         batches = _batches(config, setup.train, task, np.random.default_rng(order), device)
-        probe = Probe(config, task, model, data.parts["train"], data.test, device)
+        probe = Probe(config, task, model, data.splits["train"], data.test, device)
         before, _ = probe.measure_before_or_after()
         state = _train(config, setup, batches, task, probe, checkpoint)
         after: Mapping[str, np.ndarray] = {}
@@ -139,15 +139,15 @@ def _model_on_device(config: RunConfig, data: RunData, device: torch.device) -> 
 
 def _batches(
     config: RunConfig,
-    part: Part | None,
+    split: Split | None,
     task: Task,
     rng: np.random.Generator,
     device: torch.device,
 ) -> Batches:
-    """Return the source of training batches: epochs over a part, or newly generated sequences."""
-    if part is None:
+    """Return the source of training batches: epochs over a split, or newly generated sequences."""
+    if split is None:
         return Fresh(lambda: tensors(task.draw(config.batch_size, rng), device), rng)
-    return Epochs(part, config.batch_size, rng, device)
+    return Epochs(split, config.batch_size, rng, device)
 
 
 def _train(
@@ -198,13 +198,13 @@ def _record_steps(config: RunConfig, total_steps: int) -> list[int]:
 
 
 def _losses_and_metrics(
-    model: nn.Module, task: Task, parts: Mapping[str, Part], metric_name: str
+    model: nn.Module, task: Task, splits: Mapping[str, Split], metric_name: str
 ) -> dict[str, float]:
-    """Return loss and metric of a model on each part, such as ``test_loss``."""
+    """Return loss and metric of a model on each split, such as ``test_loss``."""
     scores = {}
     for name in ("test", "validation", "train"):
-        if name in parts:
-            loss, metric = evaluate(model, task, parts[name])
+        if name in splits:
+            loss, metric = evaluate(model, task, splits[name])
             scores[f"{name}_loss"] = loss
             # The only other metric is the squared error, which is the loss.
             scores[f"{name}_metric"] = loss if metric_name else metric
@@ -212,15 +212,15 @@ def _losses_and_metrics(
 
 
 def _score_of_row(
-    config: RunConfig, task: Task, parts: Mapping[str, Part]
+    config: RunConfig, task: Task, splits: Mapping[str, Split]
 ) -> Callable[[Row], tuple[float, ...]]:
     """Return the function that scores a row for `Record.keep`, see there.
 
     The score is the validation metric. Of equal metrics the earliest row wins; the latest if
-    trajectories are measured, because the paper's figure shows that one. Without a validation part
+    trajectories are measured, because the paper's figure shows that one. Without a validation split
     the last row wins.
     """
-    if "validation" not in parts:
+    if "validation" not in splits:
         return lambda row: (row["step"],)
     higher_is_better = task.classifies and not config.measurement.metric
     sign = 1 if higher_is_better else -1

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from study.tasks import Part, Task
+from study.tasks import Split, Task
 
 MOST_PREDICTIONS = 2**25
 """Predictions per batch of `evaluate` if there is one per time step: 256 MiB in float64."""
@@ -51,15 +51,15 @@ def predicted_classes(logits: Tensor) -> Tensor:
 
 
 def evaluate(
-    model: nn.Module, task: Task, part: Part, *, batch_size: int = 500
+    model: nn.Module, task: Task, split: Split, *, batch_size: int = 500
 ) -> tuple[float, float]:
-    """Return loss and metric of a model, or of a head alone, on a part.
+    """Return loss and metric of a model, or of a head alone, on a split.
 
     Parameters
     ----------
     model : nn.Module
     task : Task
-    part : Part
+    split : Split
     batch_size : int
         Number of sequences per forward pass. It is reduced if the model predicts at every time
         step, so that the predictions stay below 256 MiB.
@@ -72,22 +72,22 @@ def evaluate(
         Accuracy, or the root of the mean squared error.
     """
     if task.target == "steps":
-        predictions_per_sequence = task.outputs * part.time_steps
+        predictions_per_sequence = task.outputs * split.time_steps
         batch_size = max(1, min(batch_size, MOST_PREDICTIONS // predictions_per_sequence))
     loss_of = task_loss(task)
     loss = 0.0
     correct = 0
-    for predicted, targets in predictions(model, part, batch_size):
+    for predicted, targets in predictions(model, split, batch_size):
         loss += loss_of(predicted.double(), as_double(targets)).item() * len(targets)
         if task.classifies:
             correct += (predicted_classes(predicted) == targets).sum().item()
-    loss /= len(part)
-    metric = correct / part.targets.size if task.classifies else math.sqrt(loss)
+    loss /= len(split)
+    metric = correct / split.targets.size if task.classifies else math.sqrt(loss)
     return loss, metric
 
 
 def sequence_scores(
-    model: nn.Module, task: Task, part: Part, *, batch_size: int = 100
+    model: nn.Module, task: Task, split: Split, *, batch_size: int = 100
 ) -> np.ndarray:
     """Return a score for each sequence.
 
@@ -95,7 +95,7 @@ def sequence_scores(
     ----------
     model : nn.Module
     task : Task
-    part : Part
+    split : Split
         n sequences.
     batch_size : int
         Sequences at a time.
@@ -106,7 +106,7 @@ def sequence_scores(
         Shape (n,), float16: accuracy over the targets of a sequence, or its mean squared error.
     """
     scores = []
-    for predicted, targets in predictions(model, part, batch_size):
+    for predicted, targets in predictions(model, split, batch_size):
         if task.classifies:
             score = (predicted_classes(predicted) == targets).double()
         else:
@@ -117,13 +117,13 @@ def sequence_scores(
 
 
 @torch.no_grad()
-def predictions(model: nn.Module, part: Part, batch_size: int) -> Iterator[tuple[Tensor, Tensor]]:
+def predictions(model: nn.Module, split: Split, batch_size: int) -> Iterator[tuple[Tensor, Tensor]]:
     """Yield predictions of a model without dropout, and the targets, batch by batch.
 
     Parameters
     ----------
     model : nn.Module
-    part : Part
+    split : Split
     batch_size : int
 
     Yields
@@ -133,8 +133,8 @@ def predictions(model: nn.Module, part: Part, batch_size: int) -> Iterator[tuple
     device = next(model.parameters()).device
     was_training = model.training
     model.eval()
-    for first in range(0, len(part), batch_size):
-        inputs, targets = tensors(part.take(slice(first, first + batch_size)), device)
+    for first in range(0, len(split), batch_size):
+        inputs, targets = tensors(split.take(slice(first, first + batch_size)), device)
         yield model(inputs), targets
     model.train(was_training)
 
@@ -144,8 +144,8 @@ def as_double(targets: Tensor) -> Tensor:
     return targets.double() if targets.is_floating_point() else targets
 
 
-def tensors(part: Part, device: torch.device | str = "cpu") -> tuple[Tensor, Tensor]:
-    """Return inputs and targets of a part as tensors on a device."""
-    inputs = torch.from_numpy(part.inputs)
-    targets = torch.from_numpy(part.targets)
+def tensors(split: Split, device: torch.device | str = "cpu") -> tuple[Tensor, Tensor]:
+    """Return inputs and targets of a split as tensors on a device."""
+    inputs = torch.from_numpy(split.inputs)
+    targets = torch.from_numpy(split.targets)
     return inputs.to(device), targets.to(device)

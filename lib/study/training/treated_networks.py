@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.func import functional_call, stack_module_state
 from torch.nn import functional as F
 
-from study.tasks import Part, Task
+from study.tasks import Split, Task
 from study.training.adjoint_treatments import AdjointPath, AdjointTreatment, unroll_treated
 from study.training.batches import Epochs
 from study.training.intervention_design import EXPERIMENT, PLAIN, TREATMENTS, Interventions
@@ -102,13 +102,13 @@ class TreatedNetworks:
         )
         return step_all(self.parameters, after), before, after
 
-    def train(self, part: Part) -> np.ndarray:
+    def train(self, split: Split) -> np.ndarray:
         """Train all networks in place; return the loss of every step and run, (step, run)."""
         job = self.job
         parameters = list(self.parameters.values())
         optimizer = torch.optim.Adam(parameters, lr=job.learning_rate[job.cell])
         batches = [
-            Epochs(part, job.batch_size, np.random.default_rng(order), drop_last=True)
+            Epochs(split, job.batch_size, np.random.default_rng(order), drop_last=True)
             for order in self.orders
         ]
         losses = np.empty((job.steps, self.count))
@@ -143,12 +143,12 @@ class TreatedNetworks:
         gradient[self.count :] = changed
         return gradient
 
-    def metrics(self, part: Part) -> AdjointMetrics:
+    def metrics(self, split: Split) -> AdjointMetrics:
         """Return the adjoint metrics of ordinary backpropagation and under the treatments.
 
-        Medians over the first sequences of a part, in float64: float32 underflows at dose -40.
+        Medians over the first sequences of a split, in float64: float32 underflows at dose -40.
         """
-        inputs, targets = tensors(part.take(slice(self.job.metric_size)))
+        inputs, targets = tensors(split.take(slice(self.job.metric_size)))
         runs = len(self.adjoints)
         inputs = inputs.double().expand(runs, *inputs.shape)
         targets = targets.expand(runs, *targets.shape)
@@ -173,9 +173,9 @@ class TreatedNetworks:
         return ratio.median(dim=1).values.numpy()
 
     @torch.no_grad()
-    def accuracies(self, part: Part) -> np.ndarray:
+    def accuracies(self, split: Split) -> np.ndarray:
         """Return the share of sequences whose class is predicted, (run,)."""
-        inputs, targets = tensors(part)
+        inputs, targets = tensors(split)
         runs = len(self.adjoints)
         predictions, _, _ = self.unroll(inputs.expand(runs, *inputs.shape), [PLAIN] * runs)
         right = predictions.argmax(dim=2) == targets
