@@ -52,12 +52,34 @@ def _largest_published_rate() -> float:
 
 
 def robust_error_rate(ds: xr.Dataset) -> Estimate:
-    """Estimate the largest error rate of the three architectures that the paper calls robust."""
+    """Estimate the largest error rate of the three architectures that the paper calls robust.
+
+    Parameters
+    ----------
+    ds
+        Results of the factorial.
+
+    Returns
+    -------
+    Estimate
+        A share of attempts; not testable if our learning rates end below the paper's.
+    """
     return largest(_rates(ds, ROBUST))
 
 
 def robust_error_rate_of_a_task(ds: xr.Dataset) -> Estimate:
-    """Estimate the largest error rate of the three on any task."""
+    """Estimate the largest error rate of the three on any task.
+
+    Parameters
+    ----------
+    ds
+        Results of the factorial.
+
+    Returns
+    -------
+    Estimate
+        A share of attempts; not testable if our learning rates end below the paper's.
+    """
     return largest(_rates(ds, ROBUST, TASK))
 
 
@@ -65,6 +87,16 @@ def fragile_error_rate(ds: xr.Dataset) -> Estimate:
     """Estimate the smallest error rate of the four other architectures.
 
     The pooled rate of all four is an upper bound for the smallest, estimated from more attempts.
+
+    Parameters
+    ----------
+    ds
+        Results of the factorial.
+
+    Returns
+    -------
+    Estimate
+        A share of attempts; not testable if our learning rates end below the paper's.
     """
     rates = _rates(ds, FRAGILE)
     if all(rate.n is not None for rate in rates):
@@ -82,6 +114,11 @@ def vanished_rows(rows: pd.DataFrame, border: float | None) -> pd.Series:
         Epochs or terminal iterates with ``metric_float32``.
     border
         Threshold in orders of magnitude; the paper's if None.
+
+    Returns
+    -------
+    pandas.Series
+        Boolean, one per row.
     """
     threshold = published_border() if border is None else border
     return pd.Series(regimes(rows["metric_float32"], threshold) == VANISHED, index=rows.index)
@@ -140,6 +177,11 @@ def best_had_vanished_in_training(ds: xr.Dataset, border: float | None = None) -
         The factorial's results.
     border
         Threshold of the regime in orders of magnitude; the paper's if None.
+
+    Returns
+    -------
+    Estimate
+        Mean share over tasks.
     """
     ended = terminal(ds)
     training = epochs(ds, "train")
@@ -166,6 +208,11 @@ def vanished_are_among_the_best(ds: xr.Dataset, border: float | None = None) -> 
         The factorial's results.
     border
         Threshold of the regime in orders of magnitude; the paper's if None.
+
+    Returns
+    -------
+    Estimate
+        Mean share over treatments.
     """
     rows = terminal(ds)
     top = (quartiles(rows) == TOP) & beyond_chance(rows, ds)
@@ -184,6 +231,11 @@ def vanished_are_above_the_median(ds: xr.Dataset, border: float | None = None) -
         The factorial's results.
     border
         Threshold of the regime in orders of magnitude; the paper's if None.
+
+    Returns
+    -------
+    Estimate
+        A share of treatments.
     """
     rows = terminal(ds)
     upper = quartiles(rows).isin(QUARTILES[2:]) & beyond_chance(rows, ds)
@@ -201,6 +253,16 @@ def basic_rnn_nearest(ds: xr.Dataset) -> Estimate:
     """Estimate how much nearer to zero the basic RNN's best metric is than any other's.
 
     Each replicate of the design has its own best attempts, and so is an independent difference.
+
+    Parameters
+    ----------
+    ds
+        Results of the factorial.
+
+    Returns
+    -------
+    Estimate
+        A difference of distances from zero, in orders of magnitude; mean over replicates.
     """
     rows = terminal(ds)
     rows = rows[(rows[list(TASK)] == ["imdb", "permuted", "uniform"]).all(axis=1)]
@@ -215,7 +277,17 @@ def basic_rnn_nearest(ds: xr.Dataset) -> Estimate:
 def nearer_is_worse(ds: xr.Dataset) -> Estimate:
     """Estimate the mean rank correlation within Figure 3.5's two treatments.
 
-    They are chosen without a look at the order of their accuracies.
+    The rule that chooses them does not use the order of their accuracies.
+
+    Parameters
+    ----------
+    ds
+        Results of the factorial.
+
+    Returns
+    -------
+    Estimate
+        Between -1 and 1.
     """
     estimates = []
     for architecture, task in FIGURE_35.items():

@@ -41,7 +41,7 @@ SWEPT_KAPPA = 1.1e3
 STEADY = 3.0
 """Orders of magnitude within which an adjoint neither vanishes nor explodes."""
 STANDS_OUT = 0.04
-"""log10 of the factor, a tenth, by which an adjoint that is emphasised exceeds all others."""
+"""An emphasized adjoint exceeds all others by a tenth; this is log10 of the factor."""
 
 
 def _scale(ds: xr.Dataset, replicates: int) -> Scale:
@@ -67,9 +67,9 @@ def _place(ds: xr.Dataset) -> int:
 def deciding_input_emphasized(ds: xr.Dataset) -> Estimate:
     """Estimate how often the deciding input is emphasized relative to the other inputs.
 
-    It is if its weight is more than `EMPHASIS` times the mean of the others. Networks that are no
-    better than a coin do not count. None can be better by much: of width four the best is right in
-    63 % (notebook 41), and the paper says "some degree of learning".
+    An input is emphasized if its weight is more than `EMPHASIS` times the mean of the others.
+    Networks at chance do not count. None can be much better: the best network of width four is
+    right in 63 % (notebook 41), and the paper says "some degree of learning".
 
     Parameters
     ----------
@@ -241,9 +241,9 @@ def nearness(ds: xr.Dataset, padding: int) -> list[Estimate]:
     rows = rows[np.isfinite(rows["metric"])].dropna(subset=["accuracy"])
     rows = rows.assign(near=-rows["metric"].abs())
     estimates = []
-    for _, started_alike in rows.groupby("initialisation"):
+    for _, initialized in rows.groupby("initialisation"):
         # Seeds of a setting are nearly equal: more of them add no evidence about settings.
-        by_setting = started_alike.groupby("run")
+        by_setting = initialized.groupby("run")
         settings = by_setting[["accuracy", "near"]].mean()
         scale = replace(
             _scale_of_rows(swept),
@@ -256,12 +256,34 @@ def nearness(ds: xr.Dataset, padding: int) -> list[Estimate]:
 
 
 def unrelated_without_padding(ds: xr.Dataset) -> Estimate:
-    """Estimate the larger size of the correlation without padding, over both initializations."""
+    """Estimate the larger size of the correlation without padding, over both initializations.
+
+    Parameters
+    ----------
+    ds
+        Results of `padding`.
+
+    Returns
+    -------
+    Estimate
+        Between 0 and 1.
+    """
     return largest(magnitude(estimate) for estimate in nearness(ds, 0))
 
 
 def related_with_padding(ds: xr.Dataset) -> Estimate:
-    """Estimate the smaller correlation at the largest padding, over both initializations."""
+    """Estimate the smaller correlation at the largest padding, over both initializations.
+
+    Parameters
+    ----------
+    ds
+        Results of `padding`.
+
+    Returns
+    -------
+    Estimate
+        Between -1 and 1.
+    """
     most = int(ds["padding"].where(ds["network"] == SWEEP).max())
     return smallest(nearness(ds, most))
 
@@ -313,7 +335,7 @@ def latches(ds: xr.Dataset) -> Estimate:
     Parameters
     ----------
     ds
-        Results of the latching experiment.
+        Results of `latching`.
 
     Returns
     -------
@@ -324,7 +346,18 @@ def latches(ds: xr.Dataset) -> Estimate:
 
 
 def latches_longer(ds: xr.Dataset) -> Estimate:
-    """Estimate how many of the runs that latch do so at every longer horizon."""
+    """Estimate how many of the runs that latch do so at every longer horizon.
+
+    Parameters
+    ----------
+    ds
+        Results of `latching`.
+
+    Returns
+    -------
+    Estimate
+        A share of the runs that latch at the shortest horizon.
+    """
     settings = settings_of(ds)
     below = ds["error"].sel(horizon=settings["longer"]) < settings["tolerance"]
     return _share_of_runs(ds, below.all("horizon").values, latched(ds))
@@ -346,12 +379,34 @@ def _share_at_longest(ds: xr.Dataset, condition: Callable[..., xr.DataArray]) ->
 
 
 def adjoints_stay(ds: xr.Dataset) -> Estimate:
-    """Estimate how many latching runs have adjoints that neither vanish nor explode."""
+    """Estimate how many latching runs have adjoints that neither vanish nor explode.
+
+    Parameters
+    ----------
+    ds
+        Results of `latching`.
+
+    Returns
+    -------
+    Estimate
+        A share of the runs that latch at the longest horizon.
+    """
     return _share_at_longest(ds, lambda deciding, end, _: abs(deciding - end) < STEADY)
 
 
 def adjoints_emphasize(ds: xr.Dataset) -> Estimate:
-    """Estimate how many latching runs have the largest adjoint at the deciding input."""
+    """Estimate how many latching runs have the largest adjoint at the deciding input.
+
+    Parameters
+    ----------
+    ds
+        Results of `latching`.
+
+    Returns
+    -------
+    Estimate
+        A share of the runs that latch at the longest horizon.
+    """
     return _share_at_longest(ds, lambda deciding, _, elsewhere: deciding > elsewhere + STANDS_OUT)
 
 

@@ -75,7 +75,17 @@ class TaskCondition(Frozen):
     at_most: float = math.inf
 
     def select(self, runs: pd.DataFrame) -> pd.DataFrame:
-        """Return the rows of a table of runs whose tasks meet the condition."""
+        """Return the rows of a table of runs whose tasks meet the condition.
+
+        Parameters
+        ----------
+        runs
+            One row per run, with the column `column`.
+
+        Returns
+        -------
+        pandas.DataFrame
+        """
         return runs[runs[self.column].between(self.at_least, self.at_most)]
 
 
@@ -163,7 +173,7 @@ class Claim(Frozen):
     published
         The paper's value of the quantity; ``nan`` if it gives none.
     null
-        Value of the quantity if there is no effect; ``nan`` if this has no meaning for the claim.
+        Value of the quantity without an effect; ``nan`` if this has no meaning for the claim.
     threshold
         Given if we chose the region's threshold, not the paper. The verdict is then also reported
         at half and at twice the threshold.
@@ -188,7 +198,7 @@ class Claim(Frozen):
 
     @property
     def no_effect(self) -> bool:
-        """Whether the claim says that there is no effect: the region contains `null`."""
+        """Whether the claim denies an effect: its region contains `null`."""
         return self.region.contains(self.null, self.null)
 
 
@@ -227,7 +237,18 @@ def read_claims(path: Path) -> list[Claim]:
 
 @cache
 def claims() -> dict[str, Claim]:
-    """Return all claims by id, in the order in which reports list them."""
+    """Return all claims by id, in the order in which reports list them.
+
+    Returns
+    -------
+    dict
+        `Claim` by id.
+
+    Raises
+    ------
+    ClaimError
+        A file is invalid (`read_claims`), or two claims have the same id.
+    """
     by_id: dict[str, Claim] = {}
     for paper in PAPERS:
         for claim in read_claims(PUBLISHED / "claims" / f"{paper}.yaml"):
@@ -243,10 +264,10 @@ def claim_table() -> pd.DataFrame:
     Returns
     -------
     pandas.DataFrame
-        Indexed by ``id``; columns ``id``, ``text`` (the paper), ``chapter``, ``section``,
-        ``page``, ``statement``, ``artefact``, ``quantity``, ``region`` (as text), ``published``,
-        ``null``, ``refuted_by``, ``no_effect``, ``threshold`` (``ours``, or empty if it is the
-        paper's), and ``group`` and ``verb`` (empty if there is no `Comparison`).
+        Indexed by ``id``; columns ``id``, ``text`` (the paper), ``chapter``, ``section``, ``page``,
+        ``statement``, ``artefact``, ``quantity``, ``region`` (as text), ``published``, ``null``,
+        ``refuted_by``, ``no_effect``, ``threshold`` (``ours``, or empty if it is the paper's), and
+        ``group`` and ``verb`` (empty if the claim has no `Comparison`).
     """
     rows = []
     for claim in claims().values():

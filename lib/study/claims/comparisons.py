@@ -1,4 +1,7 @@
-"""Quantities that compare two networks: the verbs lead, ratio, apart, and longer."""
+"""Quantities that compare two networks: the verbs lead, ratio, apart, and longer.
+
+In every function, `networks` are the networks on the claim's task, and the names are some of them.
+"""
 
 import math
 from dataclasses import replace
@@ -44,7 +47,7 @@ def lead(networks: Networks, first: Name, second: Name) -> Estimate:
     networks
         The networks on the claim's task.
     first, second
-        The two to compare.
+        Two of them.
 
     Returns
     -------
@@ -62,7 +65,7 @@ def ratio(networks: Networks, first: Name, second: Name) -> Estimate:
     networks
         The networks on the claim's task.
     first, second
-        The two to compare.
+        Two of them.
 
     Returns
     -------
@@ -80,7 +83,7 @@ def apart(networks: Networks, first: Name, second: Name) -> Estimate:
     networks
         The networks on the claim's task.
     first, second
-        The two to compare.
+        Two of them.
 
     Returns
     -------
@@ -146,13 +149,6 @@ def _is_behind(sides: list[np.ndarray], *, logs: bool) -> bool:
 def difference_at_end(networks: Networks, first: Name, second: Name) -> float:
     """Return the lead at the last record instead of the record that validates best.
 
-    Parameters
-    ----------
-    networks
-        The networks on the claim's task.
-    first, second
-        The two to compare.
-
     Returns
     -------
     float
@@ -196,7 +192,7 @@ def longer(networks: Networks, first: Name, second: Name) -> Estimate:
     networks
         The networks on the claim's task.
     first, second
-        The two to compare.
+        Two of them.
 
     Returns
     -------
@@ -234,13 +230,6 @@ def longer(networks: Networks, first: Name, second: Name) -> Estimate:
 
 def solved_steps(networks: Networks, name: Name) -> pd.DataFrame:
     """Return when each run's error fell below `SOLVED`.
-
-    Parameters
-    ----------
-    networks
-        The networks on the claim's task.
-    name
-        One of them.
 
     Returns
     -------

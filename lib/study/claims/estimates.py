@@ -25,7 +25,7 @@ class Cause(StrEnum):
     TOO_SMALL = "too small"
     """Too few steps, attempts or test sequences compared with the paper's experiment."""
     NO_SEEDS = "no seeds"
-    """Fewer than two runs, so that there is no interval."""
+    """Fewer than two runs, which give no interval."""
     THRESHOLD = "threshold ours"
     """Undecided at our threshold, but decided at half of it or at twice it."""
     PREMISE = "premise not met"
@@ -69,7 +69,7 @@ class Estimate:
     note
         Remark for the reader; without an estimate, the reason.
     cause
-        Why there is no estimate; None if there is one.
+        Why the quantity can't be estimated; None if it can.
     ratio
         Whether the quantity is a ratio, so that its interval is symmetric on the log scale.
     of_variance

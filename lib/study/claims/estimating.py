@@ -88,10 +88,10 @@ def estimate_claim(networks: Networks, claim: Claim) -> Estimate:
             f"the verb of {claim.id} is {comparison.verb!r}; expected one of {', '.join(VERBS)}"
         )
     estimates = []
-    tasks, pairs_on = _tasks_and_pairs(networks, comparison)
-    for task in tasks:
+    tasks = _tasks_of(networks, comparison)
+    for task in tasks.names:
         here = networks.at(task, comparison.steps)
-        for pair in pairs_on(here):
+        for pair in _pairs_on(here, comparison, tasks.by_length):
             estimates.append(_estimate_pair(here, claim, pair))
     takes_largest = comparison.verb == "apart" or math.isinf(claim.region.above)
     if len(estimates) > 1 and not takes_largest and claim.region.bounded:
@@ -165,38 +165,48 @@ def _ahead(claim: Claim, pair: tuple[Name, ...]) -> tuple[Name, ...]:
     return pair[:1] if first_is_ahead else pair[1:]
 
 
-def _tasks_and_pairs(networks: Networks, comparison: Comparison):
-    """Return the tasks of a claim, and a function that returns the pairs on one of them."""
-    tasks = list(comparison.tasks)
-    names: dict[str, str] = {}
-    if comparison.tasks_where:
-        rows = comparison.tasks_where.select(networks.all_rows)
-        rows = rows.sort_values("time_steps", kind="stable")
-        trained = list(dict.fromkeys(rows["task"]))
-        if not trained:
-            trained = ["a task of the paper's length"]
-        names = {"longest": trained[-1], "shortest": trained[0]}
-        tasks = _compared_tasks(rows, trained, comparison)
+class _Tasks(NamedTuple):
+    """The tasks of a claim; if chosen by a condition, also the longest and the shortest one."""
 
-    def placed(name: NetworkName) -> NetworkName:
+    names: list[str]
+    by_length: dict[str, str]
+    """Names of the tasks ``longest`` and ``shortest``; empty if the claim names its tasks."""
+
+
+def _tasks_of(networks: Networks, comparison: Comparison) -> _Tasks:
+    """Return the tasks on which a claim compares networks."""
+    if not comparison.tasks_where:
+        return _Tasks(list(comparison.tasks), {})
+    rows = comparison.tasks_where.select(networks.all_rows)
+    rows = rows.sort_values("time_steps", kind="stable")
+    trained = list(dict.fromkeys(rows["task"]))
+    if not trained:
+        trained = ["a task of the paper's length"]
+    by_length = {"longest": trained[-1], "shortest": trained[0]}
+    return _Tasks(_compared_tasks(rows, trained, comparison), by_length)
+
+
+def _pairs_on(
+    networks: Networks, comparison: Comparison, by_length: dict[str, str]
+) -> list[tuple[NetworkName, ...]]:
+    """Return the networks of a claim on one task, alone or as pairs to compare."""
+
+    def on_task(name: NetworkName) -> NetworkName:
         if not name.length:
             return name
-        return name.model_copy(update={"task": names[name.length], "length": ""})
+        return name.model_copy(update={"task": by_length[name.length], "length": ""})
 
-    def pairs_on(here: Networks) -> list[tuple[Name, ...]]:
-        if comparison.pairs:
-            return [(placed(first), placed(second)) for first, second in comparison.pairs]
-        firsts = [placed(name) for name in comparison.networks]
-        if comparison.others == "all":
-            labels = {name.label for name in firsts}
-            others = [NetworkName(label=label) for label in here.labels() if label not in labels]
-        else:
-            others = [placed(name) for name in comparison.others]
-        if not others:
-            return [(first,) for first in firsts]
-        return list(product(firsts, others))
-
-    return tasks, pairs_on
+    if comparison.pairs:
+        return [(on_task(first), on_task(second)) for first, second in comparison.pairs]
+    firsts = [on_task(name) for name in comparison.networks]
+    if comparison.others == "all":
+        labels = {name.label for name in firsts}
+        others = [NetworkName(label=label) for label in networks.labels() if label not in labels]
+    else:
+        others = [on_task(name) for name in comparison.others]
+    if not others:
+        return [(first,) for first in firsts]
+    return list(product(firsts, others))
 
 
 def _compared_tasks(rows: pd.DataFrame, trained: list[str], comparison: Comparison) -> list[str]:
@@ -206,12 +216,14 @@ def _compared_tasks(rows: pd.DataFrame, trained: list[str], comparison: Comparis
         sides.append((NetworkName(label=comparison.control),))
     if comparison.others and comparison.others != "all":
         sides.append(comparison.others)
-    if any(name.length for side in sides for name in side):
-        return trained[:1]
-    names_of_sides = [{name.label for name in side} for side in sides]
+    labels_of_sides = []
+    for side in sides:
+        if any(name.length for name in side):  # such a name brings its own task
+            return trained[:1]
+        labels_of_sides.append({name.label for name in side})
     compared = []
     for task in trained:
         labels = set(rows.loc[rows["task"] == task, "label"])
-        if all(labels & names for names in names_of_sides):
+        if all(labels & side for side in labels_of_sides):
             compared.append(task)
     return compared or trained[:1]

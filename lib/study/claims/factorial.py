@@ -91,7 +91,7 @@ class Evidence(Fits):
         return self.drawn(number, SINGLE).r2
 
     def slope(self, number: int, view: str = SINGLE) -> np.ndarray:
-        """Return the coefficient of a model's predictor, and draws of it, (1 + draws,).
+        """Return the coefficient of a model's predictor with draws of it.
 
         Parameters
         ----------
@@ -99,6 +99,12 @@ class Evidence(Fits):
             Number of the model.
         view
             View of the metric (`study.stats.tenet`).
+
+        Returns
+        -------
+        numpy.ndarray
+            The coefficient, then its draws, shape (1 + draws,); in units of the response per unit
+            of the predictor.
 
         Raises
         ------

@@ -33,8 +33,8 @@ from study.stats.power import detectable
 
 TOYS = ("smoke", "quick", "simulated")
 """Profiles that only show that the pipeline works; their runs are too small to judge claims."""
-COMPARES = (Statement.LEADS, Statement.ALIKE)
-"""Statements that compare networks. If one of them is at chance, the reader is told."""
+COMPARES = (Statement.LEADS, Statement.EQUAL)
+"""Statements that compare networks. If a network is at chance, the verdict gets a reservation."""
 Judge = Callable[[object], Estimate]
 
 

@@ -1,4 +1,7 @@
-"""Quantities of one network: what remains of the error at chance, spread, steps, gradient norms."""
+"""Quantities of one network: what remains of the error at chance, spread, steps, gradient norms.
+
+In every function, `networks` are the networks on the claim's task and `name` is one of them.
+"""
 
 import math
 from dataclasses import replace
@@ -34,13 +37,6 @@ Name = NetworkName | str
 def over_chance(networks: Networks, name: Name) -> Estimate:
     """Estimate how much larger a network's score is than that of guessing.
 
-    Parameters
-    ----------
-    networks
-        The networks on the claim's task.
-    name
-        One of them.
-
     Returns
     -------
     Estimate
@@ -67,13 +63,6 @@ def over_chance(networks: Networks, name: Name) -> Estimate:
 def share_of_chance(networks: Networks, name: Name) -> Estimate:
     """Estimate a network's error over that of guessing.
 
-    Parameters
-    ----------
-    networks
-        The networks on the claim's task.
-    name
-        One of them.
-
     Returns
     -------
     Estimate
@@ -90,10 +79,6 @@ def deviation(networks: Networks, name: Name, paper_accuracy: float | None = Non
 
     Parameters
     ----------
-    networks
-        The networks on the claim's task.
-    name
-        One of them.
     paper_accuracy
         The paper's accuracy in percent. Accuracies near 100 % leave less room to vary, so the
         deviation is multiplied by the ratio of the binomial deviations at this accuracy and at
@@ -133,10 +118,6 @@ def trend(networks: Networks, name: Name, factor: str) -> Estimate:
 
     Parameters
     ----------
-    networks
-        The networks on the claim's task.
-    name
-        One of them.
     factor
         Column of `Networks.rows`.
 
@@ -151,13 +132,6 @@ def trend(networks: Networks, name: Name, factor: str) -> Estimate:
 
 def steps_needed(networks: Networks, name: Name) -> Estimate:
     """Estimate the mean number of steps until the adding problem is solved.
-
-    Parameters
-    ----------
-    networks
-        The networks on the claim's task.
-    name
-        One of them.
 
     Returns
     -------
@@ -180,12 +154,10 @@ def gain(networks: Networks, first: Name, second: Name | None = None) -> Estimat
 
     Parameters
     ----------
-    networks
-        The networks on the claim's task.
     first
-        One of them.
+        The network.
     second
-        Another one, if the difference of both is asked.
+        A second one for the difference of the two; None for `first` alone.
 
     Returns
     -------
@@ -206,12 +178,10 @@ def decay(networks: Networks, first: Name, second: Name | None = None) -> Estima
 
     Parameters
     ----------
-    networks
-        The networks on the claim's task.
     first
-        One of them.
+        The network.
     second
-        Another one, if the ratio of both distances is asked.
+        A second one for the ratio of the two distances; None for `first` alone.
 
     Returns
     -------
@@ -255,13 +225,6 @@ def memoryless(networks: Networks, name: Name) -> Estimate:
     """Estimate the final cross entropy of copying over that of the best answer without memory.
 
     The latter is 10 ln 8 / (T + 20) for sequences of T + 20 time steps.
-
-    Parameters
-    ----------
-    networks
-        The networks on the claim's task.
-    name
-        One of them.
 
     Returns
     -------

@@ -83,7 +83,19 @@ QUANTITIES: dict[int, dict[str, Quantity]] = {
 
 
 def estimate_quantity(evidence: Evidence, quantity: Quantity) -> Estimate:
-    """Estimate a quantity of the models, with the interval of its draws."""
+    """Estimate a quantity of the models, with the interval of its draws.
+
+    Parameters
+    ----------
+    evidence
+        The models of the tenet.
+    quantity
+        One of `QUANTITIES`.
+
+    Returns
+    -------
+    Estimate
+    """
     return Estimate(*interval(quantity.draws(evidence)), of_variance=quantity.of_variance)
 
 

@@ -23,6 +23,18 @@ from study.results.runs import in_measure, run_table
 def join_reasons(*reasons: str) -> str:
     """Join the reasons that are not empty into one text.
 
+    Parameters
+    ----------
+    reasons
+        Texts, of which some may be empty.
+
+    Returns
+    -------
+    str
+        Separated by semicolons.
+
+    Examples
+    --------
     >>> join_reasons("too few runs", "", "at chance")
     'too few runs; at chance'
     """
@@ -78,6 +90,11 @@ class Networks:
             Name of the task.
         paper_steps
             How many optimizer steps the paper trains for; ``nan`` if unknown.
+
+        Returns
+        -------
+        Networks
+            A copy; `runs` and `scores` are those of the task.
         """
         other = copy(self)
         other._select(task, paper_steps)
@@ -243,7 +260,18 @@ class Networks:
         return not self.runs(name).empty and not self.learned(name)
 
     def rate_at_edge(self, name: NetworkName | str) -> str:
-        """Return that a network's best learning rate is at an end of those tried; empty if not."""
+        """Return that a network's best learning rate is at an end of those tried.
+
+        Parameters
+        ----------
+        name
+            The network.
+
+        Returns
+        -------
+        str
+            Network, task and learning rate; empty if the best rate lies between others.
+        """
         rows = self.runs(name)
         if rows.empty:
             return ""
@@ -254,7 +282,18 @@ class Networks:
         return ""
 
     def rates_tried(self, name: NetworkName | str) -> list[float]:
-        """Return the learning rates at which a network was trained, the smallest first."""
+        """Return the learning rates at which a network was trained.
+
+        Parameters
+        ----------
+        name
+            The network.
+
+        Returns
+        -------
+        list of float
+            The smallest first.
+        """
         row = self.runs(name).iloc[0]
         return sorted(self.learning_rates[row["label"], row["task"]])
 

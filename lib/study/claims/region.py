@@ -28,7 +28,20 @@ class Threshold(Frozen):
     scale: Literal["linear", "ratio", "odds"] = "linear"
 
     def scaled(self, end: float, factor: float) -> float:
-        """Return the threshold `end`, moved to `factor` times its distance from the origin."""
+        """Move a threshold to a multiple of its distance from the origin.
+
+        Parameters
+        ----------
+        end
+            The threshold.
+        factor
+            The multiple; on the scale ``odds``, that of the odds.
+
+        Returns
+        -------
+        float
+            The moved threshold.
+        """
         if self.scale == "ratio":
             return self.origin * (end / self.origin) ** factor
         if self.scale == "odds":
@@ -57,13 +70,35 @@ class Region(Frozen):
         return math.isfinite(self.above) and math.isfinite(self.below)
 
     def contains(self, low: float, high: float) -> bool:
-        """Return whether the interval from `low` to `high` lies inside."""
+        """Return whether the interval from `low` to `high` lies inside.
+
+        Parameters
+        ----------
+        low, high
+            Ends of the interval.
+
+        Returns
+        -------
+        bool
+            False if both are ``nan``.
+        """
         clears_above = self.above < low or self.above == -math.inf
         clears_below = high < self.below or self.below == math.inf
         return clears_above and clears_below
 
     def excludes(self, low: float, high: float) -> bool:
-        """Return whether the interval from `low` to `high` lies outside."""
+        """Return whether the interval from `low` to `high` lies outside.
+
+        Parameters
+        ----------
+        low, high
+            Ends of the interval.
+
+        Returns
+        -------
+        bool
+            False if both are ``nan``.
+        """
         return high <= self.above or low >= self.below
 
     def scaled(self, factor: float, threshold: "Threshold") -> "Region":

@@ -1,10 +1,14 @@
-"""Reservations: what stands against a verdict on networks, whatever its interval says."""
+"""Reservations: what stands against a verdict on networks, whatever its interval says.
+
+In every function, `networks` are the networks on the claim's task; the names are some of them.
+"""
 
 import pandas as pd
 
 from study.claims.claim import NetworkName
 from study.claims.networks import Networks
 from study.claims.short_runs import in_words
+from study.claims.tuning import few_rates_at_chance
 from study.results.networks import IDENTITY
 
 SEEDS = 5
@@ -34,23 +38,17 @@ def too_few_seeds(*sides: pd.DataFrame) -> str:
 
 
 def chance_reservation(networks: Networks, name: NetworkName | str) -> str:
-    """Return the reservation that a network is at chance without a choice of learning rates.
+    """Return the reservation that a network is at chance and only one learning rate was tried.
 
-    Parameters
-    ----------
-    networks
-        The networks on one task.
-    name
-        One of them.
+    One rate decides nothing, neither against the network nor for its rival. If several were tried,
+    but too few, only verdicts against the network are barred (`study.claims.tuning`).
 
     Returns
     -------
     str
         The reservation; empty if there is none.
     """
-    row = networks.runs(name).iloc[0]
-    rates = networks.learning_rates[row["label"], row["task"]]
-    if networks.learned(name) or len(rates) > 1:
+    if len(few_rates_at_chance(networks, name)) != 1:
         return ""
     return f"{name} is at chance, and only one learning rate was tried"
 
@@ -61,13 +59,6 @@ def rate_reservation(networks: Networks, name: NetworkName | str) -> str:
     Without a validation part the test part chooses. That does no harm if both halves of the
     test sequences choose the same rate, because then each half is scored at the rate that the
     other one chose.
-
-    Parameters
-    ----------
-    networks
-        The networks on one task.
-    name
-        One of them.
 
     Returns
     -------
@@ -96,13 +87,6 @@ def rate_reservation(networks: Networks, name: NetworkName | str) -> str:
 def shorter_than_paper(networks: Networks, *names: NetworkName | str) -> str:
     """Return that a network was trained for fewer steps than in the paper.
 
-    Parameters
-    ----------
-    networks
-        The networks on one task.
-    names
-        Some of them.
-
     Returns
     -------
     str
@@ -119,13 +103,6 @@ def catching_up(networks: Networks, behind: NetworkName | str, ahead: NetworkNam
 
     It is extrapolated from the last third of the training, unless the network was trained
     for as long as in the paper.
-
-    Parameters
-    ----------
-    networks
-        The networks on one task.
-    behind, ahead
-        Two of them.
 
     Returns
     -------
@@ -144,13 +121,6 @@ def catching_up(networks: Networks, behind: NetworkName | str, ahead: NetworkNam
 
 def still_falling(networks: Networks, name: NetworkName | str) -> str:
     """Return the reservation that an error would become small if trained for twice as long.
-
-    Parameters
-    ----------
-    networks
-        The networks on one task.
-    name
-        One of them.
 
     Returns
     -------

@@ -9,7 +9,7 @@ a claim that ...             "agrees"                    "differs" and "undecide
 one network leads another    stays, with a reservation   become not testable
 a network learns             stays                       become not testable
 a network fails to learn     becomes not testable        stay
-networks are alike           becomes not testable        become not testable
+networks do equally well     becomes not testable        become not testable
 networks have a property     becomes not testable        become not testable
 training takes steps         stays                       stay, if the runs got there
 ===========================  ==========================  ==========================
@@ -33,7 +33,7 @@ class Statement(Enum):
     LEADS = "one network leads another"
     LEARNS = "a network learns"
     FAILS = "a network fails to learn"
-    ALIKE = "networks are alike"
+    EQUAL = "networks do equally well"
     CONVERGED = "networks have a spread, gradients or time steps after training"
     COUNTS_STEPS = "training takes a number of steps"
 
@@ -50,12 +50,12 @@ _BARRED = {
     Statement.LEADS: Barred(agrees=False, differs=True),
     Statement.LEARNS: Barred(agrees=False, differs=True),
     Statement.FAILS: Barred(agrees=True, differs=False),
-    Statement.ALIKE: Barred(agrees=True, differs=True),
+    Statement.EQUAL: Barred(agrees=True, differs=True),
     Statement.CONVERGED: Barred(agrees=True, differs=True),
     Statement.COUNTS_STEPS: Barred(agrees=False, differs=False),
 }
 _NO_DIFFERENCE = {"lead": 0.0, "apart": 0.0, "ratio": 1.0}
-"""The value of a comparison if both networks are alike."""
+"""The value of a comparison if both networks do equally well."""
 _LARGE_IF_LEARNED = {"over_chance": True, "share_of_chance": False, "memoryless": False}
 """Whether a quantity is large if the network learned, or small."""
 
@@ -69,10 +69,14 @@ def statement(verb: str, region: Region) -> Statement:
         The claim's verb.
     region
         Where the quantity lies if the claim is true.
+
+    Returns
+    -------
+    Statement
     """
     if verb in _NO_DIFFERENCE:
         same = _NO_DIFFERENCE[verb]
-        return Statement.ALIKE if region.contains(same, same) else Statement.LEADS
+        return Statement.EQUAL if region.contains(same, same) else Statement.LEADS
     if verb in _LARGE_IF_LEARNED:
         says_large = math.isinf(region.below)
         learns = says_large == _LARGE_IF_LEARNED[verb]
@@ -134,6 +138,10 @@ def lead_reservation(claim: Claim, steps: int | None) -> str:
         A claim of a paper.
     steps
         Optimizer steps of our shortest run; None if unknown.
+
+    Returns
+    -------
+    str
     """
     comparison = claim.comparison
     if comparison is None or steps is None or not steps < comparison.steps:
@@ -146,6 +154,19 @@ def lead_reservation(claim: Claim, steps: int | None) -> str:
 def in_words(steps: int, paper_steps: float) -> str:
     """Return the lengths of our runs and of the paper's as text.
 
+    Parameters
+    ----------
+    steps
+        Optimizer steps of our shortest run.
+    paper_steps
+        Optimizer steps in the paper.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
     >>> in_words(474, 200000)
     "our runs take 474 of the paper's 200,000 steps"
     """

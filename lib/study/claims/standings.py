@@ -36,8 +36,8 @@ def leads_over(networks: Networks, name: Name, others: Iterable[Name]) -> pd.Dat
     pandas.DataFrame
         One row per other network: ``rival``; ``lead``, ``low`` and ``high``, the advantage of
         `name` in score with a 95 % interval over runs and test sequences (``nan`` if it can't be
-        estimated); ``standing``: ahead, behind or undecided; ``note``: a caveat, or why there is no
-        estimate.
+        estimated); ``standing``: ahead, behind or undecided; ``note``: a caveat, or why it can't be
+        estimated.
     """
     rows = []
     for rival in others:

@@ -1,7 +1,8 @@
 """Quantities of the time steps that networks learned: the verbs peak, span, decades, power_law.
 
 Steps were counted in classes of a tenth of a decade (`longrnn.probes.time_steps`), so every
-quantity here is exact to a factor of 1.26.
+quantity here is exact to a factor of 1.26. In every function, `networks` are the networks on the
+claim's task and `name` is one of them.
 """
 
 from dataclasses import replace
@@ -28,10 +29,6 @@ def peak(networks: Networks, name: Name, target: float) -> Estimate:
 
     Parameters
     ----------
-    networks
-        The networks on the claim's task.
-    name
-        One of them.
     target
         A time step.
 
@@ -51,13 +48,6 @@ def peak(networks: Networks, name: Name, target: float) -> Estimate:
 
 def span(networks: Networks, name: Name) -> Estimate:
     """Estimate the factor from the smallest learned time step to the largest allowed one.
-
-    Parameters
-    ----------
-    networks
-        The networks on the claim's task.
-    name
-        One of them.
 
     Returns
     -------
@@ -81,13 +71,6 @@ def decades(networks: Networks, name: Name) -> Estimate:
 
     Of several kinds of steps the one with the smallest range counts.
 
-    Parameters
-    ----------
-    networks
-        The networks on the claim's task.
-    name
-        One of them.
-
     Returns
     -------
     Estimate
@@ -105,13 +88,6 @@ def power_law(networks: Networks, name: Name) -> Estimate:
     """Estimate how much larger R² of a power law is than that of an exponential.
 
     Of several kinds of steps the one with the smallest difference counts.
-
-    Parameters
-    ----------
-    networks
-        The networks on the claim's task.
-    name
-        One of them.
 
     Returns
     -------

@@ -10,7 +10,7 @@ one network leads another    the network behind              the network ahead i
 a network learns             nobody                          the network
 a network fails to learn     the network                     nobody
 training takes few steps     nobody                          the network
-networks are alike           each of them                    each of them
+networks do equally well     each of them                    each of them
 networks have a property     each of them                    each of them
 ===========================  ==============================  ==============================
 
@@ -125,7 +125,7 @@ def find_untuned(
         comparison = claim.comparison
         return join_reasons(
             at_end,
-            at_chance_unfairly(networks, name),
+            _at_chance_at_few_rates(networks, name),
             dt_kept(networks, name, comparison.paper_dt, comparison.paper_length),
         )
 
@@ -154,17 +154,38 @@ def _with_better_rate(
     return estimate.low * factor, estimate.high * factor
 
 
-def at_chance_unfairly(networks: Networks, name: Name) -> str:
-    """Return that a network is at chance at too few learning rates; empty if it is not.
+def few_rates_at_chance(networks: Networks, name: Name) -> list[float]:
+    """Return the learning rates of a network at chance that are too few to blame the network.
 
-    One that was tried at a single rate has a reservation of its own
-    (`study.claims.reservations.chance_reservation`).
+    Parameters
+    ----------
+    networks
+        The networks on the claim's task.
+    name
+        One of them.
+
+    Returns
+    -------
+    list of float
+        Fewer than `FAIR_RATES`, or within a factor of `FAIR_RANGE`, smallest first; empty if the
+        network learned, or if enough rates were tried.
     """
     rates = networks.rates_tried(name)
-    if networks.learned(name) or len(rates) < 2:
-        return ""
+    if networks.learned(name):
+        return []
     # Rates are printed with few digits: .003 / .0003 is a factor of ten.
     if len(rates) >= FAIR_RATES and rates[-1] / rates[0] > 0.99 * FAIR_RANGE:
+        return []
+    return rates
+
+
+def _at_chance_at_few_rates(networks: Networks, name: Name) -> str:
+    """Return that a network is at chance at several learning rates, but too few; empty if not.
+
+    A single rate is a reservation about both networks, `reservations.chance_reservation`.
+    """
+    rates = few_rates_at_chance(networks, name)
+    if len(rates) < 2:
         return ""
     tried = " and ".join(f"{rate:g}" for rate in rates)
     return f"{name} is at chance, and only the learning rates {tried} were tried"

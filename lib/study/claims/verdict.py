@@ -223,7 +223,7 @@ def displayed_verdict(verdict: str, no_effect: bool, null_is: str) -> str:
     verdict
         One of `VERDICTS`.
     no_effect
-        Whether the claim is true if there is no effect.
+        Whether the claim is true without an effect (`Claim.no_effect`).
     null_is
         Whether the value of no effect lies ``inside`` or ``outside`` the interval.
 
