@@ -226,6 +226,11 @@ def memoryless(networks: Networks, name: Name) -> Estimate:
 
     The latter is 10 ln 8 / (T + 20) for sequences of T + 20 time steps.
 
+    Parameters
+    ----------
+    networks, name
+        The networks on the claim's task, and one of them.
+
     Returns
     -------
     Estimate

@@ -49,6 +49,11 @@ def peak(networks: Networks, name: Name, target: float) -> Estimate:
 def span(networks: Networks, name: Name) -> Estimate:
     """Estimate the factor from the smallest learned time step to the largest allowed one.
 
+    Parameters
+    ----------
+    networks, name
+        The networks on the claim's task, and one of them.
+
     Returns
     -------
     Estimate
@@ -70,6 +75,11 @@ def decades(networks: Networks, name: Name) -> Estimate:
     """Estimate the decades between the 1st and the 99th percentile of the time steps.
 
     Of several kinds of steps the one with the smallest range counts.
+
+    Parameters
+    ----------
+    networks, name
+        The networks on the claim's task, and one of them.
 
     Returns
     -------

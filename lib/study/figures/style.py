@@ -43,6 +43,17 @@ def use_style() -> None:
 def task_label(dataset: str, order: str, noise: str) -> str:
     """Return a task as the dissertation writes it.
 
+    Parameters
+    ----------
+    dataset, order, noise : str
+        Levels of the factors of a task (`study.results.factorial`).
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
     >>> task_label("mnist", "permuted", "uniform")
     'MNIST, permuted × uniform'
     """

@@ -118,9 +118,19 @@ def _write(path: Path, text: str) -> bool:
 
 
 def prune(root: Path = ROOT) -> list[Path]:
-    """Remove the outputs of notebooks that no longer exist, and return their paths.
+    """Remove the outputs of notebooks that no longer exist.
 
-    DVC forgets such a stage and leaves its outputs, which coverage and report would still find.
+    DVC forgets such a stage and leaves its outputs, which coverage and report would still show.
+
+    Parameters
+    ----------
+    root
+        Root of the repository.
+
+    Returns
+    -------
+    list of Path
+        What was removed, relative to `root`.
     """
     known = [path.stem for path in notebooks(root)]
     outputs = [*root.glob("data/made/[!.]*/"), *root.glob("data/executed/[!.]*.ipynb")]
@@ -137,7 +147,13 @@ def prune(root: Path = ROOT) -> list[Path]:
 
 
 def main() -> int:
-    """Write the files, remove outputs that no stage makes any more, and return the exit status."""
+    """Write the files and remove outputs that no stage makes any more.
+
+    Returns
+    -------
+    int
+        Exit status: 0, or 2 if a file is invalid or cannot be written.
+    """
     try:
         write_code()
         removed = prune()

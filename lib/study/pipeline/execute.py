@@ -76,7 +76,18 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
 
 
 def main(arguments: list[str]) -> int:
-    """Run a notebook from the command line and return the exit status."""
+    """Run a notebook from the command line.
+
+    Parameters
+    ----------
+    arguments
+        Arguments of the command line.
+
+    Returns
+    -------
+    int
+        Exit status: 0, 1 if the run failed, 2 if the command is wrong, 130 if it was interrupted.
+    """
     options = parse(arguments)
     os.chdir(ROOT)
     stage = os.environ.get(STAGE)
@@ -125,7 +136,8 @@ def planned(options: argparse.Namespace) -> dict[str, Run]:
     Raises
     ------
     NotebookError
-        There is no such notebook or parameter, a value does not fit, or an output is refused.
+        The notebook does not exist or lacks a parameter, a value does not fit, or an output is
+        refused.
     """
     labels = [label for label, _ in options.sets]
     valid = all(_LABEL.fullmatch(label) for label in labels) and len(set(labels)) == len(labels)

@@ -54,6 +54,11 @@ def set_aside(path: Path) -> Path:
 
     An earlier damaged file is replaced. Otherwise a number makes the name free.
 
+    Parameters
+    ----------
+    path
+        A damaged file, folder or link.
+
     Returns
     -------
     Path

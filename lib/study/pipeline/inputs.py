@@ -25,12 +25,22 @@ class InputsChanged(RuntimeError):
 
 @contextlib.contextmanager
 def unchanged_inputs(root: Path = ROOT) -> Iterator[None]:
-    """Watch the inputs of the stage that DVC runs; outside of DVC do nothing.
+    """Watch the inputs of the stage that DVC runs, in a ``with`` block; outside of DVC do nothing.
+
+    Parameters
+    ----------
+    root
+        Root of the repository.
+
+    Yields
+    ------
+    None
+        The block runs the stage's work.
 
     Raises
     ------
     InputsChanged
-        The context ends without another error, and an input is not what it was at the beginning.
+        The block ends without another error, and an input is not what it was at the beginning.
     """
     stage = os.environ.get(STAGE)
     if not stage:
@@ -63,7 +73,7 @@ def dependencies(stage: str, root: Path = ROOT) -> list[Path]:
     Returns
     -------
     list of Path
-        Empty if there is no such stage.
+        Empty if `dvc.yaml` has no such stage.
     """
     from ruamel.yaml import YAML  # late: a wrong call is refused at once
 

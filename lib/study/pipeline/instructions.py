@@ -42,7 +42,18 @@ class InstructionError(RuntimeError):
 
 
 def is_reproducible(path: Path) -> bool:
-    """Return whether the parameters at `path` say `reproducible: true`; false if unreadable."""
+    """Return whether parameters say `reproducible: true`.
+
+    Parameters
+    ----------
+    path
+        A file like ``params.yaml``.
+
+    Returns
+    -------
+    bool
+        False if it cannot be read.
+    """
     # Imported late: most processes inherit the decision.
     from ruamel.yaml import YAML
     from ruamel.yaml.error import YAMLError
@@ -59,6 +70,11 @@ def pin_instructions(root: Path = ROOT) -> None:
 
     A file that cannot be read counts as `false`: the stage `code` says what is wrong with it.
 
+    Parameters
+    ----------
+    root
+        Root of the repository.
+
     Raises
     ------
     InstructionError
@@ -74,12 +90,23 @@ def pin_instructions(root: Path = ROOT) -> None:
 
 
 def pinned() -> bool:
-    """Return whether instructions are pinned in this process."""
+    """Return whether instructions are pinned in this process.
+
+    Returns
+    -------
+    bool
+    """
     return os.environ.get(_MARK) == "1"
 
 
 def has_avx2() -> bool:
-    """Return whether this is an x86-64 processor with AVX2, as far as the system says."""
+    """Return whether the processor has AVX2.
+
+    Returns
+    -------
+    bool
+        True on an x86-64 processor whose ``/proc/cpuinfo`` lists it.
+    """
     info = Path("/proc/cpuinfo")
     return platform.machine() == "x86_64" and info.exists() and " avx2 " in info.read_text("utf-8")
 

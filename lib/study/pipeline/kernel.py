@@ -14,7 +14,18 @@ from study.pipeline.processes import end_with_parent
 
 
 def main(arguments: list[str]) -> int:
-    """Be a kernel, and return its exit status."""
+    """Be a Jupyter kernel.
+
+    Parameters
+    ----------
+    arguments
+        Arguments of the command line.
+
+    Returns
+    -------
+    int
+        Its exit status.
+    """
     end_with_parent()
     if warm.SOCKET in os.environ:
         with contextlib.suppress(ConnectionError):  # the process to fork from is gone

@@ -38,7 +38,7 @@ _REFUSED = {
 }
 """Names that hide which code runs, and what they do."""
 _FOLDER_ATTRIBUTES = {"parent", "with_name", "dirname"}
-"""Attributes by which a module finds the folder that it lies in."""
+"""Attributes with which a module finds its own folder."""
 _LAYOUT_FIELDS = {"kind", "ctx", "type_comment"}
 _DOTTED_NAME = re.compile(rf"({'|'.join(PACKAGES)})(\.\w+)+")
 
@@ -73,7 +73,7 @@ def resolve(name: str, root: Path) -> Path | None:
     Returns
     -------
     Path or None
-        None if there is no such file.
+        None if `lib` has no such file.
     """
     base = root.joinpath("lib", *name.split("."))
     for file in (base.with_suffix(".py"), base / "__init__.py"):

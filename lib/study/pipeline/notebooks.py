@@ -33,10 +33,20 @@ class Cell(NamedTuple):
 def read_cells(path: Path) -> list[Cell]:
     """Return the cells of the notebook at `path`.
 
+    Parameters
+    ----------
+    path
+        A notebook file.
+
+    Returns
+    -------
+    list of Cell
+        In order.
+
     Raises
     ------
     NotebookError
-        There is no file, or it is not a notebook of format 4.
+        The file does not exist, or it is not a notebook of format 4.
     """
     if not path.is_file():
         raise NotebookError(f"no notebook at {path}; check the name and the folder")
@@ -100,7 +110,7 @@ def read_parameters(path: Path) -> dict[str, Scalar]:
     Raises
     ------
     NotebookError
-        There is no such notebook or no parameters cell, or it has more than ``name = scalar``.
+        The notebook or its parameters cell is missing, or the cell has more than ``name = scalar``.
     """
     cells = [cell for cell in read_cells(path) if cell.kind == "code"]
     if not any(PARAMETERS in cell.tags for cell in cells):

@@ -52,7 +52,18 @@ class Stages(NamedTuple):
 
 
 def main(arguments: list[str]) -> int:
-    """Run `dvc repro` with these arguments, or all stages without; return the exit status."""
+    """Run `dvc repro`; stages that do not need each other run in parallel.
+
+    Parameters
+    ----------
+    arguments
+        Arguments of `dvc repro`; none for all stages.
+
+    Returns
+    -------
+    int
+        Exit status of DVC, 2 if a stage cannot start here, 130 after an interrupt.
+    """
     try:
         with _alone() as lock, warm.serving():
             status = code.main()

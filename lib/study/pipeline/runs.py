@@ -224,6 +224,7 @@ def _papermill(run: Run, output: Path, *, quiet: bool) -> None:
 
 
 def failed_copy(output: Path) -> Path:
+    """Return where the copy of a notebook goes while it runs, and stays if a cell fails."""
     return output.with_suffix(".failed.ipynb")
 
 

@@ -111,7 +111,7 @@ def run(command: Sequence[str]) -> int:
     Raises
     ------
     ConnectionError
-        There is no server.
+        No server answers.
     """
     try:
         connection = _connect(os.environ[SOCKET])
@@ -144,7 +144,18 @@ def _connect(path: str) -> socket.socket:
 
 
 def serve(listener: socket.socket) -> Request:
-    """Fork a supervisor for every caller; return only in the process that is to run a module."""
+    """Fork a supervisor for every caller, until the process that started this ends.
+
+    Parameters
+    ----------
+    listener
+        Unix socket on which callers connect.
+
+    Returns
+    -------
+    Request
+        Only in the process that is to run a module: what to run.
+    """
     ready, _, _ = select.select([sys.stdin, listener], [], [])
     if listener in ready:
         for name in PACKAGES:

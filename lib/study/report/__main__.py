@@ -14,7 +14,18 @@ from study.report.tally import in_words
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Build the report and return the exit status."""
+    """Build the report.
+
+    Parameters
+    ----------
+    arguments
+        Arguments of the command line; those of this process if None.
+
+    Returns
+    -------
+    int
+        Exit status: 0, or 1 after an error, which is printed to stderr.
+    """
     parser = argparse.ArgumentParser(prog="python -m study.report", description=__doc__)
     parser.add_argument("--data", default=DATA, help="folder of executed/ and made/ (data)")
     parser.add_argument("--out", default=DATA / "report", help="folder of the site (data/report)")

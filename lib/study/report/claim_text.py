@@ -192,7 +192,7 @@ def describe_claim(row: pd.Series) -> ClaimText:
         estimate = f"{value} {unit}".strip()
         note = row["note"]
         interval = place_interval(row, region)
-    else:  # the note says why there is no estimate
+    else:  # the note says why it could not be estimated
         value = ""
         estimate = row["note"]
         note = ""
@@ -285,7 +285,17 @@ def unit_of(row: pd.Series) -> str:
 
 
 def region_words(region: Region) -> str:
-    """Return a region in words, such as ``above 0.05``."""
+    """Return a region in words, such as ``above 0.05``.
+
+    Parameters
+    ----------
+    region
+        Where a claim's quantity lies if the claim is true.
+
+    Returns
+    -------
+    str
+    """
     if math.isinf(region.above):
         return f"below {region.below:g}"
     if math.isinf(region.below):
@@ -294,7 +304,18 @@ def region_words(region: Region) -> str:
 
 
 def p_words(p: float) -> str:
-    """Return a p-value for reading."""
+    """Write a p-value for reading.
+
+    Parameters
+    ----------
+    p
+        A p-value, or nan.
+
+    Returns
+    -------
+    str
+        Two digits; empty for nan.
+    """
     if pd.isna(p):
         return ""
     if p < 1e-4:

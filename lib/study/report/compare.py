@@ -58,7 +58,12 @@ class Comparison(NamedTuple):
     """Claims whose verdict changed, with both verdicts."""
 
     def describe(self) -> str:
-        """Return the comparison in one sentence."""
+        """Return the comparison as one sentence.
+
+        Returns
+        -------
+        str
+        """
         tables = len(self.equal) + len(self.noisy) + len(self.different) + len(self.missing)
         parts = [
             f"{len(self.equal)} equal to {RELATIVE:.0e}".replace("e-0", "e-"),
@@ -80,13 +85,13 @@ def collect(data: Path = DATA) -> pd.DataFrame:
 
     Returns
     -------
-    DataFrame
+    pandas.DataFrame
         A row per numeric column of a table and per claim, with the columns `COLUMNS`.
 
     Raises
     ------
     ReportError
-        There is no rebuild.
+        `data` holds no rebuild.
     """
     claims = data / "report" / "files" / "claims.csv"
     artefacts = load_artefacts(data)
@@ -181,7 +186,18 @@ def _close(first: float, second: float, scale: float) -> bool:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Compare the last rebuild with the stored one, or store it; return the exit status."""
+    """Compare the last rebuild with the stored one, or store its numbers.
+
+    Parameters
+    ----------
+    arguments
+        Arguments of the command line; those of this process if None.
+
+    Returns
+    -------
+    int
+        Exit status: 0, or 1 after an error, which is printed to stderr.
+    """
     parser = argparse.ArgumentParser(prog="python -m study.report.compare", description=__doc__)
     parser.add_argument("--keep", action="store_true", help="store the numbers of this rebuild")
     options = parser.parse_args(arguments)

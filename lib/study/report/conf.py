@@ -40,7 +40,13 @@ html_theme_options = {"navigation_with_keys": True}
 
 
 def setup(app) -> None:
-    """Connect what the settings above cannot say."""
+    """Configure what settings can't express: events, parallel reading and MathJax on every page.
+
+    Parameters
+    ----------
+    app : sphinx.application.Sphinx
+        The builder, which calls this.
+    """
     # The extension does not say so, and names one file.
     app.extensions["sphinx-mathjax-offline"].parallel_read_safe = True
     app.set_html_assets_policy("always")  # pages hold formulas that Sphinx does not see
@@ -57,6 +63,11 @@ def share_menu(app, page, _template, context, _doctree) -> None:
     """Give `page` its folder's menu, with its own entry and the entries above it marked.
 
     Sphinx would make the menu again for each page, which is half the time of a build.
+
+    Parameters
+    ----------
+    app, page, _template, context, _doctree
+        As Sphinx's event ``html-page-context`` passes them; ``toctree`` is set in `context`.
     """
     if not _menus:  # with the first page, before Sphinx writes others in parallel
         for folder in {dirname(name) for name in app.env.found_docs}:
@@ -77,6 +88,18 @@ def entries_above(env, page: str) -> list[str]:
 
     A page that the menu does not list, such as that of one claim, belongs to the entry with its
     folder's name; a notebook's page with other results belongs to the first page of the notebook.
+
+    Parameters
+    ----------
+    env : sphinx.environment.BuildEnvironment
+        Holds all menus of the site.
+    page : str
+        Address of the page, without suffix.
+
+    Returns
+    -------
+    list of str
+        Addresses from the top of the menu down to `page`.
     """
     parents = {child: parent for parent, listed in env.toctree_includes.items() for child in listed}
     entry = page

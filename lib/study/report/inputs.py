@@ -181,12 +181,12 @@ def load_inputs(data: Path) -> Inputs:
     stored = sorted(reference.glob("*/*.nc"))
     provenance = {}
     for path in stored:
-        record = read_record(path.with_suffix(".json"))
+        record = _read_record(path.with_suffix(".json"))
         provenance[f"{path.stem}, {path.parent.name}"] = record
     return Inputs(load_artefacts(data), notebooks, provenance)
 
 
-def read_record(path: Path) -> Provenance:
+def _read_record(path: Path) -> Provenance:
     """Read the provenance of a stored result.
 
     A number that is missing or of another kind costs itself alone: the page still shows the rest.

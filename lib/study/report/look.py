@@ -2,7 +2,7 @@
 
 `python -m study.report.look` writes to ``data/look``. It runs every stage of ``dvc.yaml`` that
 analyzes a stored reference, several at a time. Of two stored runs of one experiment it shows the
-weightier one, which the stage calls `SHOWN`; `make repro` shows both.
+weightier one, which ``dvc.yaml`` calls `SHOWN`; `make repro` shows both.
 """
 
 import os
@@ -26,7 +26,13 @@ KEPT = f"-s {SHOWN} {REFERENCE.relative_to(ROOT).as_posix()}"
 
 
 def stored() -> Iterator[Run]:
-    """Yield the analyses of stored references."""
+    """Yield the analyses of stored results, as ``dvc.yaml`` lists them.
+
+    Yields
+    ------
+    Run
+        A notebook with its parameters; its output goes to `LOOK`.
+    """
     from dvc.repo import Repo  # late: importing it imports the kernels' packages as well
 
     with Repo(ROOT) as repo:
@@ -43,7 +49,13 @@ def stored() -> Iterator[Run]:
 
 
 def main() -> int:
-    """Run the notebooks, build the report of them, and return the exit status."""
+    """Run the notebooks and build the report of them.
+
+    Returns
+    -------
+    int
+        Exit status: 0, or 1 after an error, which is printed to stderr.
+    """
     os.chdir(ROOT)
     coverage = [
         *("notebooks/90_coverage.ipynb", str(LOOK / "executed/90_coverage.ipynb")),

@@ -84,17 +84,35 @@ class Page:
     cell: int = 0
 
     def report(self, reason: str) -> None:
-        """Tell the builder that something in the present cell is not shown."""
+        """Tell the builder that part of the present cell is not shown.
+
+        Parameters
+        ----------
+        reason : str
+            What is not shown, and why.
+        """
         self.warn(f"{self.notebook.path}, cell {self.cell}: {reason}")
 
     def add_html(self, html: str) -> None:
-        """Append HTML that reaches the page as it is."""
+        """Append HTML that reaches the page as it is.
+
+        Parameters
+        ----------
+        html : str
+            Whole elements, safe to show.
+        """
         longest = max((len(fence) for fence in _FENCE.findall(html)), default=2)
         fence = "`" * (longest + 1)
         self.parts.append(f"{fence}{{raw}} html\n{html.strip()}\n{fence}\n")
 
     def add_markdown(self, source: str) -> None:
-        """Append a Markdown cell: its headings as headings, the rest as HTML."""
+        """Append a Markdown cell: its headings as headings, the rest as HTML.
+
+        Parameters
+        ----------
+        source : str
+            The cell as written in the notebook.
+        """
         tokens = parse_markdown(source)
         prose = []
         position = 0
@@ -116,7 +134,15 @@ class Page:
             self.add_html(f'<div class="prose">{html}</div>')
 
     def add_heading(self, level: int, words: str) -> None:
-        """Append a heading whose `words` are safe MyST Markdown."""
+        """Append a heading.
+
+        Parameters
+        ----------
+        level : int
+            1 for the title of the page.
+        words : str
+            Safe MyST Markdown on one line.
+        """
         self.parts.append(f"{'#' * level} {words or '–'}\n")
 
 
@@ -152,6 +178,18 @@ def escape_markdown(text: str) -> str:
 def short_name(name: str) -> str:
     """Return a notebook's file name for lists.
 
+    Parameters
+    ----------
+    name : str
+        File name without suffix.
+
+    Returns
+    -------
+    str
+        Number and words.
+
+    Examples
+    --------
     >>> short_name("22_numerical_errors")
     '22 · Numerical errors'
     """

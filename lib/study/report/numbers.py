@@ -71,6 +71,17 @@ def significant(value: float) -> str:
 
     Large and whole numbers are written whole, tiny ones as a power of ten.
 
+    Parameters
+    ----------
+    value : float
+        A number; may be nan or infinite.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
     >>> significant(0.012345), significant(1234.5), significant(0.0000123)
     ('0.0123', '1,234', '1.23e-05')
     """
@@ -87,6 +98,19 @@ def significant(value: float) -> str:
 def counted(number: float, what: str) -> str:
     """Write a number of things in words.
 
+    Parameters
+    ----------
+    number : float
+        A whole number.
+    what : str
+        The thing, in the singular.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
     >>> counted(1, "run"), counted(3456, "run")
     ('1 run', '3,456 runs')
     """
@@ -96,6 +120,18 @@ def counted(number: float, what: str) -> str:
 def percent(value: float) -> str:
     """Write a share as a percentage.
 
+    Parameters
+    ----------
+    value : float
+        A share from 0 to 1, or nan.
+
+    Returns
+    -------
+    str
+        With one decimal.
+
+    Examples
+    --------
     >>> percent(0.125)
     '12.5%'
     """

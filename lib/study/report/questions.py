@@ -22,7 +22,7 @@ class Question:
     copies : tuple of Notebook
         Its executed copies, the one with the weightiest results first.
     made : tuple of Group
-        The artefacts it makes; those of which it makes a part alone count if there are no others.
+        The artefacts it makes. Those that it makes only in part count if it makes no others.
     runs : int
         Runs behind the answer.
     publication : str

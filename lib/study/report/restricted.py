@@ -45,6 +45,9 @@ class RestrictedRenderer(RendererHTML):
 
     `env` of a rendering call holds ``pages``, a mapping from a path in the repository, such as
     ``notebooks/30_tenet.ipynb``, to the address of its page, and ``report``, a `Report`.
+
+    Every method renders the token ``tokens[idx]`` as HTML; markdown-it calls the method that has
+    the name of the token's type.
     """
 
     def link_open(self, tokens: Sequence[Token], idx: int, options: object, env: dict) -> str:
@@ -124,12 +127,34 @@ _CAPTION.use(dollarmath_plugin, renderer=lambda formula, _: rf"\({escape(formula
 
 
 def inline_formula(formula: str) -> str:
-    """Return a formula inside a sentence as an element that MathJax draws."""
+    """Return a formula inside a sentence as an element that MathJax draws.
+
+    Parameters
+    ----------
+    formula : str
+        LaTeX, without delimiters.
+
+    Returns
+    -------
+    str
+        HTML.
+    """
     return rf'<span class="math inline">\({escape(formula)}\)</span>'
 
 
 def displayed_formula(formula: str) -> str:
-    """Return a formula on a line of its own as an element that MathJax draws."""
+    """Return a formula on a line of its own as an element that MathJax draws.
+
+    Parameters
+    ----------
+    formula : str
+        LaTeX, without delimiters.
+
+    Returns
+    -------
+    str
+        HTML.
+    """
     return rf'<div class="math">\[{escape(formula.strip())}\]</div>' + "\n"
 
 
@@ -216,6 +241,18 @@ def markdown_html(text: str, pages: Mapping[str, str], report: Report) -> str:
 def caption_html(text: str) -> Markup:
     """Render a caption: text with code and formulas, and nothing else.
 
+    Parameters
+    ----------
+    text : str
+        Text with `code` in backticks and formulas between dollar signs.
+
+    Returns
+    -------
+    Markup
+        HTML that can only be read.
+
+    Examples
+    --------
     >>> caption_html("a < b in `x`")
     Markup('a &lt; b in <code>x</code>')
     """

@@ -125,9 +125,19 @@ def panels(item: Artefact) -> str:
 
 
 def pair_columns(table: pd.DataFrame) -> tuple[str, str] | None:
-    """Return the names of the columns to set side by side, or None if nothing is compared.
+    """Return the columns to set side by side.
 
     Counts from experiments of different size do not compare; if a table has shares too, those do.
+
+    Parameters
+    ----------
+    table : pandas.DataFrame
+        A table with our numbers, and perhaps the paper's.
+
+    Returns
+    -------
+    tuple of str or None
+        Our column and the paper's; None if the table compares nothing.
     """
     return next((pair for pair in _PAIRS if set(pair) <= set(table)), None)
 
@@ -135,7 +145,15 @@ def pair_columns(table: pd.DataFrame) -> tuple[str, str] | None:
 def key_columns(table: pd.DataFrame) -> list[str]:
     """Return the columns that say what a row is about: the fewest first ones that are unique.
 
-    They stand left of ``ours``. All of them if no smaller number of them is unique.
+    Parameters
+    ----------
+    table : pandas.DataFrame
+        A table with our numbers, and perhaps the paper's.
+
+    Returns
+    -------
+    list of str
+        Columns to the left of ``ours``; all of them if no smaller number of them is unique.
     """
     names = list(table)
     left = []
@@ -151,10 +169,15 @@ def beside_html(table: pd.DataFrame) -> Markup | None:
     The last key column runs across. Spread and number of runs stand below our number, and the
     score of guessing has a column of its own, if `table` has them.
 
+    Parameters
+    ----------
+    table : pandas.DataFrame
+        A table with our numbers, and perhaps the paper's.
+
     Returns
     -------
     Markup or None
-        None if that is no reading aid: `table` compares nothing, has a single key, has keys that
+        None if this layout helps nobody: `table` compares nothing, has a single key, has keys that
         are not unique, or so few rows that most cells would be empty. `to_html` shows those.
     """
     pair = pair_columns(table)

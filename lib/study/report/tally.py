@@ -27,9 +27,9 @@ TALLY = ("agree", "differ", "undecided", TOO_SMALL, OTHER, "“no effect”, not
 CAUSES = {
     Cause.TOO_SMALL: "too few training steps, runs or test sequences to decide",
     Cause.NO_DATA: "the paper's data, or runs on them, are missing",
-    Cause.NO_SEEDS: "fewer than two runs, so there is no interval",
+    Cause.NO_SEEDS: "fewer than two runs, which give no interval",
     Cause.THRESHOLD: "undecided at our threshold, but decided at half or at twice it",
-    Cause.PREMISE: "what the claim takes for granted is not so, such as that a network learned",
+    Cause.PREMISE: "a condition of the claim is not met, such as that a network learned",
 }
 """Why claims are not testable, in words."""
 _SEVERAL = {AGREES: "agree", DIFFERS: "differ"}
@@ -61,6 +61,11 @@ def kind_of(verdict: str, cause: str) -> str:
         One of `COLUMNS`.
     cause : str
         Why it is not testable; empty if it is.
+
+    Returns
+    -------
+    str
+        One of `TALLY`.
     """
     if verdict in _KINDS:
         return _KINDS[verdict]

@@ -13,6 +13,17 @@ SHARED = "shared"
 def own_name(artefact: str) -> str:
     """Return what readers call an artefact that no paper publishes.
 
+    Parameters
+    ----------
+    artefact : str
+        Id that begins with ``own-``.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
     >>> own_name("own-slope-model-5")
     'Slope model 5'
     """
@@ -64,6 +75,18 @@ def chapter_name(text: str, chapter: str) -> str:
 def slug(verdict: str) -> str:
     """Return a verdict as a word for addresses and CSS classes.
 
+    Parameters
+    ----------
+    verdict : str
+        As readers see it.
+
+    Returns
+    -------
+    str
+        Lowercase words as they are, joined by hyphens.
+
+    Examples
+    --------
     >>> slug("not judged yet")
     'not-judged-yet'
     """

@@ -148,6 +148,6 @@ def _nothing_judged(listed: pd.DataFrame) -> pd.DataFrame:
 
 
 def _displayed(verdicts: pd.Series, table: pd.DataFrame) -> list[str]:
-    """Return verdicts as readers see them: agreeing that there is no effect has its own names."""
+    """Return verdicts as readers see them: claims of no effect agree under names of their own."""
     rows = zip(verdicts, table["no_effect"], table["null_is"], strict=True)
     return [displayed_verdict(*row) for row in rows]

@@ -219,10 +219,20 @@ class Artefacts:
 
 
 def has_labels(frame: pd.DataFrame) -> bool:
-    """Return whether the rows of a table have labels, and not a mere numbering.
+    """Return whether the rows of a table have labels, and not just numbers.
 
-    Whole numbers without a name are a numbering, also with gaps, as a selection of rows has.
+    Parameters
+    ----------
+    frame
+        A table.
 
+    Returns
+    -------
+    bool
+        Whole numbers without a name are a numbering, also with gaps, as a selection of rows has.
+
+    Examples
+    --------
     >>> has_labels(pd.DataFrame({"x": [1, 2]})), has_labels(pd.DataFrame({"x": [1, 2]}).describe())
     (False, True)
     """

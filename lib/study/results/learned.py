@@ -30,8 +30,7 @@ def chance_bound(guess, sequences, tried=1, level=SURE):
     guess
         Accuracy of guessing, a share.
     sequences
-        Sequences of one test set. Runs that are tested on the same sequences are no further
-        evidence on chance.
+        Sequences of one test set. Runs tested on the same sequences add no evidence on chance.
     tried
         Number of runs among which the best is chosen (Bonferroni).
     level

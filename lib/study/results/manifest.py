@@ -1,5 +1,6 @@
-"""What a figure, a table or a notebook's judged claims are: notebooks write it beside their
-files, the report reads it.
+"""A description of a figure, a table or a notebook's judged claims.
+
+Notebooks write it next to the artefact's files, and the report reads it.
 """
 
 import re

@@ -189,7 +189,7 @@ def _check_unchanged(path: Path) -> None:
 
 
 def _recorded_sha256(provenance: Path) -> str:
-    """Return the SHA-256 that a provenance records; empty if there is no such file or field."""
+    """Return the SHA-256 that a provenance records; empty if file or field is missing."""
     if not provenance.is_file():
         return ""
     try:

@@ -30,12 +30,11 @@ def thresholds(frame: pd.DataFrame) -> pd.DataFrame:
     Raises
     ------
     ValueError
-        There are no rows to rank.
-
+        `frame` is empty.
     """
     if frame.empty:
         raise ValueError(
-            "no attempt was measured, so there is no learning quality to rank; train more attempts"
+            "no attempt was measured, so no learning quality can be ranked; train more attempts"
         )
     shares = [float(name[1:]) for name in QUARTILES]
     accuracies = frame.groupby(list(TASK), sort=False)["accuracy"].quantile(shares)
@@ -65,8 +64,7 @@ def quartiles(frame: pd.DataFrame) -> pd.Series:
     Raises
     ------
     ValueError
-        There are no rows to rank.
-
+        `frame` is empty.
     """
     inner = thresholds(frame).pivot(index=list(TASK), columns="quartile", values="accuracy")
     ends = frame[list(TASK)].merge(inner, left_on=list(TASK), right_index=True, how="left")

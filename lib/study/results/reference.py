@@ -207,7 +207,7 @@ def _made(folder: Path, notebooks: list[str], pattern: str) -> list[Path]:
 
 
 def _cost(name: str, root: Path) -> dict:
-    """Return the cost that `study.training.jobs` recorded; empty if there is no record."""
+    """Return the cost that `study.training.jobs` recorded; empty if none exists."""
     record = next((root / CACHE).glob(f"*/{name}.cost.json"), None)
     return json.loads(record.read_text("utf-8")) if record else {}
 
@@ -246,7 +246,18 @@ def _md5(path: Path) -> str:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Keep the results of the last run and print where they are."""
+    """Keep the results of the last run and print their paths.
+
+    Parameters
+    ----------
+    arguments
+        Arguments of the command line; those of this process if None.
+
+    Returns
+    -------
+    int
+        Exit status: 0, or 1 after an error, which is printed to stderr.
+    """
     parser = argparse.ArgumentParser(
         prog="python -m study.results.reference", description=main.__doc__
     )

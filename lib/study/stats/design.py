@@ -106,9 +106,7 @@ class Design:
 
     @cached_property
     def uncentre(self) -> np.ndarray:
-        """Matrix that maps coefficients of the centred columns to those of the original columns,
-        shape (p, p).
-        """
+        """Matrix from coefficients of the centered columns to those of the original, (p, p)."""
         matrix = np.eye(len(self.names))
         matrix[self.names.index(INTERCEPT)] -= self.centres
         return matrix

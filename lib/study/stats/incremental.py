@@ -148,8 +148,8 @@ def best_by_reading(table: pd.DataFrame, *, higher: bool = True) -> pd.DataFrame
     -------
     pandas.DataFrame
         ``task``, ``reading`` (``others`` for other networks than iRNN), ``network`` and ``ours`` of
-        the best, ``networks`` (number compared), ``at_chance`` (number that are no better than
-        chance) and ``guess`` (chance level).
+        the best, ``networks`` (number compared), ``at_chance`` (number of them at chance) and
+        ``guess`` (chance level).
     """
     rows = table.dropna(subset=["ours"]).sort_values("ours", ascending=not higher, kind="stable")
     poor = rows["ours"] <= rows["guess"] if higher else rows["ours"] >= rows["guess"]

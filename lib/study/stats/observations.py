@@ -1,7 +1,7 @@
 r"""The observations of chapter 3: accuracy and adjoint metric of every epoch or terminal iterate.
 
-An observation needs a finite accuracy and a finite adjoint metric, for all three models of a family
-alike: their explained variances can only be compared over the same rows. Whatever is left out is
+An observation needs a finite accuracy and a finite adjoint metric. That holds for all three models
+of a family, because explained variances can only be compared over the same rows. Omitted rows are
 counted (`Observations.account`).
 
 The paper's program computed in single precision, and what vanished has no finite metric in double
@@ -260,7 +260,7 @@ def _account(
 
 
 def _why_empty(account: pd.DataFrame, measured_rows: int) -> str:
-    """Return why there is no observation."""
+    """Return why no row is an observation."""
     if not measured_rows:
         return "no attempt was measured, so there is nothing to fit; train more attempts"
     table = account.set_index("what")["rows"]

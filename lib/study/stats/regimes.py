@@ -23,7 +23,7 @@ adjoints are smaller than ours by this factor: here an adjoint belongs to the lo
 example, as in Algorithm 2 of the paper.
 """
 KAPPA = BATCH**2
-"""Factor by which the program's coadjoint penalty (2.20), a sum of squares, is smaller. A weight
+"""The program's coadjoint penalty (2.20), a sum of squares, is smaller by this factor. A weight
 kappa here has the effect of `KAPPA` times kappa there.
 """
 STABLE = "stable"

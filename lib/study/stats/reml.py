@@ -156,8 +156,8 @@ def fit_random_intercept(data: Moments) -> RandomIntercept:
     Raises
     ------
     ConvergenceError
-        There are no more rows than columns or groups, the columns are not independent, or the
-        residual variance tends to zero.
+        Rows are as few as columns or groups, the columns are not independent, or the residual
+        variance tends to zero.
     """
     k = len(data.within)
     if data.groups.sum() == 1:

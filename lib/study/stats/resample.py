@@ -124,7 +124,20 @@ class _AttemptSums:
         """Products of the deviations from these means, summed over the rows of each attempt."""
 
     def estimate(self, weight: np.ndarray) -> tuple[float, np.ndarray]:
-        """Return explained variance and coefficients, shape (p,), with weighted attempts."""
+        """Return explained variance and coefficients with weighted attempts.
+
+        Parameters
+        ----------
+        weight
+            Weight of each attempt, shape (G,).
+
+        Returns
+        -------
+        explained
+            Explained variance.
+        coefficients
+            Shape (p,).
+        """
         design = self.design
         within = self._within(weight)
         # A(0) and A(ratio), the matrices of reml

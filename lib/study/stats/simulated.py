@@ -19,7 +19,7 @@ the variances are those of Models 3 and 9, and the covariances between and withi
 that both have the slope of Model 2. The coefficients of Models 2, 5 and 11 follow.
 
 Of the 42,000 planned attempts 29,566 have a terminal iterate (footnote 6), and there are 1,072,475
-training rows. If these are the epochs of the completed attempts, k of which trained for 50 epochs,
+training rows. If these are the epochs of the completed attempts, and k of them trained for 50,
 then :math:`25 \cdot 29{,}566 + 25 k = 1{,}072{,}475` has the solution k = 13,333. That many
 complete here, the more often the lower an architecture's error rate in Table 1.7. UnICORNN never
 ran with noise on data sets for which Table A7 counts none of its attempts. Values are rounded to

@@ -22,11 +22,11 @@ Second order, over all configurations :math:`\mathcal H`:
       &+ \hat\gamma_\text{arch}^{(t)} \times
       (\text{architecture} \times \log(\text{learning rate})^2) + \epsilon^{(t)} \quad (1.11)
 
-There is no random effect: each attempt gives one row, and both models are ordinary least squares by
-statsmodels. The logarithm is natural, and recurrent dimension and training length are numbers. The
-paper does not say so, but with factors the condition number of the balanced design would be far
-below those of its Table A3. Coefficients that the attempts do not determine stay empty, with the
-cause (`study.stats.terms`).
+Each attempt gives one row. So neither model has a random effect, and both are fitted by ordinary
+least squares (statsmodels). The logarithm is natural, and recurrent dimension and training length
+are numbers. The paper does not say so, but with factors the condition number of the balanced design
+would be far below those of its Table A3. Coefficients that the attempts do not determine stay
+empty, with the cause (`study.stats.terms`).
 """
 
 from collections.abc import Mapping, Sequence
@@ -200,7 +200,7 @@ def _prepare(frame: pd.DataFrame, reference: str, centre: float) -> pd.DataFrame
     table["architecture"] = pd.Categorical(table["architecture"], levels)
     rows = entered(table)
     if rows.empty:
-        raise NothingToFit("no attempt entered, so there is no accuracy to model; train more")
+        raise NothingToFit("no attempt entered, so no accuracy can be modeled; train more")
     return rows
 
 

@@ -132,9 +132,9 @@ def count_rejections(coefficients: pd.DataFrame, pairs: pd.DataFrame) -> pd.Data
     -------
     pandas.DataFrame
         One row per coefficient: ``term``, ``architecture``, ``tasks`` (with an estimate and its
-        error), ``tests``, ``untested`` (pairs of the family's tasks of which one lacks these), the
-        counts `REJECTED`, ``share`` (rejected over tests; nan if there is no test) and
-        ``detectable`` (median over the tests).
+        error), ``tests``, ``untested`` (pairs of the family's tasks in which one lacks these), the
+        counts `REJECTED`, ``share`` (rejected over tests; nan without a test) and ``detectable``
+        (median over the tests).
     """
     usable = _is_usable(coefficients)
     by_term = usable.groupby([coefficients[name] for name in TERM], sort=False)

@@ -60,10 +60,10 @@ def fit_model(model: Model, observations: Observations) -> LinearFit:
     Raises
     ------
     NothingToFit
-        The response is the same in every row; or a model with a random intercept has one row for
-        each attempt; or there are no more rows than coefficients.
+        The response is the same in every row, a model with a random intercept has one row per
+        attempt, or rows are as few as coefficients.
     ConvergenceError
-        There is no estimate that can be trusted.
+        The estimate cannot be trusted.
     ValueError
         The observations are of the other kind.
     """

@@ -1,7 +1,7 @@
 r"""How two measurements are related within groups, such as accuracy and metric within tasks.
 
-Both are taken as deviations from the mean of their group, so that groups that differ in both do not
-count. With :math:`\tilde x = x - \bar x_g` and :math:`\tilde y = y - \bar y_g`, the slope is
+Each is replaced by its deviation from the mean of the group, so that differences between groups do
+not count. With :math:`\tilde x = x - \bar x_g` and :math:`\tilde y = y - \bar y_g`, the slope is
 :math:`\sum \tilde x \tilde y / \sum \tilde x^2`, that of a regression with an intercept for each
 group, and the correlation :math:`\sum \tilde x \tilde y / \sqrt{\sum \tilde x^2 \sum \tilde y^2}`.
 """
