@@ -14,6 +14,7 @@ ENGINES = [
     for engine in kernels.engine_names(name)[1:]
     if device_of(name, engine) == "cpu"
 ]
+ENGINES += [("lstm", "numba-cpu")]  # which only runs if it is named
 OURS = [case for case in ENGINES if case[1] != "library"]
 by_engine = pytest.mark.parametrize(("name", "engine"), ENGINES)
 by_kernel = pytest.mark.parametrize(("name", "engine"), OURS)

@@ -13,7 +13,7 @@ from designs import factorial as smoke
 from designs import one_job, plain_job, study
 from longrnn import kernels
 from longrnn.cells import make_cell
-from longrnn.kernels import _recurrence
+from longrnn.kernels import _recurrence, _threads, cpu_cornn, cpu_dt_lstm, cpu_gru, cpu_rnn
 from study.bench.counts import _Submitting, kernels_on_meta
 from study.config.network import Network
 from study.config.recipe import Recipe
@@ -96,18 +96,72 @@ def _losses_and_gradients(cell, engine):
     return losses, torch.autograd.grad(sum(losses), parameters)
 
 
-@pytest.mark.parametrize("cell", ["unicornn", "indrnn", "sru"])
+TAKE_RUNS = sorted(
+    cell for (cell, name), engine in kernels._ENGINES.items() if name == "numba-cpu" and engine.runs
+)
+
+
+def test_all_trained_cells_have_an_engine_for_many_networks():
+    assert set(CELLS) <= set(TAKE_RUNS)
+    assert {"cornn", "indrnn", "sru"} <= set(TAKE_RUNS)
+
+
+@pytest.mark.parametrize("cell", TAKE_RUNS)
 def test_engine_takes_all_networks_in_one_call(cell, monkeypatch):
     one_by_one = Mock()
     monkeypatch.setattr(_recurrence, "_run_one_by_one", one_by_one)
-    found = _losses_and_gradients(cell, "numba-cpu")
-    torch.testing.assert_close(found, _losses_and_gradients(cell, None))
+    found_losses, found = _losses_and_gradients(cell, "numba-cpu")
+    losses, gradients = _losses_and_gradients(cell, None)
     one_by_one.assert_not_called()
+    torch.testing.assert_close(found_losses, losses, rtol=1e-12, atol=0)
+    for value, expected in zip(found, gradients, strict=True):
+        assert (value - expected).abs().max() <= 1e-12 * max(expected.abs().max(), 1e-6)
+
+
+@pytest.mark.parametrize("count", [1, 2])
+@pytest.mark.parametrize(
+    ("loop", "rows"),
+    [
+        (cpu_rnn._DENSE, 1),
+        (cpu_gru._GRU, 3),
+        (cpu_dt_lstm._DT_LSTM, 4),
+        (cpu_cornn._CORNN, 1),
+    ],
+)
+def test_networks_beside_others_have_the_bits_of_each_alone(loop, rows, count, monkeypatch):
+    monkeypatch.setattr(_threads, "PARALLEL_FROM", 0)
+    monkeypatch.setattr(_threads.torch, "get_num_threads", lambda: count)
+    networks, T, batch, d = 3, 5, 2, 7
+    columns = 2 * d if loop is cpu_cornn._CORNN else d
+    W = torch.randn(networks, rows * d, columns, requires_grad=True)
+    g = torch.randn(networks, T, batch, rows * d, requires_grad=True)
+    state = torch.randn(networks, batch, d)
+    scales = torch.rand(networks, 2)
+
+    def run(W, g, state, scales):
+        if loop is cpu_rnn._DENSE:
+            return loop(cpu_rnn.BASIC, None, W, None, None, g, None, state)[0]
+        if loop is cpu_cornn._CORNN:
+            return loop(0.3, 1.5, 0.1, W, g, state, state)[0]
+        if loop is cpu_dt_lstm._DT_LSTM:
+            return loop(scales, W, g, state, state)[0]
+        return loop(W, g, state)[0]
+
+    tensors = W, g, state, scales
+    beside = torch.vmap(run)(*tensors)
+    alone = torch.stack([run(*(part[k] for part in tensors)) for k in range(networks)])
+    assert torch.equal(beside, alone)
+    arriving = torch.randn_like(alone)
+    found = torch.autograd.grad(beside, (W, g), arriving)
+    expected = torch.autograd.grad(alone, (W, g), arriving)
+    assert all(map(torch.equal, found, expected))
 
 
 def test_engine_of_a_pass_follows_cell_and_device(monkeypatch):
     for name in ("unicornn", "lstm", "rnn"):
-        assert kernels.choose_for_runs(name, "cpu") == "reference"
+        assert kernels.choose_for_runs(name, "cpu") == "numba-cpu"
+    assert kernels.choose_for_runs("lru", "cpu") == "reference"
+    assert kernels.engine_names("lstm") == ["reference", "library"]
     for key, engine in list(kernels._ENGINES.items()):
         monkeypatch.setitem(kernels._ENGINES, key, replace(engine, obstacle=str))
     assert kernels.choose("unicornn", "cuda") == "numba-cuda"
@@ -421,7 +475,7 @@ def test_cache_key_holds_pass_size_in_engines_only(prepared):
     assert "together" not in key["levels"]
     assert cache_key(alone, prepared)["levels"] == key["levels"]
     assert alone.pass_size == 1
-    assert engines(one) == {"gru": "reference, 3 places; probes numba-cpu"}
+    assert engines(one) == {"gru": "numba-cpu, 3 places; probes numba-cpu"}
     assert engines(alone) == {"gru": "numba-cpu"}
 
 

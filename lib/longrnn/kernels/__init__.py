@@ -47,6 +47,8 @@ class Engine:
     that one there."""
     runs: bool = False
     """Whether one call takes several networks, as `torch.vmap` over their weights gives them."""
+    opt_in: bool = False
+    """Whether it runs only if it is named. `engine_names` and ``auto`` leave it out."""
 
     def refusal(
         self,
@@ -125,7 +127,11 @@ def register(name: str, *cells: str, **properties: Any) -> Callable[[Run], Run]:
 
 def engine_names(cell: str) -> list[str]:
     """Return the names of the engines of `cell`: ``reference``, then the others by preference."""
-    return ["reference", *(name for name in PREFERENCE if (cell, name) in _ENGINES)]
+    names = ["reference"]
+    for name in PREFERENCE:
+        if (cell, name) in _ENGINES and not _ENGINES[cell, name].opt_in:
+            names.append(name)
+    return names
 
 
 def takes(cell: str, engine: str, device: str) -> bool:
@@ -217,6 +223,9 @@ def _by_speed(cell: str, device: str, units: int | None) -> list[str]:
 def choose_for_runs(cell: str, device: str) -> str:
     """Return the engine for networks side by side, mapped over their weights by `torch.vmap`.
 
+    An engine that takes all networks in one call comes first, even if it must be named to run one.
+    The reference maps as well, with one batched product a time step.
+
     Parameters
     ----------
     cell : str
@@ -227,15 +236,13 @@ def choose_for_runs(cell: str, device: str) -> str:
     Returns
     -------
     str
-        The name of an engine that takes all networks in one call, or ``reference``; as from
-        `choose`. On a CPU it is always the reference, whose bits the stored results have.
+        The name of the engine, as from `choose`.
     """
-    chosen = "reference" if device == "cpu" else choose(cell, device)
-    bare = chosen.removesuffix(f"-{device}")
-    takes_runs = (cell, chosen) in _ENGINES and _ENGINES[cell, chosen].runs
-    if takes_runs or bare == "reference":
-        return chosen
-    return f"reference-{device}"
+    for name in PREFERENCE:
+        engine = _ENGINES.get((cell, name))
+        if engine is not None and engine.runs and not engine.refusal(device):
+            return name
+    return "reference" if device == "cpu" else f"reference-{device}"
 
 
 def select(

@@ -682,8 +682,8 @@ class _Drive(torch.autograd.Function):
 
 def _drive_of_runs(u: Tensor, R: Tensor, b: Tensor | None = None) -> Tensor:
     """Return the drive of the batches of all runs, as `drive` that of one; R is (run, rows, ..)."""
-    by_run = u.unflatten(1, (len(R), -1)).movedim(1, 0).flatten(1, 2)
-    result = by_run @ R.mT if b is None else torch.baddbmm(b[:, None], by_run, R.mT)
+    rows = _by_run(u, len(R))
+    result = rows @ R.mT if b is None else torch.baddbmm(b[:, None], rows, R.mT)
     return result.unflatten(1, (len(u), -1)).movedim(0, 1).flatten(1, 2).contiguous()
 
 
@@ -741,3 +741,102 @@ def state_product(delta, x0, outputs) -> Callable[[], Any]:
         return first + sum_of_products(delta[1:], outputs[:-1])
 
     return gradient
+
+
+def state_products(W, delta, x0, outputs) -> Callable[[], Any]:
+    r"""Return a function that computes the gradient of W, of one run or of each of several.
+
+    Parameters
+    ----------
+    W : (rows, hidden) or (runs, rows, hidden)
+        An array or a tensor, as the others.
+    delta, x0, outputs
+        As `state_product` takes them; the batches of several runs lie one after the other.
+
+    Returns
+    -------
+    callable
+        Returns :math:`\sum_t \delta_t x_{t-1}^\top` of each run, in W's shape.
+    """
+    if W.ndim == 2:
+        return state_product(delta, x0, outputs)
+    if isinstance(W, Tensor):
+        return lambda: _products_of_tensors(len(W), delta, x0, outputs)
+
+    def gradient():
+        products = []
+        for batch in batches_of_runs(len(W), len(x0)):
+            of_run = state_product(delta[:, batch], x0[batch], outputs[:, batch])
+            products.append(of_run())
+        return np.stack(products)
+
+    return gradient
+
+
+def _products_of_tensors(runs: int, delta: Tensor, x0: Tensor, outputs: Tensor) -> Tensor:
+    """Return the products of all runs by two launches, after a copy of each tensor."""
+    first = delta[0].unflatten(0, (runs, -1)).mT @ x0.unflatten(0, (runs, -1))
+    if len(delta) == 1:
+        return first
+    rows = _by_run(delta[1:], runs)
+    columns = _by_run(outputs[:-1], runs)
+    return torch.baddbmm(first, rows.mT, columns)
+
+
+def _by_run(sequences: Tensor, runs: int) -> Tensor:
+    """Return (time, runs * batch, features) as (runs, time * batch, features)."""
+    return sequences.unflatten(1, (runs, -1)).movedim(1, 0).flatten(1, 2)
+
+
+def batches_of_runs(runs: int, sequences: int) -> list[slice]:
+    """Return where the batch of each run lies among all sequences.
+
+    Parameters
+    ----------
+    runs, sequences : int
+        Number of runs, and of the sequences of all runs together.
+    """
+    batch = sequences // runs
+    return [slice(k * batch, (k + 1) * batch) for k in range(runs)]
+
+
+def by_run(W: Any, value: Any) -> Any:
+    """Return what the sequences of a run share, with the runs as its first axis.
+
+    Parameters
+    ----------
+    W : (rows, hidden) or (runs, rows, hidden)
+        Weights; two axes mean that there is one run, and `value` has no axis of runs.
+    value : array or tensor
+    """
+    return value[None] if W.ndim == 2 else value
+
+
+def times_state(W: Tensor, x: Tensor) -> Tensor:
+    """Return W x of all sequences, for the references of loops that take several runs.
+
+    Parameters
+    ----------
+    W : (rows, hidden) or (runs, rows, hidden)
+    x : (batch, hidden), or (runs * batch, hidden)
+
+    Returns
+    -------
+    (batch, rows), or (runs * batch, rows)
+    """
+    if W.dim() == 2:
+        return x @ W.T
+    return (x.unflatten(0, (len(W), -1)) @ W.mT).flatten(0, 1)
+
+
+def per_sequence(number: Tensor, x: Tensor) -> Tensor:
+    """Return a number that multiplies `x`: the number itself, or that of each sequence's run.
+
+    Parameters
+    ----------
+    number : () or (runs,)
+    x : (runs * batch, hidden)
+    """
+    if number.dim() == 0:
+        return number
+    return number.repeat_interleave(len(x) // len(number))[:, None]

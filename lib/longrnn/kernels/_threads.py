@@ -1,7 +1,7 @@
 """Threads of the CPU kernels: PyTorch's number of them, each with a stretch of the work."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from typing import Any
@@ -61,6 +61,42 @@ def run_sequences(run: Callable, state: np.ndarray, steps: int, *arguments: Any)
     """
     is_long = steps * state.size >= PARALLEL_FROM
     in_stretches(lambda start, stop: run(*arguments, start, stop), len(state), _SEQUENCES, is_long)
+
+
+def run_networks(
+    run: Callable, weights: Sequence[Sequence], state: np.ndarray, steps: int, *arguments: Any
+) -> None:
+    """Run a dense kernel for one network, as `run_sequences` does, or for several.
+
+    The batches of several networks lie one after the other. Each network is computed as if it were
+    alone, to the bit, and PyTorch's threads share the networks.
+
+    Parameters
+    ----------
+    run : callable
+        A kernel ``run(*weights of a network, *arguments, start, stop)``, which does the sequences
+        start..stop-1.
+    weights : sequence of sequences
+        What the sequences of a network share, each with the networks as its first axis.
+    state : (networks * batch, hidden)
+        Gives the sizes.
+    steps : int
+        Steps of each sequence.
+    *arguments
+        What else the kernel takes: arrays of all sequences, and numbers.
+    """
+    networks = len(weights[0])
+    if networks == 1:
+        run_sequences(run, state, steps, *(part[0] for part in weights), *arguments)
+        return
+    batch = len(state) // networks
+
+    def run_some(first: int, last: int) -> None:
+        for k in range(first, last):
+            shared = [part[k] for part in weights]
+            run(*shared, *arguments, k * batch, (k + 1) * batch)
+
+    in_stretches(run_some, networks, 1, is_long=steps * state.size >= PARALLEL_FROM)
 
 
 def over_chains(run: Callable[[int, int], None], steps: int, count: int) -> None:

@@ -32,10 +32,12 @@ from longrnn.kernels._memory import empty_array_like
 from longrnn.kernels._recurrence import (
     Recurrence,
     Sources,
+    by_run,
     drive,
-    state_product,
+    state_products,
+    times_state,
 )
-from longrnn.kernels._threads import run_sequences
+from longrnn.kernels._threads import run_networks
 
 
 @scalar
@@ -53,7 +55,7 @@ def pull_back(dt, gamma, r, f, lambda_, mu):
 
 
 @kernel
-def _forward_kernel(dt, gamma, r, M, g, y0, z0, y, z, f, start, stop):
+def _forward_kernel(M, dt, gamma, r, g, y0, z0, y, z, f, start, stop):
     d = y0.shape[1]
     both = np.empty((stop - start, 2 * d), y0.dtype)  # one product instead of two
     for k in range(start, stop):
@@ -72,7 +74,7 @@ def _forward_kernel(dt, gamma, r, M, g, y0, z0, y, z, f, start, stop):
 
 
 @kernel
-def _backward_kernel(dt, gamma, r, M, f, from_y, y_carried, z_carried, delta, start, stop):
+def _backward_kernel(M, dt, gamma, r, f, from_y, y_carried, z_carried, delta, start, stop):
     """The carried gradients are those of the final state and become those of the initial one."""
     d = y_carried.shape[1]
     products = np.empty((stop - start, 2 * d), M.dtype)
@@ -93,7 +95,7 @@ def _backward_kernel(dt, gamma, r, M, f, from_y, y_carried, z_carried, delta, st
 
 def _forward(dt, gamma, r, M, g, y0, z0, y, y_end, z_end, z, f):
     scalars = [M.dtype.type(value) for value in (dt, gamma, r)]
-    run_sequences(_forward_kernel, y0, len(g), *scalars, M, g, y0, z0, y, z, f)
+    run_networks(_forward_kernel, [by_run(M, M)], y0, len(g), *scalars, g, y0, z0, y, z, f)
     y_end[:] = y[-1]
     z_end[:] = z[-1]
 
@@ -101,12 +103,13 @@ def _forward(dt, gamma, r, M, g, y0, z0, y, y_end, z_end, z, f):
 def _backward(dt, gamma, r, M, y0, z0, y, z, f, from_y, y_carried, z_carried):
     delta = empty_array_like(y)
     scalars = [M.dtype.type(value) for value in (dt, gamma, r)]
-    carried = y_carried, z_carried
-    run_sequences(_backward_kernel, y0, len(f), *scalars, M, f, from_y, *carried, delta)
+    states = f, from_y, y_carried, z_carried, delta
+    run_networks(_backward_kernel, [by_run(M, M)], y0, len(f), *scalars, *states)
 
     def of_M():
-        halves = state_product(delta, y0, y)(), state_product(delta, z0, z)()
-        return np.concatenate(halves, axis=1)
+        of_W = state_products(M, delta, y0, y)()
+        of_W_z = state_products(M, delta, z0, z)()
+        return np.concatenate([of_W, of_W_z], axis=-1)
 
     return of_M, delta, y_carried, z_carried
 
@@ -115,7 +118,7 @@ def reference(dt, gamma, r, M, g, y, z):
     """Run (3) in plain PyTorch; arguments and results as for the operator."""
     outputs = []
     for g_n in g.unbind(0):
-        f = torch.tanh(torch.cat([y, z], dim=1) @ M.T + g_n)
+        f = torch.tanh(times_state(M, torch.cat([y, z], dim=1)) + g_n)
         z = r * z + dt * (f - gamma * y)
         y = y + dt * z
         outputs.append(y)
@@ -138,10 +141,10 @@ OPERATOR = {
 }
 """What the operators for the CPU and the GPU have in common."""
 
-_CORNN = Recurrence("cornn_cpu", forward=_forward, backward=_backward, **OPERATOR)
+_CORNN = Recurrence("cornn_cpu", forward=_forward, backward=_backward, runs=True, **OPERATOR)
 
 
-@engine("cornn")
+@engine("cornn", runs=True)
 def cornn(weights, state, u):
     """Run coRNN, (3) of Rusch and Mishra; shapes as in `longrnn.cells.Cell.forward`."""
     return run_by(_CORNN, weights, state, u)

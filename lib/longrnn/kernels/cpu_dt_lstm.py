@@ -1,7 +1,8 @@
-r"""The dt-LSTM, versions 1 and 2, on the CPU.
+r"""The dt-LSTM, versions 1 and 2, and the LSTM on the CPU.
 
 Forward, with the drive :math:`g_n = R u_n + b` of all times computed before, its parts in the order
-i f g o, and the factors :math:`\iota, \varphi` of the input and the forget gate:
+i f g o, and the factors :math:`\iota, \varphi` of the input and the forget gate, which are 1 in
+the LSTM:
 
 .. math::
     i_n, f_n, o_n &= \sigma(W_{i,f,o} h_{n-1} + g^{i,f,o}_n), \qquad
@@ -34,11 +35,14 @@ from longrnn.kernels._memory import empty_array_like
 from longrnn.kernels._recurrence import (
     Recurrence,
     Sources,
+    by_run,
     drive,
+    per_sequence,
     scalars_like,
-    state_product,
+    state_products,
+    times_state,
 )
-from longrnn.kernels._threads import run_sequences
+from longrnn.kernels._threads import run_networks
 
 
 @kernel
@@ -98,24 +102,31 @@ def _backward_kernel(
 
 
 def _forward(scales, W, g, h0, c0, outputs, h_end, c_end, cells, gates):
-    run_sequences(_forward_kernel, h0, len(g), *scales, W, g, h0, c0, outputs, cells, gates)
+    states = g, h0, c0, outputs, cells, gates
+    run_networks(_forward_kernel, _weights(scales, W), h0, len(g), *states)
     h_end[:] = outputs[-1]
     c_end[:] = cells[-1]
 
 
 def _backward(scales, W, h0, c0, outputs, cells, gates, from_outputs, h_carried, c_carried):
     delta = empty_array_like(gates)
-    states = W, c0, cells, gates, from_outputs, h_carried, c_carried
-    run_sequences(_backward_kernel, c0, len(cells), *scales, *states, delta)
-    return None, state_product(delta, h0, outputs), delta, h_carried, c_carried
+    states = c0, cells, gates, from_outputs, h_carried, c_carried
+    run_networks(_backward_kernel, _weights(scales, W), c0, len(cells), *states, delta)
+    return None, state_products(W, delta, h0, outputs), delta, h_carried, c_carried
+
+
+def _weights(scales, W):
+    """Return what the sequences of a network share: iota, phi and W, of every network."""
+    iota, phi = by_run(W, scales).T
+    return [iota, phi, by_run(W, W)]
 
 
 def reference(scales, W, g, h, c):
     """Run the dt-LSTM in plain PyTorch; arguments and results as for the operator."""
-    iota, phi = scales
+    iota, phi = (per_sequence(scale, h) for scale in scales.unbind(-1))
     outputs = []
     for g_n in g.unbind(0):
-        i, f, new, o = (h @ W.T + g_n).chunk(4, dim=-1)
+        i, f, new, o = (times_state(W, h) + g_n).chunk(4, dim=-1)
         c = phi * torch.sigmoid(f) * c + iota * torch.sigmoid(i) * torch.tanh(new)
         h = torch.sigmoid(o) * torch.tanh(c)
         outputs.append(h)
@@ -137,12 +148,24 @@ _DT_LSTM = Recurrence(
     forward=_forward,
     backward=_backward,
     reference=reference,
+    runs=True,
 )
 
 
-@engine("dt_lstm")
+@engine("dt_lstm", runs=True)
 def dt_lstm(weights, state, u):
     """Run the dt-LSTM, appendix D of Rusch et al.; shapes as in `longrnn.cells.Cell.forward`."""
     W, R, b, iota, phi = weights
     scales = scalars_like(W, iota, phi)
+    return _DT_LSTM(scales, W, drive(u, R, b), *state, sources=Sources(u, R, b))
+
+
+@engine("lstm", "chrono_lstm", runs=True, opt_in=True)
+def lstm(weights, state, u):
+    """Run the LSTM, alone or several networks in one call; shapes as in `Cell.forward`.
+
+    PyTorch's layer is faster for one network, but takes no more than one.
+    """
+    W, R, b = weights
+    scales = scalars_like(W, 1, 1)
     return _DT_LSTM(scales, W, drive(u, R, b), *state, sources=Sources(u, R, b))

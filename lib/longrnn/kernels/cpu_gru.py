@@ -29,8 +29,15 @@ import torch
 
 from longrnn.kernels._cpu import ONE, engine, kernel, sigmoid, tanh
 from longrnn.kernels._memory import empty_array_like
-from longrnn.kernels._recurrence import Recurrence, Sources, drive, state_product
-from longrnn.kernels._threads import run_sequences
+from longrnn.kernels._recurrence import (
+    Recurrence,
+    Sources,
+    by_run,
+    drive,
+    state_products,
+    times_state,
+)
+from longrnn.kernels._threads import run_networks
 
 
 @kernel
@@ -83,23 +90,25 @@ def _backward_kernel(
 
 
 def _forward(W, g, h0, outputs, h_end, gates, products):
-    run_sequences(_forward_kernel, h0, len(g), W, g, h0, outputs, gates, products)
+    weights = [by_run(W, W)]
+    run_networks(_forward_kernel, weights, h0, len(g), g, h0, outputs, gates, products)
     h_end[:] = outputs[-1]
 
 
 def _backward(W, h0, outputs, gates, products, from_outputs, carried):
     delta = empty_array_like(gates)
     delta_state = empty_array_like(gates)
-    states = W, h0, outputs, gates, products, from_outputs, carried
-    run_sequences(_backward_kernel, h0, len(outputs), *states, delta, delta_state)
-    return state_product(delta_state, h0, outputs), delta, carried
+    weights = [by_run(W, W)]
+    states = h0, outputs, gates, products, from_outputs, carried
+    run_networks(_backward_kernel, weights, h0, len(outputs), *states, delta, delta_state)
+    return state_products(W, delta_state, h0, outputs), delta, carried
 
 
 def reference(W, g, h):
     """Run the GRU in plain PyTorch; arguments and results as for the operator."""
     outputs = []
     for g_t in g.unbind(0):
-        a_r, a_z, a_n = (h @ W.T).chunk(3, dim=-1)
+        a_r, a_z, a_n = times_state(W, h).chunk(3, dim=-1)
         g_r, g_z, g_n = g_t.chunk(3, dim=-1)
         r = torch.sigmoid(a_r + g_r)
         z = torch.sigmoid(a_z + g_z)
@@ -123,10 +132,11 @@ _GRU = Recurrence(
     forward=_forward,
     backward=_backward,
     reference=reference,
+    runs=True,
 )
 
 
-@engine("gru", slower_from=512)  # than `library`, on two threads
+@engine("gru", slower_from=512, runs=True)  # than `library`, on two threads
 def gru(weights, state, u):
     """Run the GRU; shapes as in `longrnn.cells.Cell.forward`."""
     W, R, b = weights

@@ -43,12 +43,16 @@ from longrnn.kernels._memory import empty_array_like
 from longrnn.kernels._recurrence import (
     Recurrence,
     Sources,
+    batches_of_runs,
+    by_run,
     drive,
+    per_sequence,
     scalars_like,
-    state_product,
+    state_products,
     sum_of_products,
+    times_state,
 )
-from longrnn.kernels._threads import run_sequences
+from longrnn.kernels._threads import run_networks
 
 
 @scalar
@@ -156,9 +160,9 @@ def _backward_kernel(
 
 
 def _forward(steps, W, W_y, g, g_y, y0, z0, y, y_end, z_end, z, gates, r):
-    is_single = len(W) == len(W_y)
-    run = _forward_kernel[is_single]
-    run_sequences(run, y0, len(g), *steps, W, W_y, g, g_y, y0, z0, y, z, gates, r)
+    run = _forward_kernel[W.shape == W_y.shape]
+    weights = _weights(steps, W, W_y)
+    run_networks(run, weights, y0, len(g), g, g_y, y0, z0, y, z, gates, r)
     y_end[:] = y[-1]
     z_end[:] = z[-1]
 
@@ -166,21 +170,36 @@ def _forward(steps, W, W_y, g, g_y, y0, z0, y, y_end, z_end, z, gates, r):
 def _backward(steps, W, W_y, y0, z0, y, z, gates, r, from_y, y_carried, z_carried):
     delta = empty_array_like(gates)
     delta_y = empty_array_like(y)
-    is_single = len(W) == len(W_y)
-    states = W, W_y, y0, z0, y, z, gates, r, from_y, y_carried, z_carried
-    run_sequences(_backward_kernel[is_single], y0, len(y), *steps, *states, delta, delta_y)
-    of_W = state_product(delta, y0, y)
-    of_W_y = lambda: sum_of_products(delta_y, z)  # noqa: E731
+    run = _backward_kernel[W.shape == W_y.shape]
+    weights = _weights(steps, W, W_y)
+    states = y0, z0, y, z, gates, r, from_y, y_carried, z_carried
+    run_networks(run, weights, y0, len(y), *states, delta, delta_y)
+    of_W = state_products(W, delta, y0, y)
+    of_W_y = lambda: _products_of_runs(W_y, delta_y, z)  # noqa: E731
     return None, of_W, of_W_y, delta, delta_y, y_carried, z_carried
+
+
+def _weights(steps, W, W_y):
+    """Return what the sequences of a network share: three steps, W and W_y, of every network."""
+    dt, least, most = by_run(W, steps).T
+    return [dt, least, most, by_run(W, W), by_run(W, W_y)]
+
+
+def _products_of_runs(W_y, delta_y, z):
+    """Return the gradient of W_y, of one run or of each of several."""
+    if W_y.ndim == 2:
+        return sum_of_products(delta_y, z)
+    batches = batches_of_runs(len(W_y), z.shape[1])
+    return np.stack([sum_of_products(delta_y[:, batch], z[:, batch]) for batch in batches])
 
 
 def reference(steps, W, W_y, g, g_y, y, z):
     """Run (3) in plain PyTorch, with the arguments and results of the compiled operator."""
-    dt, least, most = steps
-    is_single = len(W) == len(W_y)
+    dt, least, most = (per_sequence(step, y) for step in steps.unbind(-1))
+    is_single = W.shape == W_y.shape
     outputs = []
     for g_n, g_y_n in zip(g.unbind(0), g_y.unbind(0), strict=True):
-        a = y @ W.T + g_n
+        a = times_state(W, y) + g_n
         if is_single:
             dt_z = dt_y = dt
         else:
@@ -188,13 +207,13 @@ def reference(steps, W, W_y, g, g_y, y, z):
             dt_z = (dt * torch.sigmoid(a_1)).clamp(least, most)
             dt_y = (dt * torch.sigmoid(a_2)).clamp(least, most)
         z = z + dt_z * (torch.tanh(a) - z)
-        y = y + dt_y * (torch.tanh(z @ W_y.T + g_y_n) - y)
+        y = y + dt_y * (torch.tanh(times_state(W_y, z) + g_y_n) - y)
         outputs.append(y)
     return torch.stack(outputs), (y, z)
 
 
 def _split_drive(drive, arguments):
-    rows = len(arguments.W)
+    rows = arguments.W.shape[-2]
     return drive[..., :rows], drive[..., rows:]
 
 
@@ -213,10 +232,11 @@ _LEM = Recurrence(
     backward=_backward,
     reference=reference,
     split=_split_drive,
+    runs=True,
 )
 
 
-@engine("lem")
+@engine("lem", runs=True)
 def lem(weights, state, u):
     """Run LEM, (3) of Rusch et al.; shapes as in `longrnn.cells.Cell.forward`."""
     W, W_y, V, b, dt, clip, _ = weights

@@ -67,11 +67,16 @@ from longrnn.kernels._memory import empty_array_like
 from longrnn.kernels._recurrence import (
     Recurrence,
     Sources,
+    batches_of_runs,
+    by_run,
     per_chain,
+    per_sequence,
     scalars_like,
     state_product,
+    state_products,
+    times_state,
 )
-from longrnn.kernels._threads import run_sequences
+from longrnn.kernels._threads import run_networks
 
 BASIC, INTERCHANGED, MODRELU, EULER, LIPSCHITZ, FAST = range(6)
 """The networks; from EULER on the state is not y. FastRNN is FAST plus its activation's number."""
@@ -101,7 +106,7 @@ def _takes_turns(turns_t):
 
 
 @_by_form
-def _forward_kernel(turns, W, A, numbers, g, x0, outputs, y, start, stop):
+def _forward_kernel(W, A, numbers, turns, g, x0, outputs, y, start, stop):
     """`y` may be the outputs; `turns` (time, batch) says where W is used, and A elsewhere.
 
     `numbers` are the modReLU's b (batch, hidden), epsilon, or alpha and beta.
@@ -143,7 +148,7 @@ def _forward_kernel(turns, W, A, numbers, g, x0, outputs, y, start, stop):
 
 @_by_form
 def _backward_kernel(
-    turns, W, A, numbers, x0, outputs, y, from_outputs, carried, lambdas, delta, sums, start, stop
+    W, A, numbers, turns, x0, outputs, y, from_outputs, carried, lambdas, delta, sums, start, stop
 ):
     """`carried` is the gradient of the final state and becomes that of the initial one.
 
@@ -204,11 +209,18 @@ def _backward_kernel(
 _NO_TURNS = np.empty((0, 0), bool)
 
 
-def _numbers(numbers, bias, W):
-    """Return the one array of numbers that a network has."""
-    if bias is not None:
-        return bias
-    return np.empty(0, W.dtype) if numbers is None else numbers
+def _weights(W, A, numbers, bias):
+    """Return what the sequences of a network share: W, A and numbers, of every network."""
+    W_of_run = by_run(W, W)
+    networks = len(W_of_run)
+    if bias is not None:  # of all sequences
+        numbers_of_run = [bias] * networks
+    elif numbers is None:
+        numbers_of_run = [np.empty(0, W.dtype)] * networks
+    else:
+        numbers_of_run = by_run(W, numbers)
+    A_of_run = W_of_run if A is None else by_run(W, A)
+    return [W_of_run, A_of_run, numbers_of_run]
 
 
 def _forward(form, turns, W, A, numbers, g, bias, x0, outputs, x_end, y):
@@ -216,10 +228,8 @@ def _forward(form, turns, W, A, numbers, g, bias, x0, outputs, x_end, y):
         turns = _NO_TURNS
     if form < EULER:
         y = outputs
-    A = W if A is None else A
-    numbers = _numbers(numbers, bias, W)
-    run = _forward_kernel[form]
-    run_sequences(run, x0, len(g), turns, W, A, numbers, g, x0, outputs, y)
+    weights = _weights(W, A, numbers, bias)
+    run_networks(_forward_kernel[form], weights, x0, len(g), turns, g, x0, outputs, y)
     x_end[:] = outputs[-1]
 
 
@@ -231,29 +241,50 @@ def _backward(form, turns, W, A, numbers, bias, x0, outputs, y, from_outputs, ca
     delta = empty_array_like(outputs)
     sums = np.zeros((2, *x0.shape), x0.dtype)
     lambdas = empty_array_like(outputs if form == LIPSCHITZ else outputs[:1])
-    A = W if A is None else A
-    numbers = _numbers(numbers, bias, W)
-    states = turns, W, A, numbers, x0, outputs, y, from_outputs, carried
-    run_sequences(_backward_kernel[form], x0, len(outputs), *states, lambdas, delta, sums)
-    of_W = state_product(delta, x0, outputs)
+    weights = _weights(W, A, numbers, bias)
+    states = turns, x0, outputs, y, from_outputs, carried
+    run = _backward_kernel[form]
+    run_networks(run, weights, x0, len(outputs), *states, lambdas, delta, sums)
+    of_W = state_products(W, delta, x0, outputs)
     of_A = None
     of_numbers = None
     of_bias = None
     if form == INTERCHANGED:
-        of_both = cache(lambda: _products_by_turns(turns, delta, x0, outputs))
+        of_both = cache(lambda: _gradients_by_turns(W, turns, delta, x0, outputs))
         of_W = lambda: of_both()[0]  # noqa: E731
         of_A = lambda: of_both()[1]  # noqa: E731
     elif form == MODRELU:
         of_bias = sums[0]
     elif form == LIPSCHITZ:
-        of_A = lambda: numbers[0] * state_product(lambdas, x0, outputs)()  # noqa: E731
+        epsilon = numbers[..., :1, None] if W.ndim == 3 else numbers[0]
+        of_A = lambda: epsilon * state_products(W, lambdas, x0, outputs)()  # noqa: E731
     elif form >= FAST:
-        of_numbers = sums.sum(axis=(1, 2))
+        of_numbers = _sums_of_runs(W, sums)
     return None, of_W, of_A, of_numbers, delta, of_bias, carried
 
 
+def _sums_of_runs(W, sums):
+    """Return `sums` (numbers, batch, hidden) over the sequences and units of each run."""
+    if W.ndim == 2:
+        return sums.sum(axis=(1, 2))
+    batches = batches_of_runs(len(W), sums.shape[1])
+    return np.stack([sums[:, batch].sum(axis=(1, 2)) for batch in batches])
+
+
+def _gradients_by_turns(W, turns, delta, x0, outputs):
+    """Return the gradients of W and of its inverse, of one run or of each of several."""
+    if W.ndim == 2:
+        return _products_by_turns(turns, delta, x0, outputs)
+    of_runs = []
+    for batch in batches_of_runs(len(W), len(x0)):
+        parts = turns[:, batch], delta[:, batch], x0[batch], outputs[:, batch]
+        of_runs.append(_products_by_turns(*parts))
+    of_W, of_inverse = zip(*of_runs, strict=True)
+    return np.stack(of_W), np.stack(of_inverse)
+
+
 def _products_by_turns(turns, delta, x0, outputs):
-    """Return the gradients of W and of its inverse."""
+    """Return the gradients of W and of its inverse for one run."""
     if (turns != turns[:, :1]).any():
         by_W = turns[..., None]
         zero = delta.dtype.type(0)
@@ -275,19 +306,23 @@ def _products_by_turns(turns, delta, x0, outputs):
 def reference(form, turns, W, A, numbers, g, bias, x):
     """Run the networks in plain PyTorch; arguments and results as for the operator."""
     phi = ACTIVATIONS[form - FAST] if form >= FAST else torch.tanh
+    if form >= FAST:
+        alpha, beta = (per_sequence(number, x) for number in numbers.unbind(-1))
+    elif form >= EULER:
+        epsilon = per_sequence(numbers[..., 0], x)
     outputs = []
     for t, g_t in enumerate(g.unbind(0)):
-        a = x @ W.T + g_t
+        a = times_state(W, x) + g_t
         if form == INTERCHANGED:
-            a = torch.where(turns[t][:, None], a, x @ A.T + g_t)
+            a = torch.where(turns[t][:, None], a, times_state(A, x) + g_t)
         if form == MODRELU:
             x = a.sign() * torch.relu(a.abs() + bias)
         elif form >= FAST:
-            x = numbers[0] * phi(a) + numbers[1] * x
+            x = alpha * phi(a) + beta * x
         elif form == LIPSCHITZ:
-            x = x + numbers[0] * (x @ A.T + torch.tanh(a))
+            x = x + epsilon * (times_state(A, x) + torch.tanh(a))
         elif form == EULER:
-            x = x + numbers[0] * torch.tanh(a)
+            x = x + epsilon * torch.tanh(a)
         else:
             x = torch.tanh(a)
         outputs.append(x)
@@ -309,6 +344,7 @@ _DENSE = Recurrence(
     forward=_forward,
     backward=_backward,
     reference=reference,
+    runs=True,
 )
 
 NETWORKS = {
@@ -339,7 +375,7 @@ takes 0.6 to 0.7 of the time on two threads, and 1.1 to 1.3 times as long on one
 
 
 def _register(cell: str) -> None:
-    @engine(cell, slower_from=SLOWER_FROM.get(cell))
+    @engine(cell, slower_from=SLOWER_FROM.get(cell), runs=True)
     def run(weights, state, u):
         form, W, A, numbers, bias, R, b = NETWORKS[cell](*weights)
         (x0,) = state
@@ -358,7 +394,7 @@ for _cell in NETWORKS:
     _register(_cell)
 
 
-@engine("lu_rnn")
+@engine("lu_rnn", runs=True)
 def lu_rnn(weights, state, u):
     """Run the LU RNN (2.28); shapes as in `longrnn.cells.Cell.forward`."""
     L, U, R, b, tau = weights
@@ -368,7 +404,7 @@ def lu_rnn(weights, state, u):
     return _take_turns(L @ U, inverse, tau, Sources(u, R, b), state)
 
 
-@engine("inverse_rnn")
+@engine("inverse_rnn", runs=True)
 def inverse_rnn(weights, state, u):
     """Run the inverse RNN, section 2.9; shapes as in `longrnn.cells.Cell.forward`."""
     W, inverse, R, b, tau = weights

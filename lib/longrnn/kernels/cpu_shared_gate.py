@@ -32,8 +32,17 @@ import torch
 
 from longrnn.kernels._cpu import ONE, engine, kernel, sigmoid, tanh
 from longrnn.kernels._memory import empty_array_like
-from longrnn.kernels._recurrence import Recurrence, Sources, scalars_like, state_product
-from longrnn.kernels._threads import run_sequences
+from longrnn.kernels._recurrence import (
+    Recurrence,
+    Sources,
+    batches_of_runs,
+    by_run,
+    per_sequence,
+    scalars_like,
+    state_products,
+    times_state,
+)
+from longrnn.kernels._threads import run_networks
 
 
 @kernel
@@ -86,7 +95,8 @@ def _backward_kernel(
 
 
 def _forward(scalars, W, g, h0, outputs, h_end, gates):
-    run_sequences(_forward_kernel, h0, len(g), *scalars, W, g, h0, outputs, gates)
+    weights = _weights(scalars, W)
+    run_networks(_forward_kernel, weights, h0, len(g), g, h0, outputs, gates)
     h_end[:] = outputs[-1]
 
 
@@ -94,20 +104,31 @@ def _backward(scalars, W, h0, outputs, gates, from_outputs, carried):
     delta = empty_array_like(gates)
     delta_state = empty_array_like(outputs)
     sums = np.zeros((2, *h0.shape), h0.dtype)
-    states = W, h0, outputs, gates, from_outputs, carried
+    weights = _weights(scalars, W)
+    states = h0, outputs, gates, from_outputs, carried
     gradients = delta, delta_state, sums
-    run_sequences(_backward_kernel, h0, len(outputs), *scalars, *states, *gradients)
-    # In float64: what is left of one less the other may be a small part of either.
-    of_scalars = np.append(0, sums.sum(axis=(1, 2), dtype=float)).astype(h0.dtype)
-    return of_scalars, state_product(delta_state, h0, outputs), delta, carried
+    run_networks(_backward_kernel, weights, h0, len(outputs), *states, *gradients)
+    of_scalars = []
+    for batch in batches_of_runs(len(weights[-1]), len(h0)):
+        # In float64: what is left of one less the other may be a small part of either.
+        of_p_and_q = sums[:, batch].sum(axis=(1, 2), dtype=float)
+        of_scalars.append(np.append(0, of_p_and_q).astype(h0.dtype))
+    of_scalars = of_scalars[0] if W.ndim == 2 else np.stack(of_scalars)
+    return of_scalars, state_products(W, delta_state, h0, outputs), delta, carried
+
+
+def _weights(scalars, W):
+    """Return what the sequences of a network share: kappa, p, q and W, of every network."""
+    kappa, p, q = by_run(W, scalars).T
+    return [kappa, p, q, by_run(W, W)]
 
 
 def reference(scalars, W, g, h):
     """Run the recurrence in plain PyTorch; arguments and results as for the operator."""
-    kappa, p, q = scalars
+    kappa, p, q = (per_sequence(scalar, h) for scalar in scalars.unbind(-1))
     outputs = []
     for g_t in g.unbind(0):
-        a = h @ W.T
+        a = times_state(W, h)
         g_z, g_c = g_t.chunk(2, dim=-1)
         z = torch.sigmoid(a + g_z)
         c = torch.tanh(a + g_c)
@@ -129,10 +150,11 @@ _SHARED_GATE = Recurrence(
     forward=_forward,
     backward=_backward,
     reference=reference,
+    runs=True,
 )
 
 
-@engine("fastgrnn")
+@engine("fastgrnn", runs=True)
 def fastgrnn(weights, state, u):
     """Run FastGRNN, section 3.2 of Kusupati et al.; shapes as in `longrnn.cells.Cell.forward`."""
     U, W, b_z, b_h, zeta, nu = weights
@@ -141,7 +163,7 @@ def fastgrnn(weights, state, u):
     return _SHARED_GATE(scalars, U, sources.drive(), state[0], sources=sources)
 
 
-@engine("gated_antisymmetric")
+@engine("gated_antisymmetric", runs=True)
 def gated_antisymmetric(weights, state, u):
     """Run the gated antisymmetric RNN of Chang et al.; shapes as in `Cell.forward`."""
     W, R, b, epsilon = weights

@@ -31,6 +31,7 @@ from longrnn.kernels._cuda_device import ZERO, load, locate, products, shared, s
 from longrnn.kernels._recurrence import (
     Recurrence,
     Sources,
+    scalars_like,
     state_product,
     sum_of_products,
 )
@@ -199,7 +200,8 @@ def _backward(dt, least, most, W, W_y, y0, z0, y, z, gates, from_y, from_y_end, 
 
 def _reference(dt, least, most, W, W_y, g, y0, z0):
     rows = len(W)
-    return reference((dt, least, most), W, W_y, g[..., :rows], g[..., rows:], y0, z0)
+    steps = scalars_like(g, dt, least, most)
+    return reference(steps, W, W_y, g[..., :rows], g[..., rows:], y0, z0)
 
 
 def _split_drive(drive, arguments):

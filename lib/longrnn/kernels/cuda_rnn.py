@@ -215,7 +215,8 @@ def _backward(form, epsilon, M, bias, x0, outputs, y, from_outputs, from_x_end):
 def _reference(form, epsilon, M, bias, g, x0):
     d = x0.shape[1]
     W, A = M[:d], M[d:]
-    return reference(form, None, W, A, (epsilon,), g, bias, x0)
+    numbers = g.new_full((1,), epsilon)
+    return reference(form, None, W, A, numbers, g, bias, x0)
 
 
 def _shapes(a):

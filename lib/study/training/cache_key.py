@@ -98,6 +98,9 @@ def code_fingerprint(job: Job) -> str:
         pull_back = f"{name}/pull_back"  # kernels of the probes
         modules.add(kernels.module_of(name, engine))
         modules.add(kernels.module_of(pull_back, kernels.choose(pull_back, job.device)))
+        if job.pass_size > 1:
+            engine_of_pass = kernels.choose_for_runs(name, job.device)
+            modules.add(kernels.module_of(name, engine_of_pass))
     modules.discard(None)  # of a reference
     return _fingerprint((job.experiment.train.__module__, *sorted(modules)))
 
