@@ -12,8 +12,9 @@ from study.claims.claim import claims
 from study.claims.correction import corrected_verdicts
 from study.claims.verdict import AGREES, DIFFERS, displayed_verdict
 from study.paths import DATA, ROOT
+from study.report.findings import read_findings
 from study.report.inputs import load_artefacts
-from study.report.intervention import describe_intervention
+from study.report.intervention import describe_intervention, summarize_intervention
 from study.report.readme import README, STORED, collect_slopes, fill, main, read_stored
 from study.report.readme import render_blocks as blocks
 from study.report.verdicts import judge_claims
@@ -87,16 +88,37 @@ def test_numbers_of_layers_are_right():
     assert f"{compiled} also have a compiled CPU version and {on_gpu} an NVIDIA kernel" in words
 
 
+def test_readme_is_short():
+    assert len(TEXT.splitlines()) <= 145
+
+
+def test_findings_carry_verdict_and_dagger():
+    block = blocks(STORED)["results"]
+    findings = block.split("## Main findings")[1]
+    judged = read_stored(STORED)[0].set_index("id")
+    for topic in read_findings().readme:
+        (entry,) = re.findall(rf"\*\*\[{topic.title}\][^\n]*(?:\n  [^\n]*)*", findings)
+        for claim in topic.claims:
+            assert judged.loc[claim, "verdict"] in " ".join(entry.split()).lower()
+        reserved = (judged.loc[list(topic.claims), "reservation"] != "").sum()
+        assert entry.count("†") == reserved
+
+
 def test_links_and_pictures_exist():
     links = [link for link in re.findall(r"\]\(([^)]+)\)", TEXT) if not urlsplit(link).scheme]
     assert links
-    assert [link for link in links if not (ROOT / link).exists()] == []
+    for link in links:
+        path, _, anchor = link.partition("#")
+        assert (ROOT / path).exists(), link
+        if anchor:
+            headings = re.findall(r"^#+ (.+)$", (ROOT / path).read_text("utf-8"), re.MULTILINE)
+            assert anchor in {heading.lower().replace(" ", "-") for heading in headings}, link
 
 
 def test_make_targets_and_papermill_parameters_exist():
     targets = set(re.findall(r"\bmake ([a-z-]+)", TEXT))
     makefile = (ROOT / "Makefile").read_text("utf-8")
-    assert {"look", "repro", "test"} <= targets
+    assert {"look", "repro", "lab", "test"} <= targets
     assert [name for name in targets if not re.search(rf"^{name}:", makefile, re.MULTILINE)] == []
 
 
@@ -116,6 +138,7 @@ def test_lines_end_at_column_100():
 
 def test_cause_is_claimed_only_if_intervals_leave_out_zero():
     effects = pd.read_csv(STORED / "intervention.csv")
-    assert "are a cause" in describe_intervention(effects)
     shifted = effects.assign(high=effects["high"] + 0.5)
-    assert "are a cause" not in describe_intervention(shifted)
+    for write in (describe_intervention, summarize_intervention):
+        assert "are a cause" in write(effects)
+        assert "are a cause" not in write(shifted)

@@ -30,6 +30,8 @@ class Finding(BaseModel):
     scale: float
     digits: int
     sentence: str
+    short: str = ""
+    """The sentence of README.md; empty if the claim is not among its findings."""
 
 
 class Question(BaseModel):
@@ -43,14 +45,13 @@ class Question(BaseModel):
 
 
 class Topic(BaseModel):
-    """An entry of the findings in README.md: its own sentences, or those about `claims`."""
+    """An entry of the findings in README.md: the short sentences about `claims`."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     title: str
     notebook: str
-    findings: tuple[Finding, ...] = ()
-    claims: tuple[str, ...] = ()
+    claims: tuple[str, ...]
 
 
 class Findings(BaseModel):
@@ -72,13 +73,13 @@ class Findings(BaseModel):
         Returns
         -------
         list of Finding
-            Its own findings, then those of the questions that it names by their claim.
+            Those of the questions that it names by their claim.
         """
         known = {}
         for question in self.questions:
             for finding in question.findings:
                 known[finding.claim] = finding
-        return [*topic.findings, *(known[claim] for claim in topic.claims)]
+        return [known[claim] for claim in topic.claims]
 
 
 @dataclass(frozen=True)
@@ -102,7 +103,7 @@ def read_findings() -> Findings:
 
 
 def write_sentence(finding: Finding, row: pd.Series) -> Sentence:
-    """Return a finding with its numbers.
+    """Return a finding with its numbers, and a sentence about a lead in short runs.
 
     Parameters
     ----------
@@ -117,11 +118,36 @@ def write_sentence(finding: Finding, row: pd.Series) -> Sentence:
         correction is not the one that the sentence was written for.
     """
     claim = describe_claim(row)
+    text = _fill(finding, finding.sentence, row, claim)
+    if text is None:
+        return Sentence(_state_claim(claim), claim)
+    return Sentence(text + _reservation(row), claim)
+
+
+def write_short_sentence(finding: Finding, row: pd.Series) -> Sentence:
+    """Return a finding with its numbers, in the words of README.md.
+
+    Parameters
+    ----------
+    finding : Finding
+        One with a `short` sentence.
+    row : pandas.Series
+        The claim's row of `study.report.verdicts.judge_claims`.
+
+    Returns
+    -------
+    Sentence
+        The finding's short sentence, or the claim and its verdict as for `write_sentence`.
+    """
+    claim = describe_claim(row)
+    text = _fill(finding, finding.short, row, claim)
+    return Sentence(text or _state_claim(claim), claim)
+
+
+def _fill(finding: Finding, sentence: str, row: pd.Series, claim: ClaimText) -> str | None:
+    """Return a sentence with its numbers; None if it was written for another verdict."""
     if claim.interval is None or claim.corrected != finding.verdict:
-        text = f"“{claim.statement}”: {claim.corrected}"
-        if claim.interval:
-            text += f" ({claim.estimate})"
-        return Sentence(f"{text}.", claim)
+        return None
 
     def write(value: float) -> str:
         return f"{value * finding.scale:,.{finding.digits}f}".replace("-", "−")
@@ -136,13 +162,20 @@ def write_sentence(finding: Finding, row: pd.Series) -> Sentence:
     if not math.isnan(row["published"]):
         published = write(row["published"])
         interval += f"; paper: {published}"
-    text = finding.sentence.format(
+    return sentence.format(
         value=write(row["estimate"]),
         interval=interval,
         published=published,
         shorter=_shorter(row),
     )
-    return Sentence(text + _reservation(row), claim)
+
+
+def _state_claim(claim: ClaimText) -> str:
+    """Return a claim and its verdict as a sentence."""
+    text = f"“{claim.statement}”: {claim.corrected}"
+    if claim.interval:
+        text += f" ({claim.estimate})"
+    return f"{text}."
 
 
 def _reservation(row: pd.Series) -> str:

@@ -41,11 +41,41 @@ def describe_intervention(effects: pd.DataFrame) -> str:
         f"{_points(signs)}, and ordinary gradients, only made as small as the decayed ones, by "
         f"{_points(norms)}.",
     ]
+    return " ".join([*sentences, *_conclusion(rows)])
+
+
+def summarize_intervention(effects: pd.DataFrame) -> str:
+    """Return the result of the experiment in two or three sentences.
+
+    Parameters
+    ----------
+    effects : DataFrame
+        As for `describe_intervention`.
+
+    Returns
+    -------
+    str
+        With the same conclusion as `describe_intervention`.
+    """
+    rows = effects.set_index("change against plain")
+    dose = rows.loc["dose -10, rows at the beginning"]
+    restored = rows.loc["renormalised, rows at the beginning"]
+    sentences = [
+        "Ten orders of magnitude of gradient decay, in the backward pass alone, change test "
+        f"accuracy by {_points(dose)} in cells whose gradients do not vanish, if the information "
+        "is at the beginning of the sequence. Constant gradient norms change it by "
+        f"{_points(restored)} in LSTM, GRU and basic RNN.",
+    ]
+    return " ".join([*sentences, *_conclusion(rows)])
+
+
+def _conclusion(rows: pd.DataFrame) -> list[str]:
+    """Return what follows from the changes of accuracy; empty if an interval holds zero."""
+    dose = rows.loc["dose -10, rows at the beginning"]
+    restored = rows.loc["renormalised, rows at the beginning"]
     if dose["high"] < 0 < restored["low"]:
-        sentences.append(
-            "So vanishing gradients are a cause of the failure to learn, not just a symptom."
-        )
-    return " ".join(sentences)
+        return ["So vanishing gradients are a cause of the failure to learn, not just a symptom."]
+    return []
 
 
 def _points(row: pd.Series) -> str:

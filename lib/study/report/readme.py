@@ -22,9 +22,9 @@ from study.figures.style import use_style
 from study.paths import DATA, REFERENCE, ROOT, resolve
 from study.pipeline.files import write_whole
 from study.report.coverage import count_coverage, summarise
-from study.report.findings import Sentence, read_findings, write_sentence
+from study.report.findings import Sentence, read_findings, write_short_sentence
 from study.report.inputs import Artefact, ReportError, load_artefacts, read_table
-from study.report.intervention import EFFECTS, describe_intervention
+from study.report.intervention import EFFECTS, summarize_intervention
 from study.report.tally import CAUSES, OTHER, TALLY, count_causes, tally
 from study.report.verdicts import DECIDED, judge_claims
 from study.results.names import PUBLICATIONS, label
@@ -214,35 +214,30 @@ def render_blocks(stored: Path) -> dict[str, str]:
         Markdown by name of the part.
     """
     judged, coverage = read_stored(stored)
-    return {
-        "lead": _lead(judged),
-        "figure": _figure_caption(read_table(stored / "slopes.csv")),
-        "tally": _tally_table(judged),
-        "doubt": _doubt(judged, coverage),
-        "findings": _findings(judged),
-        "cause": _intervention(read_table(stored / "intervention.csv")),
-        "speed": _speed(REFERENCE / "timings"),
-    }
-
-
-def _lead(judged: pd.DataFrame) -> str:
-    return _wrap(
-        "We re-implemented the networks of five publications, repeated their experiments, mostly "
-        f"at reduced size, and checked {len(judged)} of their claims. One command trains small "
-        "versions of all of them and rebuilds statistics and report from the stored long runs."
-    )
+    parts = [
+        _figure_caption(read_table(stored / "slopes.csv")),
+        "## Results at a glance",
+        _tally_table(judged),
+        f"**Before you quote a verdict:**\n{_doubt(judged, coverage)}",
+        "## Main findings",
+        _wrap(
+            "In brackets: the 95 % interval and the paper's value. Points are percentage points of "
+            "accuracy. The report has a page for each claim, with the size of its experiment."
+        ),
+        _findings(judged),
+        _intervention(read_table(stored / "intervention.csv")),
+    ]
+    return {"results": "\n\n".join(parts), "speed": _speed(REFERENCE / "timings")}
 
 
 def _figure_caption(slopes: pd.DataFrame) -> str:
     picture = "![Test accuracy per order of magnitude of gradient decay](data/readme/slopes.png)"
     within = slopes.set_index("gradients").loc[_WITHIN_TASKS, "slope"]
     text = _wrap(
-        "*Do networks learn if their gradients vanish? Each dot: how much test accuracy goes with "
-        "one order of magnitude less gradient decay, from the last time step back to the first, "
-        "other factors equal; bars: 95 % intervals. A gradient counts as vanished after "
-        f"{_VANISHED} orders, over which {within:.2f} points add up to {_VANISHED * within:.0f}. "
-        "Single precision, which the dissertation used, cannot show a decay of more than about 45 "
-        "orders. Without rounding it goes further, and an order counts for less.*"
+        "*Test accuracy per order of magnitude less gradient decay, other factors equal; bars: "
+        f"95 % intervals. A gradient has vanished after {_VANISHED} orders, which add up to "
+        f"{_VANISHED * within:.0f} points. Single precision shows no more than 45 orders; without "
+        "rounding there are more, and each counts for less.*"
     )
     return f"{picture}\n\n{text}"
 
@@ -269,23 +264,21 @@ def _doubt(judged: pd.DataFrame, coverage: pd.DataFrame) -> str:
     few = int((decided["replicates"] <= _FEW_SEEDS).sum())
     counts = coverage.sum()
     withdrawn = int((judged["counted"] != judged["corrected"]).sum())
-    shorter = int(decided["reservation"].str.contains("faster learning").sum())
-    edges = int(decided["reservation"].str.contains("best learning rate").sum())
+    reserved = int((decided["reservation"] != "").sum())
     points = (
-        "*Differs* means not confirmed at our size and settings. It does not mean wrong.",
-        f"Most of our experiments are smaller than the paper's. Of {counts['total']} distinct "
-        f"figures and tables, we can compare {counts['comparable']} with the original, and "
-        f"{counts['at published scale']} have its size. Most of our runs are shorter, too. An "
-        "advantage that did not appear in them is *too small to test*. One that did appear agrees, "
-        f"with a reservation ({shorter} claims): it may only reflect faster learning.",
-        f"{few} of the {len(decided)} decided claims rest on {_FEW_SEEDS} seeds or fewer. In "
-        f"{edges} a best learning rate is at the end of those tried, which cannot change the "
-        "verdict; where it could, the claim is undecided.",
-        "With so many claims, some agree or differ by chance. Holm's correction withdraws "
-        f"{withdrawn} verdicts; the report marks them with a star. Some open verdicts were judged "
-        "again after adding runs, which the intervals ignore.",
-        f"*{OTHER.capitalize()}*: {_main_cause(judged)}. *“No effect”, not refuted*: nothing "
-        "contradicts the claim that there is no effect, which is no evidence for the paper.",
+        "*Agree*: the 95 % interval of our estimate lies inside the region in which the claim is "
+        "true. *Differ*: it lies outside. This means not confirmed at our size; it does not mean "
+        "wrong.",
+        f"Of {counts['total']} distinct figures and tables, {counts['comparable']} can be compared "
+        f"with the original, and {counts['at published scale']} have its size. An advantage that "
+        "did not appear in our shorter runs is *too small to test*; one that did may only reflect "
+        f"faster learning. {reserved} of the {len(decided)} decided claims have such a reservation "
+        "or another one (†).",
+        f"{few} of the {len(decided)} rest on {_FEW_SEEDS} seeds or fewer. Holm's correction for "
+        f"many tests withdraws {withdrawn}. Some open verdicts were judged again after adding "
+        "runs, which the intervals ignore.",
+        f"*{OTHER.capitalize()}*: {_main_cause(judged)}. *“No effect”, not refuted* is no evidence "
+        "for the paper.",
     )
     return "\n".join(_wrap(f"- {point}", hanging="  ") for point in points)
 
@@ -304,32 +297,27 @@ def _findings(judged: pd.DataFrame) -> str:
     lines = []
     for topic in findings.readme:
         sentences = [
-            write_sentence(each, rows.loc[each.claim]) for each in findings.of_topic(topic)
+            write_short_sentence(each, rows.loc[each.claim]) for each in findings.of_topic(topic)
         ]
         text = " ".join(f"*{_short_status(each)}:* {each.text}" for each in sentences)
-        text += f" Size: {_short_scale(rows.loc[sentences[0].claim.id])}."
-        number = topic.notebook.partition("_")[0]
-        address = f"notebooks/{topic.notebook}.ipynb"
-        lines.append(_wrap(f"- **{topic.title}.** {text} → [{number}]({address})", hanging="  "))
+        title = f"[{topic.title}](notebooks/{topic.notebook}.ipynb)"
+        lines.append(_wrap(f"- **{title}.** {text}", hanging="  "))
     return "\n".join(lines)
 
 
 def _intervention(effects: pd.DataFrame) -> str:
     """Return the result of our experiment on the backward pass as a paragraph of README.md."""
-    text = describe_intervention(effects)
-    address = "notebooks/31_adjoint_interventions.ipynb"
-    return _wrap(f"**Cause or symptom? Our own experiment.** {text} → [31]({address})")
-
-
-def _short_scale(row: pd.Series) -> str:
-    """Return sequence length, width and replicates of the experiment behind a claim."""
-    return f"T = {row['time_steps']:,.0f}, d = {row['width']:.0f}, {row['replicates']:.0f} seeds"
+    text = summarize_intervention(effects)
+    title = "[Cause or symptom?](notebooks/31_adjoint_interventions.ipynb)"
+    return _wrap(f"**{title}** Our own experiment: {text[0].lower()}{text[1:]}")
 
 
 def _short_status(sentence: Sentence) -> str:
-    """Return the verdict in words that begin a sentence, without "the paper"."""
+    """Return the verdict and a mark of reservations, in words that begin a sentence."""
     words = sentence.claim.status
-    return words.removesuffix(" with the paper").removesuffix(" from the paper")
+    words = words.removesuffix(" with the paper").removesuffix(" from the paper")
+    words = words.replace("after Holm's correction", "after Holm")
+    return f"{words}†" if sentence.claim.reservations else words
 
 
 def _speed(timings: Path) -> str:
@@ -338,9 +326,9 @@ def _speed(timings: Path) -> str:
     gpu = _ratios(timings / "h200.csv")
     times = [f"{label(cell)} {cpu[cell]:.2f} and {gpu[cell]:.2f}" for cell in _TIMED]
     return _wrap(
-        "Time of one forward and backward pass, divided by `nn.LSTM`'s on the same machine (two "
-        f"CPU cores, and an NVIDIA H200): {', '.join(times)}. (1,000 time steps, batch 128, width "
-        "128; UnICORNN, IndRNN and SRU with two layers. `make bench` times your machine.)"
+        "One forward and backward pass takes this share of `nn.LSTM`'s time on two CPU cores and "
+        f"on an NVIDIA H200: {', '.join(times)} (1,000 steps, batch 128, width 128; UnICORNN, "
+        "IndRNN and SRU with two layers)."
     )
 
 
