@@ -187,7 +187,7 @@ class Cell(nn.Module):
         -------
         str
             The condition that is violated, as it follows "expected" in an error message; empty if
-            there is no conflict.
+            they are consistent.
         """
         return ""
 
@@ -268,7 +268,14 @@ class Cell(nn.Module):
         return start, complete(f"{cls.name}, start {name}", start.settings, settings)
 
     def weights(self) -> NamedTuple:
-        """Return the first argument of `step`; parametrized weights are computed once."""
+        """Return the first argument of `step`; parametrized weights are computed once.
+
+        Returns
+        -------
+        NamedTuple
+            The attributes of the cell that `Weights` names, for most cells all weights and the
+            hyper-parameters of the equation.
+        """
         return self.Weights(*(getattr(self, field) for field in self.Weights._fields))
 
     def time_steps(self, u: Tensor) -> tuple[Tensor, ...]:
@@ -531,7 +538,7 @@ def cell_class(name: str) -> type[Cell]:
     Raises
     ------
     ValueError
-        There is no such cell; the message lists the known names.
+        No cell has this name; the message lists the known names.
     """
     if name not in _REGISTRY:
         raise ValueError(f"unknown architecture {name!r}; known: {', '.join(cell_names())}")
@@ -555,7 +562,7 @@ def make_cell(name: str, input_size: int, hidden_size: int, **hyper_parameters: 
     Raises
     ------
     ValueError
-        There is no such cell, or a size or a hyper-parameter has a wrong type or is out of range.
+        No cell has this name, or a size or a hyper-parameter has a wrong type or is out of range.
 
     Examples
     --------
@@ -568,5 +575,11 @@ def make_cell(name: str, input_size: int, hidden_size: int, **hyper_parameters: 
 
 
 def cell_names() -> list[str]:
-    """Return the names of all architectures in alphabetical order."""
+    """Return the names of all architectures.
+
+    Returns
+    -------
+    list of str
+        In alphabetical order.
+    """
     return sorted(_REGISTRY)

@@ -125,7 +125,18 @@ class Scale:
         return "1/T or a positive number"
 
     def admits(self, value: object) -> bool:
-        """Return whether `value` is allowed."""
+        """Return whether a value is allowed.
+
+        Parameters
+        ----------
+        value
+            Any object.
+
+        Returns
+        -------
+        bool
+            True for ``1/T``, and for a positive number or its text.
+        """
         if value == "1/T":
             return True
         if isinstance(value, bool):
@@ -169,7 +180,7 @@ def adding_start(cell: nn.Module, *, time_steps: int, like: str) -> None:
     Raises
     ------
     ValueError
-        The start ``text`` is asked for with another number of features than two.
+        The start is ``text``, and the cell does not have two input features.
     """
     width = cell.hidden_size
     gates = len(cell.R) // width
@@ -218,10 +229,18 @@ def _draw_adding_like_library(cell: nn.Module, time_steps: int, gates: int, like
 
 
 def rotation(width: int) -> Tensor:
-    """Return a random orthogonal matrix, (width, width), in float64.
+    r"""Draw a random rotation from torch's random generator.
 
-    Its angles lie in about (-1, 1). They follow a semicircle distribution of standard deviation
-    0.5.
+    Parameters
+    ----------
+    width
+        Number of rows and columns.
+
+    Returns
+    -------
+    (width, width), float64
+        The orthogonal matrix :math:`e^A` with Gaussian A = -A'. Its angles lie in about (-1, 1) and
+        follow a semicircle distribution of standard deviation 0.5.
     """
     A = torch.randn(width, width, dtype=torch.float64) * 0.5 / math.sqrt(2 * width)
     return torch.linalg.matrix_exp(A - A.T)

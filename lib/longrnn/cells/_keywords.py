@@ -40,7 +40,19 @@ class Number:
         return f"{kind}{many} in {self.interval}{none}"
 
     def admits(self, value: object) -> bool:
-        """Return whether `value` is allowed."""
+        """Return whether a value is allowed.
+
+        Parameters
+        ----------
+        value
+            Any object.
+
+        Returns
+        -------
+        bool
+            True for a number in the interval, for None if that is the default, and for a sequence
+            of allowed numbers if `each` is set.
+        """
         if self.each and isinstance(value, list | tuple):
             return len(value) > 0 and all(self._admits_number(item) for item in value)
         return self._admits_number(value)
@@ -71,7 +83,18 @@ class Choice:
         return f"one of {', '.join(map(str, self.options))}"
 
     def admits(self, value: object) -> bool:
-        """Return whether `value` is one of the options, and of the same type: True is not 1."""
+        """Return whether a value is allowed.
+
+        Parameters
+        ----------
+        value
+            Any object.
+
+        Returns
+        -------
+        bool
+            True if it equals an option and has its type: True is not 1.
+        """
         return any(type(value) is type(option) and value == option for option in self.options)
 
 
@@ -82,8 +105,20 @@ Keyword = Number | Choice
 
 
 def plain(value: object) -> object:
-    """Return a NumPy scalar as the Python number, and a list as a tuple; anything else unchanged.
+    """Convert NumPy scalars to Python numbers, and lists to tuples.
 
+    Parameters
+    ----------
+    value
+        Any object.
+
+    Returns
+    -------
+    object
+        The converted value; an object of another type is returned unchanged.
+
+    Examples
+    --------
     >>> plain(np.float64(0.5)), plain([np.int64(1), 2])
     (0.5, (1, 2))
     """

@@ -44,7 +44,22 @@ class AntisymmetricRNNCore(Cell, name="antisymmetric"):
 
     @staticmethod
     def step(weights: tuple, state: State, u: Tensor) -> State:
-        """One step; `state` is (x,)."""
+        """Take one step, equation (9).
+
+        Parameters
+        ----------
+        weights : tuple
+            ``W`` (d, d) = M - M' - gamma I, ``R`` (d, p), ``b`` (d,) and the step size ``epsilon``.
+        state : tuple of (batch, d)
+            ``(x,)``, the state x_{t-1}, which is also the output.
+        u : (batch, p)
+            The input u_t.
+
+        Returns
+        -------
+        tuple of (batch, d)
+            ``(x,)``, the state x_t.
+        """
         W, R, b, epsilon = weights
         (x,) = state
         return (x + epsilon * torch.tanh(x @ W.T + u @ R.T + b),)  # (9)

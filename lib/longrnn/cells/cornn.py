@@ -46,7 +46,23 @@ class CoRNNCore(Cell, name="cornn"):
 
     @staticmethod
     def step(weights: tuple, state: State, u: Tensor) -> State:
-        """One step; `state` is (y, z): positions, which are the output, and velocities."""
+        """Take one step, equation (3).
+
+        Parameters
+        ----------
+        weights : tuple
+            ``W`` and ``W_z`` (d, d), ``V`` (d, p), ``b`` (d,), and the numbers ``dt``, ``gamma``
+            and ``epsilon``.
+        state : tuple of (batch, d)
+            ``(y, z)`` at n - 1: positions, which are the output, and velocities.
+        u : (batch, p)
+            The input u_n.
+
+        Returns
+        -------
+        tuple of (batch, d)
+            ``(y, z)`` at n.
+        """
         W, W_z, V, b, dt, gamma, epsilon = weights
         y, z = state
         force = torch.tanh(y @ W.T + z @ W_z.T + u @ V.T + b) - gamma * y

@@ -34,7 +34,23 @@ class DtLSTMCore(LSTMCore, name="dt_lstm"):
 
     @staticmethod
     def step(weights: tuple, state: State, u: Tensor) -> State:
-        """One step; `state` is (h, c): the hidden state, the output, and the cell state."""
+        """Take one step: (15) with the scaled gates of appendix D.
+
+        Parameters
+        ----------
+        weights : tuple
+            ``W`` (4d, d), ``R`` (4d, p) and ``b`` (4d,) with the gates in the order i f g o, and
+            the numbers ``input_scale`` and ``forget_scale``, which multiply the gates i and f.
+        state : tuple of (batch, d)
+            ``(h, c)`` before the step: the hidden state, which is the output, and the cell state.
+        u : (batch, p)
+            The input u_n.
+
+        Returns
+        -------
+        tuple of (batch, d)
+            ``(h, c)`` after the step.
+        """
         W, R, b, input_scale, forget_scale = weights
         h, c = state
         i, f, g, o = (h @ W.T + u @ R.T + b).chunk(4, dim=-1)

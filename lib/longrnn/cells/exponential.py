@@ -60,7 +60,22 @@ class ExponentialRNNCore(Cell, name="exponential"):
 
     @staticmethod
     def step(weights: tuple, state: State, u: Tensor) -> State:
-        """One step; `state` is (x,)."""
+        """Take one step (section 4).
+
+        Parameters
+        ----------
+        weights : tuple
+            ``B`` (d, d), orthogonal, ``R`` (d, p), and ``b`` (d,), the modReLU's bias.
+        state : tuple of (batch, d)
+            ``(x,)``, the state x_{t-1}, which is also the output.
+        u : (batch, p)
+            The input u_t.
+
+        Returns
+        -------
+        tuple of (batch, d)
+            ``(x,)``, the state x_t.
+        """
         B, R, b = weights
         (x,) = state
         a = x @ B.T + u @ R.T

@@ -43,17 +43,33 @@ class FastGRNNCore(Cell, name="fastgrnn"):
 
     @property
     def zeta(self) -> Tensor:
-        """Weight of the candidate where the gate is closed."""
+        """Weight of the candidate if the gate is closed (z = 0), in addition to nu."""
         return torch.sigmoid(self.zeta_free)
 
     @property
     def nu(self) -> Tensor:
-        """Weight of the candidate whatever the gate does."""
+        """Weight of the candidate at any value of the gate."""
         return torch.sigmoid(self.nu_free)
 
     @staticmethod
     def step(weights: tuple, state: State, u: Tensor) -> State:
-        """One step; `state` is (h,)."""
+        """Take one step (section 3.2).
+
+        Parameters
+        ----------
+        weights : tuple
+            ``U`` (d, d), ``W`` (d, p), ``b_z`` and ``b_h`` (d,), and the scalar tensors ``zeta``
+            and ``nu`` in (0, 1).
+        state : tuple of (batch, d)
+            ``(h,)``, the state h_{t-1}, which is also the output.
+        u : (batch, p)
+            The input x_t.
+
+        Returns
+        -------
+        tuple of (batch, d)
+            ``(h,)``, the state h_t.
+        """
         U, W, b_z, b_h, zeta, nu = weights
         (h,) = state
         a = u @ W.T + h @ U.T

@@ -55,12 +55,28 @@ class FastRNNCore(Cell, name="fastrnn"):
 
     @property
     def beta(self) -> Tensor:
-        """Weight of the state before."""
+        """Weight of the previous state."""
         return torch.sigmoid(self.beta_free)
 
     @staticmethod
     def step(weights: tuple, state: State, u: Tensor) -> State:
-        """One step; `state` is (h,)."""
+        """Take one step (section 3.1).
+
+        Parameters
+        ----------
+        weights : tuple
+            ``U`` (d, d), ``W`` (d, p), ``b`` (d,), the scalar tensors ``alpha`` and ``beta`` in (0,
+            1), and the activation ``phi``.
+        state : tuple of (batch, d)
+            ``(h,)``, the state h_{t-1}, which is also the output.
+        u : (batch, p)
+            The input x_t.
+
+        Returns
+        -------
+        tuple of (batch, d)
+            ``(h,)``, the state h_t.
+        """
         U, W, b, alpha, beta, phi = weights
         (h,) = state
         candidate = phi(u @ W.T + h @ U.T + b)

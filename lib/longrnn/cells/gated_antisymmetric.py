@@ -31,7 +31,23 @@ class GatedAntisymmetricRNNCore(AntisymmetricRNNCore, name="gated_antisymmetric"
 
     @staticmethod
     def step(weights: tuple, state: State, u: Tensor) -> State:
-        """One step; `state` is (x,)."""
+        """Take one step of the form with a gating mechanism.
+
+        Parameters
+        ----------
+        weights : tuple
+            ``W`` (d, d) = M - M' - gamma I, ``R`` (2d, p) and ``b`` (2d,) in the order z x, and the
+            step size ``epsilon``.
+        state : tuple of (batch, d)
+            ``(x,)``, the state x_{t-1}, which is also the output.
+        u : (batch, p)
+            The input u_t.
+
+        Returns
+        -------
+        tuple of (batch, d)
+            ``(x,)``, the state x_t.
+        """
         W, R, b, epsilon = weights
         (x,) = state
         from_state = x @ W.T

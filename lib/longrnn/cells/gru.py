@@ -36,7 +36,22 @@ class GRUCore(Cell, name="gru"):
 
     @staticmethod
     def step(weights: tuple, state: State, u: Tensor) -> State:
-        """One step; `state` is (h,)."""
+        """Take one step.
+
+        Parameters
+        ----------
+        weights : tuple
+            ``W`` (3d, d), ``R`` (3d, p) and ``b`` (3d,), with the gates in the order r z n.
+        state : tuple of (batch, d)
+            ``(h,)``, the state h_{t-1}, which is also the output.
+        u : (batch, p)
+            The input u_t.
+
+        Returns
+        -------
+        tuple of (batch, d)
+            ``(h,)``, the state h_t.
+        """
         W, R, b = weights
         (h,) = state
         from_state_r, from_state_z, from_state_n = (h @ W.T).chunk(3, dim=-1)

@@ -44,13 +44,35 @@ class IndRNNCore(Cell, name="indrnn"):
         self.readout = self.layers - 1
 
     def weights(self) -> tuple:
-        """Return the weights of every layer, and the activation."""
+        """Return the first argument of `step`.
+
+        Returns
+        -------
+        Weights
+            ``layers``, a tuple with one `Layer` (W, w, b) per layer, and the activation ``phi``.
+        """
         layers = tuple(map(Layer, self.W, self.w, self.b))
         return self.Weights(layers, self.phi)
 
     @staticmethod
     def step(weights: tuple, state: State, u: Tensor) -> State:
-        """One step of all layers; `state` is (h^1, .., h^L), the last is the output."""
+        """Take one step of all layers (section 3).
+
+        Parameters
+        ----------
+        weights : tuple
+            ``layers``: for each layer ``W`` (d, p) or, above the first, (d, d), ``w`` (d,) and
+            ``b`` (d,); and the activation ``phi``.
+        state : tuple of (batch, d)
+            (h^1, .., h^L) at t - 1; the last one is the output.
+        u : (batch, p)
+            The input x_t.
+
+        Returns
+        -------
+        tuple of (batch, d)
+            (h^1, .., h^L) at t.
+        """
         layers, phi = weights
         states = []
         below = u

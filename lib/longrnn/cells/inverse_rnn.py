@@ -47,8 +47,14 @@ class InverseRNNCore(Cell, name="inverse_rnn"):
     def weights(self) -> tuple:
         """Return the weights and the inverse of W.
 
-        Inside vmap and while tracing nobody can look at values. There the states of a singular
+        Inside vmap and while tracing, values cannot be checked. There the states of a singular
         network become infinite or NaN instead.
+
+        Returns
+        -------
+        Weights
+            ``W`` and ``inverse`` (d, d), ``R`` (d, p), ``b`` (d,) and ``tau``, the number of steps
+            between interchanges.
 
         Raises
         ------
@@ -65,7 +71,25 @@ class InverseRNNCore(Cell, name="inverse_rnn"):
 
     @staticmethod
     def step(weights: tuple, state: State, u: Tensor, phi: Activation = torch.tanh) -> State:
-        """One step; `state` is (x, t), where t counts the steps done."""
+        """Take one step, equation (2.28).
+
+        Parameters
+        ----------
+        weights : tuple
+            ``W`` and ``inverse`` (d, d), ``R`` (d, p), ``b`` (d,) and ``tau``, see `weights`.
+        state : tuple of (batch, d)
+            ``(x, t)``: the state x_{t-1}, which is also the output, and the number of steps before
+            this one.
+        u : (batch, p)
+            The input u_t.
+        phi : callable
+            The activation.
+
+        Returns
+        -------
+        tuple of (batch, d)
+            ``(x, t + 1)``, with the state x_t.
+        """
         W, inverse, R, b, tau = weights
         x, t = state
         product = alternate(t, tau, x @ W.T, x @ inverse.T)

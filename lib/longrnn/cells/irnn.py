@@ -150,7 +150,15 @@ class IncrementalRNNCore(Cell, name="irnn"):
             self.shapes["eta"] = shapes[self.train_eta]
 
     def weights(self) -> NamedTuple:
-        """Return the weights; with a rank U is None, without one V and H are None."""
+        """Return the first argument of `step`.
+
+        Returns
+        -------
+        Weights
+            ``U`` (d, d), or ``V`` (d, rank) and ``H`` (rank, d), the others None; ``W`` (d, p),
+            ``b`` (d,), the step sizes ``eta`` (K,) or (K, T), the numbers ``alpha``, ``sign`` and
+            ``form``, ``from_zero``, whether g_0 is 0, and the activation ``phi``.
+        """
         full = self.rank is None
         eta = self.eta
         if len(eta) != self.inner_steps:  # one for all
@@ -171,10 +179,22 @@ class IncrementalRNNCore(Cell, name="irnn"):
 
     @staticmethod
     def step(weights: NamedTuple, state: State, u: Tensor) -> State:
-        """One time step with K inner steps.
+        """Take one time step: K inner steps of equation (5), or of its form with (8).
 
-        `state` is (h,). If there are step sizes per time step, eta is (K, T) and `state` is (h, k),
-        where k counts the time steps so far.
+        Parameters
+        ----------
+        weights : Weights
+            As from `weights`.
+        state : tuple of (batch, d)
+            ``(h,)``, the state h_{k-1}, which is also the output. If there are step sizes per time
+            step, ``(h, k)``, where k counts the time steps so far.
+        u : (batch, p)
+            The input x_k.
+
+        Returns
+        -------
+        tuple of (batch, d)
+            The state after the step, h_k first.
         """
         W, b, eta, alpha, sign = weights.W, weights.b, weights.eta, weights.alpha, weights.sign
         h, *k = state
@@ -207,6 +227,22 @@ class IncrementalRNNCore(Cell, name="irnn"):
         self, u: Tensor, state: State, *, engine: str = "auto", weights: tuple | None = None
     ) -> tuple[Tensor, State]:
         """Run the cell as `Cell.run` does.
+
+        Parameters
+        ----------
+        u : (time, batch, p)
+            The sequences.
+        state : tuple of (batch, d)
+            The state before the first input; see `step`.
+        engine, weights
+            As in `Cell.run`.
+
+        Returns
+        -------
+        outputs : (time, batch, d)
+            The states h_k.
+        state : tuple of (batch, d)
+            The state after the last input.
 
         Raises
         ------

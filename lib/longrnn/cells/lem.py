@@ -82,7 +82,24 @@ class LEMCore(Cell, name="lem"):
 
     @staticmethod
     def step(weights: tuple, state: State, u: Tensor) -> State:
-        """One step; `state` is (y, z): the slow state, which is the output, and the fast state."""
+        """Take one step, equation (3).
+
+        Parameters
+        ----------
+        weights : tuple
+            ``W`` (3d, d), with W_1, W_2 and W_z, ``W_y`` (d, d), ``V`` (4d, p) and ``b`` (4d,) in
+            the order 1 2 z y, and ``dt``, ``clip`` and ``single_scale``. With a single scale the
+            blocks 1 and 2 are absent.
+        state : tuple of (batch, d)
+            ``(y, z)`` at n - 1: the slow state, which is the output, and the fast state.
+        u : (batch, p)
+            The input u_n.
+
+        Returns
+        -------
+        tuple of (batch, d)
+            ``(y, z)`` at n.
+        """
         W, W_y, V, b, dt, clip, single_scale = weights
         y, z = state
         *from_u, from_u_y = (u @ V.T + b).chunk(2 if single_scale else 4, dim=-1)
@@ -118,9 +135,18 @@ class LEMCore(Cell, name="lem"):
     starts = {"author": Start(start_author, step_factors={"b": 2.0})}
 
     def time_steps(self, u: Tensor) -> tuple[Tensor, ...]:
-        """Return the time steps of z and of y in (3), each (time, batch, d).
+        """Return the time steps of z and of y in (3).
 
-        With a single scale each is a tensor with the one number dt.
+        Parameters
+        ----------
+        u : (time, batch, p)
+            The sequences, which the time steps depend on.
+
+        Returns
+        -------
+        dt_z, dt_y : (time, batch, d)
+            Delta t_n and its overlined counterpart. With a single scale both are (1,), with the
+            number dt.
         """
         if self.single_scale:
             return u.new_tensor([self.dt]), u.new_tensor([self.dt])

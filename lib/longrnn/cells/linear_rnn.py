@@ -29,7 +29,22 @@ class LinearRNNCore(Cell, name="linear_rnn"):
 
     @staticmethod
     def step(weights: tuple, state: State, u: Tensor) -> State:
-        """One step; `state` is (x,), the memory state."""
+        """Take one step, equation (2.16).
+
+        Parameters
+        ----------
+        weights : tuple
+            ``W`` (d, d), ``R`` (d, p) and ``b`` (d,).
+        state : tuple of (batch, d)
+            ``(x,)``, the memory state x_{t-1}, which is also the output.
+        u : (batch, p)
+            The input u_t.
+
+        Returns
+        -------
+        tuple of (batch, d)
+            ``(x,)``, the memory state x_t.
+        """
         W, R, b = weights
         (x,) = state
         return (x @ W.T + u @ R.T + b,)  # (2.16)

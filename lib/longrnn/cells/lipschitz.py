@@ -58,7 +58,23 @@ class LipschitzRNNCore(Cell, name="lipschitz"):
 
     @staticmethod
     def step(weights: tuple, state: State, u: Tensor) -> State:
-        """One step; `state` is (x,)."""
+        """Take one step, the forward Euler form of (3).
+
+        Parameters
+        ----------
+        weights : tuple
+            ``A`` and ``W`` (d, d), the matrices of (4), ``R`` (d, p), ``b`` (d,) and the step size
+            ``epsilon``.
+        state : tuple of (batch, d)
+            ``(x,)``, the state x_{t-1}, which is also the output.
+        u : (batch, p)
+            The input u_t.
+
+        Returns
+        -------
+        tuple of (batch, d)
+            ``(x,)``, the state x_t.
+        """
         A, W, R, b, epsilon = weights
         (x,) = state
         return (x + epsilon * (x @ A.T + torch.tanh(x @ W.T + u @ R.T + b)),)

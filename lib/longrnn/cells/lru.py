@@ -78,7 +78,15 @@ class LRUCore(Cell, name="lru"):
         return ""
 
     def weights(self) -> tuple:
-        """Return the eigenvalues' real and imaginary parts, and the other weights."""
+        """Return the first argument of `step`.
+
+        Returns
+        -------
+        Weights
+            ``re`` and ``im`` (d,), the real and imaginary parts of the eigenvalues lambda,
+            ``scale`` (d,) = exp(gamma), and ``B`` (2d, p), ``C`` (d, 2d), ``D`` (d, p), ``G`` (2d,
+            d) and ``g`` (2d,).
+        """
         modulus = torch.exp(-torch.exp(self.nu))
         phase = torch.exp(self.theta)
         return self.Weights(
@@ -94,7 +102,22 @@ class LRUCore(Cell, name="lru"):
 
     @staticmethod
     def step(weights: tuple, state: State, u: Tensor) -> State:
-        """One step; `state` is (y, re, im): the output, and the complex state."""
+        """Take one step (section 3).
+
+        Parameters
+        ----------
+        weights : Weights
+            As from `weights`.
+        state : tuple of (batch, d)
+            ``(y, re, im)`` at t - 1: the output, and the real and imaginary part of x_{t-1}.
+        u : (batch, p)
+            The input u_t.
+
+        Returns
+        -------
+        tuple of (batch, d)
+            ``(y, re, im)`` at t.
+        """
         eigen_re, eigen_im, scale, B, C, D, G, g = weights
         _, re, im = state
         drive_re, drive_im = (u @ B.T).chunk(2, dim=-1)

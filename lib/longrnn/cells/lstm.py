@@ -38,7 +38,22 @@ class LSTMCore(Cell, name="lstm"):
 
     @staticmethod
     def step(weights: tuple, state: State, u: Tensor) -> State:
-        """One step; `state` is (h, c): the hidden state, the output, and the cell state."""
+        """Take one step.
+
+        Parameters
+        ----------
+        weights : tuple
+            ``W`` (4d, d), ``R`` (4d, p) and ``b`` (4d,), with the gates in the order i f g o.
+        state : tuple of (batch, d)
+            ``(h, c)`` at t - 1: the hidden state, which is the output, and the cell state.
+        u : (batch, p)
+            The input u_t.
+
+        Returns
+        -------
+        tuple of (batch, d)
+            ``(h, c)`` at t.
+        """
         W, R, b = weights
         h, c = state
         i, f, g, o = (h @ W.T + u @ R.T + b).chunk(4, dim=-1)

@@ -37,12 +37,42 @@ from longrnn.cells._recurrent import Recurrent, one_step
 
 
 def multiply(L: Tensor, U: Tensor, x: Tensor) -> Tensor:
-    """Return L U x for the rows x of (batch, d)."""
+    """Multiply the rows of a matrix by L U.
+
+    Parameters
+    ----------
+    L : (d, d)
+        The unit lower triangular factor.
+    U : (d, d)
+        The upper triangular factor.
+    x : (batch, d)
+        The rows.
+
+    Returns
+    -------
+    (batch, d)
+        L U x for every row x.
+    """
     return x @ U.T @ L.T
 
 
 def solve(L: Tensor, U: Tensor, x: Tensor) -> Tensor:
-    """Return the inverse of L U times x for the rows x of (batch, d), by two triangular solves."""
+    """Multiply the rows of a matrix by the inverse of L U, with two triangular solves.
+
+    Parameters
+    ----------
+    L : (d, d)
+        The unit lower triangular factor.
+    U : (d, d)
+        The upper triangular factor.
+    x : (batch, d)
+        The rows.
+
+    Returns
+    -------
+    (batch, d)
+        The solution v of L U v = x for every row x.
+    """
     x = torch.linalg.solve_triangular(L.T, x, upper=True, left=False, unitriangular=True)
     return torch.linalg.solve_triangular(U.T, x, upper=False, left=False)
 
@@ -63,7 +93,14 @@ class LURNNCore(Cell, name="lu_rnn"):
     prepare = use_activation
 
     def weights(self) -> tuple:
-        """Return the factors L and U, and the other weights."""
+        """Return the first argument of `step`.
+
+        Returns
+        -------
+        Weights
+            The factors ``L`` and ``U`` (d, d), ``R`` (d, p), ``b`` (d,) and ``tau``, the number of
+            steps between interchanges.
+        """
         free = self.factors.diagonal()
         size = torch.sqrt(free.square() + self.pivot**2)
         pivots = torch.where(free < 0, -size, size)
@@ -73,7 +110,25 @@ class LURNNCore(Cell, name="lu_rnn"):
 
     @staticmethod
     def step(weights: tuple, state: State, u: Tensor, phi: Activation = torch.tanh) -> State:
-        """One step; `state` is (x, t), where t counts the steps done."""
+        """Take one step, equation (2.28).
+
+        Parameters
+        ----------
+        weights : tuple
+            ``L``, ``U``, ``R``, ``b`` and ``tau``, see `weights`.
+        state : tuple of (batch, d)
+            ``(x, t)``: the state x_{t-1}, which is also the output, and the number of steps before
+            this one.
+        u : (batch, p)
+            The input u_t.
+        phi : callable
+            The activation.
+
+        Returns
+        -------
+        tuple of (batch, d)
+            ``(x, t + 1)``, with the state x_t.
+        """
         L, U, R, b, tau = weights
         x, t = state
         product = alternate(t, tau, multiply(L, U, x), solve(L, U, x))

@@ -41,7 +41,22 @@ class MinGRUCore(Cell, name="mingru"):
 
     @staticmethod
     def step(weights: tuple, state: State, u: Tensor) -> State:
-        """One step; `state` is (h,)."""
+        """Take one step (section 3.1).
+
+        Parameters
+        ----------
+        weights : tuple
+            ``W`` (2d, p) and ``b`` (2d,), in the order z h.
+        state : tuple of (batch, d)
+            ``(h,)``, the state h_{t-1}, which is also the output.
+        u : (batch, p)
+            The input u_t.
+
+        Returns
+        -------
+        tuple of (batch, d)
+            ``(h,)``, the state h_t.
+        """
         W, b = weights
         (h,) = state
         gate, candidate = (u @ W.T + b).chunk(2, dim=-1)

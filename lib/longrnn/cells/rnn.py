@@ -34,7 +34,24 @@ class RNNCore(Cell, name="rnn"):
 
     @staticmethod
     def step(weights: tuple, state: State, u: Tensor, phi: Activation = torch.tanh) -> State:
-        """One step; `state` is (x,)."""
+        """Take one step, equation (2.1).
+
+        Parameters
+        ----------
+        weights : tuple
+            ``W`` (d, d), ``R`` (d, p) and ``b`` (d,).
+        state : tuple of (batch, d)
+            ``(x,)``, the state x_{t-1}, which is also the output.
+        u : (batch, p)
+            The input u_t.
+        phi : callable
+            The activation.
+
+        Returns
+        -------
+        tuple of (batch, d)
+            ``(x,)``, the state x_t.
+        """
         W, R, b = weights
         (x,) = state
         return (phi(x @ W.T + u @ R.T + b),)  # (2.1)

@@ -57,14 +57,38 @@ class SRUCore(Cell, name="sru"):
             self.shapes["skip"] = "d p"
 
     def weights(self) -> tuple:
-        """Return the weights of every layer, and alpha."""
+        """Return the first argument of `step`.
+
+        Returns
+        -------
+        Weights
+            ``layers``, a tuple with one `Layer` (W, v, b, skip) per layer, and the number
+            ``alpha``.
+        """
         skips = (self.skip, *(None,) * self.layers)
         layers = tuple(map(Layer, self.W, self.v, self.b, skips))
         return self.Weights(layers, self.alpha)
 
     @staticmethod
     def step(weights: tuple, state: State, u: Tensor) -> State:
-        """One step of all layers; `state` is (c^1, .., c^L, h^L), the last is the output."""
+        """Take one step of all layers (section 3).
+
+        Parameters
+        ----------
+        weights : tuple
+            ``layers``: for each layer ``W`` (3d, p) or, above the first, (3d, d) in the order f,
+            none, r, ``v`` and ``b`` (2d,) in the order f r, and ``skip``, (d, p) or None; and the
+            number ``alpha``.
+        state : tuple of (batch, d)
+            (c^1, .., c^L, h^L) at t - 1; the last one is the output, which the step does not read.
+        u : (batch, p)
+            The input u_t.
+
+        Returns
+        -------
+        tuple of (batch, d)
+            (c^1, .., c^L, h^L) at t.
+        """
         layers, alpha = weights
         states = []
         x = u

@@ -145,7 +145,18 @@ class UnICORNNCore(Cell, name="unicornn"):
         self.c.requires_grad_(self.train_c)
 
     def weights(self, masks: tuple[Tensor | None, ...] | None = None) -> Weights:
-        """Return the weights, with these dropout masks or with none."""
+        """Return the first argument of `step`.
+
+        Parameters
+        ----------
+        masks : tuple of ((batch, d) or None), optional
+            The dropout mask of each layer; no masks by default.
+
+        Returns
+        -------
+        Weights
+            The weights of equations 6, 102 and 103.
+        """
         layers = tuple(map(Layer, self.w, self.V, self.b, self.c))
         none = (None,) * self.layers
         skips = (*none, *self.skips)[-self.layers :]
@@ -172,10 +183,22 @@ class UnICORNNCore(Cell, name="unicornn"):
 
     @staticmethod
     def step(weights: Weights, state: State, u: Tensor) -> State:
-        """One step of all layers.
+        """Take one step of all layers, equation (6), with (102) and (103) if layers are skipped.
 
-        `state` is (y^1, z^1, y^2, z^2, ..), positions and velocities. The last layer's y is the
-        output.
+        Parameters
+        ----------
+        weights : Weights
+            As from `weights`.
+        state : tuple of (batch, d)
+            (y^1, z^1, y^2, z^2, ..) at n - 1: positions and velocities. The last layer's y is the
+            output.
+        u : (batch, p)
+            The input u_n.
+
+        Returns
+        -------
+        tuple of (batch, d)
+            (y^1, z^1, y^2, z^2, ..) at n.
         """
         layers, dts, alpha, skip, skips, masks = weights
         states = []
@@ -202,7 +225,18 @@ class UnICORNNCore(Cell, name="unicornn"):
         self.start_text(slope=0)
 
     def time_steps(self, u: Tensor) -> tuple[Tensor, ...]:
-        """Return the time step of every neuron, (d,) for each layer; it doesn't depend on `u`."""
+        """Return the time step of every neuron, Delta t times the logistic function of c.
+
+        Parameters
+        ----------
+        u : (time, batch, p)
+            Not used: the time steps don't depend on the input.
+
+        Returns
+        -------
+        tuple of (d,)
+            One tensor per layer.
+        """
         return tuple(dt * torch.sigmoid(c) for dt, c in zip(self._dts, self.c, strict=True))
 
 
