@@ -13,7 +13,6 @@ from typing import ClassVar, NamedTuple, Self
 
 import torch
 from torch import Tensor, nn
-from torch.autograd import forward_ad
 
 from longrnn import kernels
 from longrnn.cells._checks import (
@@ -26,11 +25,12 @@ from longrnn.cells._checks import (
 from longrnn.cells._compiling import with_own_code
 from longrnn.cells._init import Start, uniform_fan
 from longrnn.cells._keywords import Keyword, complete
+from longrnn.cells._modes import as_type, is_autocasting, is_in_forward_mode
+from longrnn.cells._registry import REGISTRY
 
 State = tuple[Tensor, ...]
 Step = Callable[[NamedTuple, State, Tensor], State]
 
-_REGISTRY: dict[str, type["Cell"]] = {}
 _NOTHING: Mapping = MappingProxyType({})
 
 
@@ -95,10 +95,9 @@ class Cell(nn.Module):
         super().__init_subclass__(**kwargs)
         if name is None:  # torch's parametrizations create nameless subclasses
             return
-        if _REGISTRY.get(name, cls).__module__ != cls.__module__:
-            raise TypeError(
-                f"two cells are called {name!r}: {_REGISTRY[name]} and {cls}; rename one"
-            )
+        known = REGISTRY.get(name, cls)
+        if known.__module__ != cls.__module__:
+            raise TypeError(f"two cells are called {name!r}: {known} and {cls}; rename one")
         cls.name = name
         if isinstance(getattr(cls, "Weights", None), str):
             cls.Weights = namedtuple("Weights", cls.Weights)
@@ -111,7 +110,7 @@ class Cell(nn.Module):
         cls.starts = MappingProxyType(starts | dict(vars(cls).get("starts", {})))
         if "forward" not in vars(cls):
             cls.forward = with_own_code(cls.forward, cls)
-        _REGISTRY[name] = cls
+        REGISTRY[name] = cls
 
     def __init__(self, input_size: int, hidden_size: int, **hyper_parameters: object) -> None:
         super().__init__()
@@ -436,60 +435,6 @@ class Cell(nn.Module):
         return ", ".join([str(self.input_size), str(self.hidden_size), *changed])
 
 
-def is_autocasting(u: object) -> bool:
-    """Return whether `u` is a tensor on a device on which autocast is enabled.
-
-    Rounding to 16 bits at each of a thousand steps would accumulate. Under autocast, recurrences
-    therefore compute in the dtype of their weights.
-
-    Parameters
-    ----------
-    u
-        The input; may be anything.
-
-    Returns
-    -------
-    bool
-    """
-    if not isinstance(u, Tensor) or not torch.amp.is_autocast_available(u.device.type):
-        return False
-    return torch.is_autocast_enabled(u.device.type)
-
-
-def is_in_forward_mode() -> bool:
-    """Return whether forward-mode derivatives are computed, as `torch.func.jvp` does.
-
-    Engines support only backward mode. `torch.func.hessian` and `torch.func.jacfwd` use forward
-    mode, too.
-    """
-    return forward_ad._current_level >= 0
-
-
-def as_type(dtype: torch.dtype, *values: object) -> list:
-    """Convert floating-point tensors, also inside tuples, to a dtype.
-
-    Parameters
-    ----------
-    dtype
-        The new dtype.
-    *values
-        Tensors, tuples of tensors, or other values, which are kept.
-
-    Returns
-    -------
-    list
-        The converted values, in order.
-    """
-    converted = []
-    for value in values:
-        if isinstance(value, Tensor) and value.dtype.is_floating_point:
-            value = value.to(dtype)
-        elif isinstance(value, tuple):
-            value = tuple(as_type(dtype, *value))
-        converted.append(value)
-    return converted
-
-
 def unroll(
     step: Step, weights: NamedTuple, state: State, u: Tensor, *, readout: int = 0
 ) -> tuple[Tensor, State]:
@@ -521,65 +466,3 @@ def unroll(
         state = step(weights, state, u_t)
         outputs.append(state[readout])
     return torch.stack(outputs), state
-
-
-def cell_class(name: str) -> type[Cell]:
-    """Return the class of a cell.
-
-    Parameters
-    ----------
-    name
-        One of `cell_names`.
-
-    Returns
-    -------
-    type of Cell
-
-    Raises
-    ------
-    ValueError
-        No cell has this name; the message lists the known names.
-    """
-    if name not in _REGISTRY:
-        raise ValueError(f"unknown architecture {name!r}; known: {', '.join(cell_names())}")
-    return _REGISTRY[name]
-
-
-def make_cell(name: str, input_size: int, hidden_size: int, **hyper_parameters: object) -> Cell:
-    """Return a new cell, initialized from torch's random generator.
-
-    Parameters
-    ----------
-    name
-        One of `cell_names`.
-    input_size, hidden_size, **hyper_parameters
-        As in `Cell`.
-
-    Returns
-    -------
-    Cell
-
-    Raises
-    ------
-    ValueError
-        No cell has this name, or a size or a hyper-parameter has a wrong type or is out of range.
-
-    Examples
-    --------
-    >>> cell = make_cell("lem", 2, 64, dt=0.5)
-    >>> outputs, (y, z) = cell(torch.randn(100, 32, 2))
-    >>> outputs.shape, y.shape
-    (torch.Size([100, 32, 64]), torch.Size([32, 64]))
-    """
-    return cell_class(name)(input_size, hidden_size, **hyper_parameters)
-
-
-def cell_names() -> list[str]:
-    """Return the names of all architectures.
-
-    Returns
-    -------
-    list of str
-        In alphabetical order.
-    """
-    return sorted(_REGISTRY)

@@ -1,4 +1,4 @@
-"""Base classes of the layers that users import, such as `longrnn.LEM`, and of one-step cells.
+"""The base class of the layers that users import, such as `longrnn.LEM`.
 
 A layer class stacks cells: one per layer and direction. It has the interface of `torch.nn.LSTM`.
 """
@@ -15,7 +15,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.nn.utils.rnn import PackedSequence, pad_packed_sequence
 
-from longrnn.cells._cell import Cell, State, as_type, is_autocasting
+from longrnn.cells._bias import biases_of, remove_biases
+from longrnn.cells._cell import Cell, State
 from longrnn.cells._checks import (
     check_finite,
     check_is_tensor,
@@ -24,6 +25,7 @@ from longrnn.cells._checks import (
     checked_size,
 )
 from longrnn.cells._compiling import with_own_code
+from longrnn.cells._modes import as_type, is_autocasting
 from longrnn.cells._packing import Segment, pack, run_segments, segments_of
 
 LAYERS: dict[str, type["Recurrent"]] = {}
@@ -116,7 +118,7 @@ class Recurrent(nn.Module):
                 with nullcontext() if device is None else torch.device(device):
                     cell = self._new_cell(layer)
                 if not bias:
-                    _remove_biases(cell)
+                    remove_biases(cell)
                 self.cells[_cell_name(layer, direction)] = cell.to(dtype=dtype)
 
     def _new_cell(self, layer: int) -> Cell:
@@ -145,7 +147,7 @@ class Recurrent(nn.Module):
             with torch.no_grad():
                 zeros = [] if cell.x0 is None else list(cell.x0)
                 if not self.bias:
-                    zeros += _biases(cell)
+                    zeros += biases_of(cell)
                 for parameter in zeros:
                     parameter.zero_()
 
@@ -290,7 +292,7 @@ class Recurrent(nn.Module):
         `order` sorts the sequences of a `PackedSequence`.
         """
         cells = list(self.cells.values())
-        if _is_absent(hx):
+        if is_absent(hx):
             return [cell.initial_state(batch) for cell in cells]
         shape = (
             (len(cells), self.hidden_size) if unbatched else (len(cells), batch, self.hidden_size)
@@ -366,14 +368,27 @@ class Recurrent(nn.Module):
         values = dict(self.hyper_parameters)
         for name in ("num_layers", "bias", "batch_first", "dropout", "bidirectional"):
             values[name] = getattr(self, name)
-        return _arguments(self, values)
+        return changed_arguments(self, values)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.extra_repr()})"
 
 
-def _arguments(module: nn.Module, values: Mapping[str, object]) -> str:
-    """Return the sizes of a module and its non-default arguments, for `repr`."""
+def changed_arguments(module: nn.Module, values: Mapping[str, object]) -> str:
+    """Format the sizes of a module and its non-default arguments, for `repr`.
+
+    Parameters
+    ----------
+    module
+        A module with an `input_size` and a `hidden_size`.
+    values
+        Values of its constructor's arguments by name; other names are ignored.
+
+    Returns
+    -------
+    str
+        Such as ``10, 20, num_layers=2``.
+    """
     parameters = inspect.signature(type(module)).parameters
     changed = [
         f"{name}={value!r}"
@@ -383,183 +398,22 @@ def _arguments(module: nn.Module, values: Mapping[str, object]) -> str:
     return ", ".join([str(module.input_size), str(module.hidden_size), *changed])
 
 
-def _is_absent(hx: object) -> bool:
-    """Return whether `hx` gives no state: None, or a tuple of None."""
+def is_absent(hx: object) -> bool:
+    """Return whether an argument gives no state.
+
+    Parameters
+    ----------
+    hx
+        The argument.
+
+    Returns
+    -------
+    bool
+        True for None and for a tuple of None.
+    """
     return hx is None or (isinstance(hx, tuple) and all(part is None for part in hx))
 
 
 def _cell_name(layer: int, direction: int) -> str:
     """Return the name of a cell: ``l0``, ``l0_reverse``, ``l1``, as in PyTorch's parameters."""
     return f"l{layer}_reverse" if direction == 1 else f"l{layer}"
-
-
-def _bias_modules(cell: Cell) -> list[tuple[nn.Module, str]]:
-    """Return the modules that hold a cell's biases, with the names of the biases there."""
-    places = []
-    for name in cell.biases:
-        value = getattr(cell, name)
-        if isinstance(value, nn.ParameterList):
-            places += [(value, str(index)) for index in range(len(value))]
-        else:
-            places.append((cell, name))
-    return places
-
-
-def _biases(cell: Cell) -> list[Tensor]:
-    """Return the biases of a cell."""
-    return [getattr(module, name) for module, name in _bias_modules(cell)]
-
-
-def _remove_biases(cell: Cell) -> None:
-    """Replace biases by zero buffers that are not saved."""
-    for module, name in _bias_modules(cell):
-        zeros = torch.zeros_like(getattr(module, name), requires_grad=False)
-        del module._parameters[name]
-        module.register_buffer(name, zeros, persistent=False)
-
-
-class OneStep(nn.Module):
-    """One step of a cell, with the interface of `torch.nn.LSTMCell`.
-
-    Subclasses, such as `longrnn.LEMCell`, are made by `one_step`.
-    """
-
-    layer: ClassVar[type[Recurrent]]
-    """The layer class with the same hyper-parameters."""
-
-    def __init_subclass__(cls, **kwargs: object) -> None:
-        super().__init_subclass__(**kwargs)
-        cls.forward = with_own_code(cls.forward, cls)
-
-    def __init__(
-        self,
-        input_size: int,
-        hidden_size: int,
-        *,
-        bias: bool = True,
-        device: torch.device | str | None = None,
-        dtype: torch.dtype | None = None,
-        **hyper_parameters: object,
-    ) -> None:
-        super().__init__()
-        with nullcontext() if device is None else torch.device(device):
-            cell = self.layer.core(input_size, hidden_size, **self.layer.fixed, **hyper_parameters)
-        if not bias:
-            _remove_biases(cell)
-        self.bias = bias
-        self.input_size = cell.input_size
-        self.hidden_size = cell.hidden_size
-        self.cell = cell.to(dtype=dtype)
-
-    def reset_parameters(self, start: str = "text", *, time_steps: int | None = None) -> None:
-        """Reinitialize all weights; see `Recurrent.reset_parameters`."""
-        self.cell.start(start, time_steps=time_steps)
-        if not self.bias:
-            with torch.no_grad():
-                for parameter in _biases(self.cell):
-                    parameter.zero_()
-
-    def forward(self, input: Tensor, hx: Tensor | State | None = None) -> Tensor | State:
-        """Return the state after one input.
-
-        Parameters
-        ----------
-        input : (batch, input_size) or (input_size,)
-            One input per sequence.
-        hx : (batch, hidden_size) or (hidden_size,), optional
-            The previous state, zeros by default: one tensor, or a tuple if the cell has several.
-
-        Returns
-        -------
-        Tensor or tuple of Tensor
-            The new state, shaped as `hx`.
-
-        Raises
-        ------
-        TypeError
-            The input is not a tensor.
-        ValueError
-            The input or the state has the wrong shape, type or device.
-        """
-        label = type(self).__name__
-        check_is_tensor(label, input)
-        if input.dim() not in (1, 2) or input.shape[-1] != self.input_size:
-            raise ValueError(
-                f"{label}: expected input (batch, input) or (input,) with "
-                f"input={self.input_size}, got {tuple(input.shape)}"
-            )
-        weight = next(self.parameters())
-        check_type_and_device(label, input, weight)
-        unbatched = input.dim() == 1
-        u = input.unsqueeze(0) if unbatched else input
-        if _is_absent(hx):
-            state = self.cell.initial_state(len(u))
-        else:
-            shape = (self.hidden_size,) if unbatched else (len(u), self.hidden_size)
-            check_state(label, hx, [shape] * self.cell.states, weight)
-            state = (hx,) if isinstance(hx, Tensor) else tuple(hx)
-            if unbatched:
-                state = tuple(part.unsqueeze(0) for part in state)
-        state = self.cell.step(self.cell.weights(), state, u)
-        if unbatched:
-            state = tuple(part.squeeze(0) for part in state)
-        return state[0] if len(state) == 1 else state
-
-    def extra_repr(self) -> str:
-        return _arguments(self, self.cell.settings | {"bias": self.bias})
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.extra_repr()})"
-
-
-_LAYERS_ONLY = (
-    "self",
-    "num_layers",
-    "batch_first",
-    "dropout",
-    "bidirectional",
-    "proj_size",
-    "skip",
-)
-"""Arguments of a layer class that its one-step class does not have."""
-
-
-def one_step(layer: type[Recurrent]) -> type[OneStep]:
-    """Create the one-step class of a layer class: ``LEMCell`` for ``LEM``.
-
-    Parameters
-    ----------
-    layer
-        The layer class.
-
-    Returns
-    -------
-    type of OneStep
-        Its constructor takes the sizes and hyper-parameters of the layer class.
-    """
-    name = f"{layer.__name__}Cell"
-    parameters = inspect.signature(layer.__init__).parameters.values()
-    kept = [parameter for parameter in parameters if parameter.name not in _LAYERS_ONLY]
-    names = ", ".join(
-        parameter.name for parameter in kept if parameter.kind is parameter.KEYWORD_ONLY
-    )
-    doc = f"""One step of `{layer.__name__}`, with the interface of `torch.nn.LSTMCell`.
-
-    Parameters
-    ----------
-    input_size, hidden_size, {names}
-        As in `{layer.__name__}`.
-
-    Notes
-    -----
-    ``cell(input, hx)`` takes an input (batch, input_size), or (input_size,), and the state before,
-    and returns the state after it. The state is that of `{layer.__name__}` for one layer, without
-    its first dimension: (batch, hidden_size).
-    """
-    members = {
-        "__doc__": doc,
-        "__module__": layer.__module__,
-        "__signature__": inspect.Signature(kept),
-        "layer": layer,
-    }
-    return type(name, (OneStep,), members)

@@ -17,7 +17,8 @@ from torch import Tensor, nn
 from longrnn.cells._cell import Cell, State
 from longrnn.cells._init import normal
 from longrnn.cells._keywords import Number
-from longrnn.cells._recurrent import Recurrent, one_step
+from longrnn.cells._one_step import one_step
+from longrnn.cells._recurrent import Recurrent
 
 
 class AntisymmetricRNNCore(Cell, name="antisymmetric"):

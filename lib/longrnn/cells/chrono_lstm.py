@@ -13,7 +13,8 @@ import torch
 from torch import nn
 
 from longrnn.cells._keywords import Number
-from longrnn.cells._recurrent import Recurrent, one_step
+from longrnn.cells._one_step import one_step
+from longrnn.cells._recurrent import Recurrent
 from longrnn.cells.lstm import LSTMCore
 
 

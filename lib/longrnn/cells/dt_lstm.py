@@ -16,7 +16,8 @@ from torch import Tensor
 
 from longrnn.cells._cell import State
 from longrnn.cells._keywords import Choice, Number
-from longrnn.cells._recurrent import Recurrent, one_step
+from longrnn.cells._one_step import one_step
+from longrnn.cells._recurrent import Recurrent
 from longrnn.cells.lstm import LSTMCore
 
 

@@ -32,7 +32,8 @@ from torch import Tensor, nn
 from torch.nn.utils import parametrizations, parametrize
 
 from longrnn.cells._cell import Cell, State
-from longrnn.cells._recurrent import Recurrent, one_step
+from longrnn.cells._one_step import one_step
+from longrnn.cells._recurrent import Recurrent
 
 
 class ExponentialRNNCore(Cell, name="exponential"):

@@ -22,7 +22,8 @@ from torch import Tensor, nn
 
 from longrnn.cells._cell import Cell, State
 from longrnn.cells._init import uniform_fan
-from longrnn.cells._recurrent import Recurrent, one_step
+from longrnn.cells._one_step import one_step
+from longrnn.cells._recurrent import Recurrent
 
 
 class FastGRNNCore(Cell, name="fastgrnn"):

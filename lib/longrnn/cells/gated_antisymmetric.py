@@ -14,7 +14,8 @@ import torch
 from torch import Tensor
 
 from longrnn.cells._cell import State
-from longrnn.cells._recurrent import Recurrent, one_step
+from longrnn.cells._one_step import one_step
+from longrnn.cells._recurrent import Recurrent
 from longrnn.cells.antisymmetric import AntisymmetricRNNCore
 
 

@@ -19,7 +19,8 @@ from torch import Tensor
 
 from longrnn.cells._cell import Cell, State
 from longrnn.cells._init import keras_start
-from longrnn.cells._recurrent import Recurrent, one_step
+from longrnn.cells._one_step import one_step
+from longrnn.cells._recurrent import Recurrent
 
 
 class GRUCore(Cell, name="gru"):

@@ -20,7 +20,8 @@ from longrnn.cells._activation import ACTIVATIONS, phi
 from longrnn.cells._cell import Cell, State
 from longrnn.cells._init import uniform_fan
 from longrnn.cells._keywords import Number
-from longrnn.cells._recurrent import Recurrent, one_step
+from longrnn.cells._one_step import one_step
+from longrnn.cells._recurrent import Recurrent
 
 Layer = namedtuple("Layer", "W w b")
 

@@ -22,7 +22,8 @@ from longrnn.cells._cell import Cell, State
 from longrnn.cells._checks import has_values
 from longrnn.cells._init import ADDING, uniform_fan
 from longrnn.cells._interchange import CHOICES, alternate
-from longrnn.cells._recurrent import Recurrent, one_step
+from longrnn.cells._one_step import one_step
+from longrnn.cells._recurrent import Recurrent
 
 
 class SingularMatrixError(ArithmeticError, ValueError):

@@ -58,7 +58,8 @@ from longrnn.cells._cell import Cell, State
 from longrnn.cells._checks import has_values
 from longrnn.cells._init import normal, uniform_fan
 from longrnn.cells._keywords import Choice, Number
-from longrnn.cells._recurrent import Recurrent, one_step
+from longrnn.cells._one_step import one_step
+from longrnn.cells._recurrent import Recurrent
 
 
 def multiply(weights: NamedTuple, s: Tensor) -> Tensor:

@@ -12,7 +12,8 @@ from torch import Tensor
 
 from longrnn.cells._cell import Cell, State
 from longrnn.cells._init import PADDING
-from longrnn.cells._recurrent import Recurrent, one_step
+from longrnn.cells._one_step import one_step
+from longrnn.cells._recurrent import Recurrent
 
 
 class LinearRNNCore(Cell, name="linear_rnn"):

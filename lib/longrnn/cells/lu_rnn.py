@@ -33,7 +33,8 @@ from longrnn.cells._cell import Cell, State
 from longrnn.cells._init import ADDING, uniform_fan
 from longrnn.cells._interchange import CHOICES, alternate
 from longrnn.cells._keywords import Number
-from longrnn.cells._recurrent import Recurrent, one_step
+from longrnn.cells._one_step import one_step
+from longrnn.cells._recurrent import Recurrent
 
 
 def multiply(L: Tensor, U: Tensor, x: Tensor) -> Tensor:

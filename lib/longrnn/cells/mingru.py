@@ -25,7 +25,8 @@ import torch
 from torch import Tensor
 
 from longrnn.cells._cell import Cell, State
-from longrnn.cells._recurrent import Recurrent, one_step
+from longrnn.cells._one_step import one_step
+from longrnn.cells._recurrent import Recurrent
 
 
 class MinGRUCore(Cell, name="mingru"):

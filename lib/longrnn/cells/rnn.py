@@ -15,7 +15,8 @@ from torch import Tensor
 from longrnn.cells._activation import TANH_OR_RELU, Activation, use_activation
 from longrnn.cells._cell import Cell, State
 from longrnn.cells._init import ADDING, PADDING, keras_start
-from longrnn.cells._recurrent import Recurrent, one_step
+from longrnn.cells._one_step import one_step
+from longrnn.cells._recurrent import Recurrent
 
 
 class RNNCore(Cell, name="rnn"):

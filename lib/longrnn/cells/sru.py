@@ -30,7 +30,8 @@ from torch import Tensor, nn
 from longrnn.cells._cell import Cell, State
 from longrnn.cells._init import uniform_fan
 from longrnn.cells._keywords import Number
-from longrnn.cells._recurrent import Recurrent, one_step
+from longrnn.cells._one_step import one_step
+from longrnn.cells._recurrent import Recurrent
 
 Layer = namedtuple("Layer", "W v b skip")
 

@@ -45,8 +45,9 @@ from torch.nn import functional as F
 
 from longrnn.cells._cell import Cell, State
 from longrnn.cells._keywords import Choice, Number
+from longrnn.cells._one_step import one_step
 from longrnn.cells._packing import Segment
-from longrnn.cells._recurrent import Recurrent, one_step
+from longrnn.cells._recurrent import Recurrent
 
 Layer = namedtuple("Layer", "w V b c")
 SLOPE = 8

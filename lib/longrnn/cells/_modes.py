@@ -1,0 +1,63 @@
+"""Modes of PyTorch that change how a cell runs: autocast and forward-mode derivatives."""
+
+import torch
+from torch import Tensor
+from torch.autograd import forward_ad
+
+
+def is_autocasting(u: object) -> bool:
+    """Return whether `u` is a tensor on a device on which autocast is enabled.
+
+    Rounding to 16 bits at each of a thousand steps would accumulate. Under autocast, recurrences
+    therefore compute in the dtype of their weights.
+
+    Parameters
+    ----------
+    u
+        The input; may be anything.
+
+    Returns
+    -------
+    bool
+    """
+    if not isinstance(u, Tensor) or not torch.amp.is_autocast_available(u.device.type):
+        return False
+    return torch.is_autocast_enabled(u.device.type)
+
+
+def is_in_forward_mode() -> bool:
+    """Return whether forward-mode derivatives are computed, as `torch.func.jvp` does.
+
+    Engines support only reverse mode. `torch.func.hessian` and `torch.func.jacfwd` use forward
+    mode, too.
+
+    Returns
+    -------
+    bool
+    """
+    return forward_ad._current_level >= 0
+
+
+def as_type(dtype: torch.dtype, *values: object) -> list:
+    """Convert floating-point tensors, also inside tuples, to a dtype.
+
+    Parameters
+    ----------
+    dtype
+        The new dtype.
+    *values
+        Tensors, tuples of tensors, or other values, which are kept.
+
+    Returns
+    -------
+    list
+        The converted values, in order.
+    """
+    converted = []
+    for value in values:
+        if isinstance(value, Tensor) and value.dtype.is_floating_point:
+            value = value.to(dtype)
+        elif isinstance(value, tuple):
+            value = tuple(as_type(dtype, *value))
+        converted.append(value)
+    return converted

@@ -1,0 +1,71 @@
+"""The cells by name. A subclass of `longrnn.cells.Cell` with a name registers itself."""
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from longrnn.cells._cell import Cell
+
+REGISTRY: dict[str, type["Cell"]] = {}
+"""The class of every cell by its name."""
+
+
+def cell_class(name: str) -> type["Cell"]:
+    """Return the class of a cell.
+
+    Parameters
+    ----------
+    name
+        One of `cell_names`.
+
+    Returns
+    -------
+    type of Cell
+
+    Raises
+    ------
+    ValueError
+        No cell has this name; the message lists the known names.
+    """
+    if name not in REGISTRY:
+        raise ValueError(f"unknown architecture {name!r}; known: {', '.join(cell_names())}")
+    return REGISTRY[name]
+
+
+def make_cell(name: str, input_size: int, hidden_size: int, **hyper_parameters: object) -> "Cell":
+    """Return a new cell, initialized from torch's random generator.
+
+    Parameters
+    ----------
+    name
+        One of `cell_names`.
+    input_size, hidden_size, **hyper_parameters
+        As in `Cell`.
+
+    Returns
+    -------
+    Cell
+
+    Raises
+    ------
+    ValueError
+        No cell has this name, or a size or a hyper-parameter has a wrong type or is out of range.
+
+    Examples
+    --------
+    >>> cell = make_cell("lem", 2, 64, dt=0.5)
+    >>> outputs, (y, z) = cell(torch.randn(100, 32, 2))
+    >>> outputs.shape, y.shape
+    (torch.Size([100, 32, 64]), torch.Size([32, 64]))
+    """
+    return cell_class(name)(input_size, hidden_size, **hyper_parameters)
+
+
+def cell_names() -> list[str]:
+    """Return the names of all architectures.
+
+    Returns
+    -------
+    list of str
+        In alphabetical order.
+    """
+    return sorted(REGISTRY)
