@@ -44,7 +44,7 @@ _COLUMNS = [
     *("steps", "paper_steps", "reservation", "note"),
 ]
 _ROWS = {
-    "the text": "dissertation, single precision",
+    "the paper": "dissertation, single precision",
     "single precision, robust": "ours, single precision",
     "as they are, robust": "ours, gradients not rounded",
 }
@@ -163,7 +163,7 @@ def draw_slopes(slopes: pd.DataFrame) -> Figure:
         figure, ax = plt.subplots(figsize=(7.0, 2.3))
         for position, row in enumerate(slopes.itertuples()):
             marker, color = _OURS
-            if row.gradients == _ROWS["the text"]:
+            if row.gradients == _ROWS["the paper"]:
                 marker, color = _PAPER
             width = [[row.slope - row.low], [row.high - row.slope]]
             ax.errorbar(row.slope, -position, xerr=width, fmt=marker, color=color)
