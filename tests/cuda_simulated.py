@@ -54,12 +54,17 @@ def test_a_block_serves_more_units_than_it_has_threads(monkeypatch):
         assert_agrees(random_case(name, 2, 1, 40))
 
 
-@pytest.mark.parametrize("name", ["indrnn", "sru", "unicornn"])
+TAKE_RUNS = [name for name in DENSE if name != "irnn"] + ["indrnn", "sru", "unicornn"]
+
+
+@pytest.mark.parametrize("name", TAKE_RUNS)
 def test_many_networks_are_one_launch(name, monkeypatch):
+    assert kernels._ENGINES[name, "numba-cuda"].runs
+    monkeypatch.setattr(_cuda, "_processors", lambda _: 3)  # two sequences of a run in a block
     launches = []
     launch = _cuda.launch
     monkeypatch.setattr(_cuda, "launch", lambda *a, **k: launches.append(a[0]) or launch(*a, **k))
-    cell, u, _ = random_case(name, 3, 2, 3)
+    cell, u, _ = random_case(name, 3, 3, 3)
     stacked = {label: torch.stack([p, 0.5 * p]) for label, p in cell.named_parameters()}
     weights = {label: p.detach().requires_grad_() for label, p in stacked.items()}
     data = torch.stack([u, 2 * u]).detach()

@@ -130,12 +130,17 @@ SILENT = {"empty", "empty_like", "empty_strided", "new_empty", "new_empty_stride
 
 
 class Work(TorchDispatchMode):
-    """Counts the operators that a pass dispatches, and those among them that launch a kernel."""
+    """Counts the operators that a pass dispatches, their launches, and the bytes these move.
+
+    A launch moves each of its tensors once. What our kernels read again, such as weights at every
+    step, comes from a cache.
+    """
 
     def __init__(self):
         super().__init__()
         self.dispatches = 0
         self.launches = 0
+        self.bytes = 0
 
     def __torch_dispatch__(self, operator, types, args=(), kwargs=None):
         if operator.namespace == "longrnn":  # an ordinary call passes the dispatcher by
@@ -144,15 +149,19 @@ class Work(TorchDispatchMode):
         self.dispatches += 1
         aliases = [part.alias_info for part in operator._schema.returns]
         is_view = any(alias is not None and not alias.is_write for alias in aliases)
+        result = operator(*args, **(kwargs or {}))
         if not is_view and operator.overloadpacket.__name__ not in SILENT:
-            self.launches += 1
-        return operator(*args, **(kwargs or {}))
+            self.count_launch(*tree_leaves((args, kwargs, result)))
+        return result
 
-    def count_launch(self, *_, **__):
-        """Stand in for the launch of a kernel of ours."""
+    def count_launch(self, *arguments, **__):
+        """Count a launch; stands in for that of a kernel of ours, too."""
         self.launches += 1
+        tensors = {id(part): part for part in arguments if isinstance(part, torch.Tensor)}
+        self.bytes += sum(part.nbytes for part in tensors.values())
 
 
+ON_GPU = [name for name, engine in PASSES if engine == "numba-cuda"]
 WORK = {
     "antisymmetric": (7, 34),
     "cornn": (11, 52),
@@ -171,12 +180,46 @@ A second layer of UnICORNN is a product, two kernels, a sum over the batch, and 
 """
 
 
-@pytest.mark.parametrize("name", [one for one, engine in PASSES if engine == "numba-cuda"])
+VECTORS = {
+    "antisymmetric": 10.015625,
+    "cornn": 13.015625,
+    "exponential": 14.015625,
+    "indrnn": 3.015625,
+    "irnn": 56.171875,
+    "lem": 38.015625,
+    "lipschitz": 12.015625,
+    "rnn": 9.015625,
+    "sru": 23.03125,
+    "unicornn": 19.015625,
+}
+"""Vectors that a pass moves per time step and sequence, with 128 units and one input.
+
+The fraction is that input. The basic RNN moves nine vectors: the drive is written and read, the
+states are written, read for the adjoint and read for W's gradient, and delta is written and then
+read for the gradients of W, R and b.
+"""
+
+
+@pytest.mark.parametrize("name", ON_GPU)
+def test_bytes_of_a_time_step(name, monkeypatch):
+    short, long = (work_of_a_pass(name, steps, monkeypatch).bytes for steps in (6, 16))
+    assert (long - short) / 10 / (4 * 3 * 128) == VECTORS[name]
+
+
+@pytest.mark.parametrize("name", ON_GPU)
 def test_launches_and_dispatches_of_a_pass(name, monkeypatch):
+    work = work_of_a_pass(name, 6, monkeypatch)
+    launches, dispatches = WORK[name]
+    assert work.launches == launches
+    assert work.dispatches <= dispatches
+
+
+def work_of_a_pass(name, steps, monkeypatch):
+    """Return the work of a pass of three sequences by the kernels of a cell, on no device."""
     work = Work()
     monkeypatch.setattr(_cuda, "launch", work.count_launch)
     monkeypatch.setattr(_cuda, "_processors", lambda _: 132)
-    cell, u = make_cell(name, 1, 128).to("meta"), torch.randn(6, 3, 1, device="meta")
+    cell, u = make_cell(name, 1, 128).to("meta"), torch.randn(steps, 3, 1, device="meta")
     detached = lambda part: part.detach().requires_grad_()  # noqa: E731
     weights, state = cell.weights(), cell.initial_state(3)
     weights = tree_map_only(torch.Tensor, detached, weights)
@@ -186,9 +229,7 @@ def test_launches_and_dispatches_of_a_pass(name, monkeypatch):
         _, final = run(weights, state, u)
         read = final[cell.readout]
         torch.autograd.grad(read, leaves, torch.empty_like(read), allow_unused=True)
-    launches, dispatches = WORK[name]
-    assert work.launches == launches
-    assert work.dispatches <= dispatches
+    return work
 
 
 def test_library_turns_tf32_off_during_its_passes_only():

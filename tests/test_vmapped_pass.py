@@ -166,15 +166,15 @@ def test_engine_of_a_pass_follows_cell_and_device(monkeypatch):
         monkeypatch.setitem(kernels._ENGINES, key, replace(engine, obstacle=str))
     assert kernels.choose("unicornn", "cuda") == "numba-cuda"
     assert kernels.choose_for_runs("unicornn", "cuda") == "numba-cuda"
-    assert kernels.choose_for_runs("lipschitz", "cuda") == "reference-cuda"
+    assert kernels.choose_for_runs("lipschitz", "cuda") == "numba-cuda"
     assert kernels.choose_for_runs("chrono_lstm", "cuda") == "reference-cuda"
 
 
-@pytest.mark.parametrize(("cell", "layers"), [("unicornn", 2), ("indrnn", 1)])
-def test_fifty_networks_launch_what_one_launches(cell, layers):
+@pytest.mark.parametrize("cell", ["unicornn", "indrnn", "rnn", "lipschitz", "cornn", "lem"])
+def test_fifty_networks_launch_what_one_launches(cell):
     launches = []
     for size in (1, 50):
-        models = [Model(make_cell(cell, 2, 4, layers=layers), 3).to("meta") for _ in range(size)]
+        models = [Model(make_cell(cell, 2, 4), 3).to("meta") for _ in range(size)]
         batch = torch.empty(5, 7, 2, device="meta"), torch.empty(5, 3, device="meta")
         with kernels_on_meta(cell) as host, _Submitting():
             passes = VmappedPass(models[0], _squared, size, engine="numba-cuda")

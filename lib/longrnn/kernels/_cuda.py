@@ -253,7 +253,13 @@ def launch_chains(run: kernel, chains: int, *arguments: Argument, **forms: int) 
 
 
 def launch_rows(
-    run: kernel, state: Tensor, *arguments: Argument, buffers: int, weights: int, **forms: int
+    run: kernel,
+    state: Tensor,
+    *arguments: Argument,
+    buffers: int,
+    weights: int,
+    runs: int = 1,
+    **forms: int,
 ) -> None:
     """Run a kernel with one block per `tile` sequences and one thread per unit.
 
@@ -274,6 +280,8 @@ def launch_rows(
         Vectors of the hidden size that a block keeps in shared memory for each sequence.
     weights : int
         Weights that a block reads at every step.
+    runs : int
+        Number of runs, whose batches lie one after the other. A block does sequences of one run.
     **forms : int
         Further compile-time constants.
     """
@@ -281,11 +289,13 @@ def launch_rows(
     vector = d * state.element_size()
     tiles = [tile for tile in (4, 2, 1) if tile * buffers * vector <= _SHARED_BYTES]
     processors = _processors(state.device)
-    tile = next((tile for tile in tiles if -(-batch // tile) >= processors), 1)
+    sequences = batch // runs
+    tile = next((tile for tile in tiles if runs * -(-sequences // tile) >= processors), 1)
     if weights * state.element_size() > _CACHE_BYTES:
-        tile = next(tile for tile in tiles if tile <= max(batch, 1))
+        tile = next(tile for tile in tiles if tile <= max(sequences, 1))
     threads = min(-(-d // 32) * 32, MOST_THREADS)
-    blocks, shared = -(-batch // tile), tile * buffers * vector
+    blocks = runs * -(-sequences // tile)
+    shared = tile * buffers * vector
     launch(run, blocks, threads, *arguments, batch, shared=shared, d=d, tile=tile, **forms)
 
 

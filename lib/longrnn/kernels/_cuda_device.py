@@ -74,6 +74,20 @@ def locate(places, block, batch, d):
 
 
 @device
+def locate_in_run(places, block, sequences, d):
+    """Set `places` as `locate` does where `sequences` belong to each run; return the block's run.
+
+    A block does sequences of one run only, so it reads one network's weights.
+    """
+    blocks = (sequences + places.size - 1) // places.size
+    run = block // blocks
+    first = block % blocks * places.size
+    for i in range(places.size):
+        places[i] = (run * sequences + min(first + i, sequences - 1)) * d
+    return run
+
+
+@device
 def load(memory, vectors, states, places, row, rows, d):
     """Copy states of a block's sequences to shared memory, from `vectors` on, for `products`.
 

@@ -773,6 +773,30 @@ def state_products(W, delta, x0, outputs) -> Callable[[], Any]:
     return gradient
 
 
+def sums_of_products(W, delta, x):
+    r"""Return :math:`\sum_t \delta_t x_t^\top`, of one run or of each of several.
+
+    Parameters
+    ----------
+    W : (rows, hidden) or (runs, rows, hidden)
+        Weights of that gradient; an array or a tensor, as the others.
+    delta : (time, batch, rows)
+    x : (time, batch, hidden)
+        The batches of several runs lie one after the other.
+
+    Returns
+    -------
+    array or tensor
+        In W's shape.
+    """
+    if W.ndim == 2:
+        return sum_of_products(delta, x)
+    if isinstance(W, Tensor):
+        return _by_run(delta, len(W)).mT @ _by_run(x, len(W))
+    batches = batches_of_runs(len(W), x.shape[1])
+    return np.stack([sum_of_products(delta[:, batch], x[:, batch]) for batch in batches])
+
+
 def _products_of_tensors(runs: int, delta: Tensor, x0: Tensor, outputs: Tensor) -> Tensor:
     """Return the products of all runs by two launches, after a copy of each tensor."""
     first = delta[0].unflatten(0, (runs, -1)).mT @ x0.unflatten(0, (runs, -1))
@@ -798,6 +822,11 @@ def batches_of_runs(runs: int, sequences: int) -> list[slice]:
     """
     batch = sequences // runs
     return [slice(k * batch, (k + 1) * batch) for k in range(runs)]
+
+
+def runs_of(W: Any) -> int:
+    """Return how many runs weights (rows, hidden) or (runs, rows, hidden) belong to."""
+    return len(W) if W.ndim == 3 else 1
 
 
 def by_run(W: Any, value: Any) -> Any:

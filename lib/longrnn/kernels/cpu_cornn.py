@@ -138,10 +138,11 @@ OPERATOR = {
     "saved": "M y0 z0 y z f",
     "shapes": shapes,
     "reference": reference,
+    "runs": True,
 }
 """What the operators for the CPU and the GPU have in common."""
 
-_CORNN = Recurrence("cornn_cpu", forward=_forward, backward=_backward, runs=True, **OPERATOR)
+_CORNN = Recurrence("cornn_cpu", forward=_forward, backward=_backward, **OPERATOR)
 
 
 @engine("cornn", runs=True)

@@ -43,13 +43,12 @@ from longrnn.kernels._memory import empty_array_like
 from longrnn.kernels._recurrence import (
     Recurrence,
     Sources,
-    batches_of_runs,
     by_run,
     drive,
     per_sequence,
     scalars_like,
     state_products,
-    sum_of_products,
+    sums_of_products,
     times_state,
 )
 from longrnn.kernels._threads import run_networks
@@ -175,7 +174,7 @@ def _backward(steps, W, W_y, y0, z0, y, z, gates, r, from_y, y_carried, z_carrie
     states = y0, z0, y, z, gates, r, from_y, y_carried, z_carried
     run_networks(run, weights, y0, len(y), *states, delta, delta_y)
     of_W = state_products(W, delta, y0, y)
-    of_W_y = lambda: _products_of_runs(W_y, delta_y, z)  # noqa: E731
+    of_W_y = lambda: sums_of_products(W_y, delta_y, z)  # noqa: E731
     return None, of_W, of_W_y, delta, delta_y, y_carried, z_carried
 
 
@@ -183,14 +182,6 @@ def _weights(steps, W, W_y):
     """Return what the sequences of a network share: three steps, W and W_y, of every network."""
     dt, least, most = by_run(W, steps).T
     return [dt, least, most, by_run(W, W), by_run(W, W_y)]
-
-
-def _products_of_runs(W_y, delta_y, z):
-    """Return the gradient of W_y, of one run or of each of several."""
-    if W_y.ndim == 2:
-        return sum_of_products(delta_y, z)
-    batches = batches_of_runs(len(W_y), z.shape[1])
-    return np.stack([sum_of_products(delta_y[:, batch], z[:, batch]) for batch in batches])
 
 
 def reference(steps, W, W_y, g, g_y, y, z):

@@ -9,6 +9,8 @@ both are 1 and their derivatives are 0.
 The states are in shared memory. Neighboring threads read neighboring weights, as in
 `longrnn.kernels.cuda_rnn`. Each time step needs two barriers, because y depends on all units of z.
 
+One launch takes several runs, as in `longrnn.kernels.cuda_rnn`.
+
 Stored for the backward pass: y (the output), z, and p q s r. Recomputed: the clipped time steps.
 """
 
@@ -27,13 +29,14 @@ from longrnn.kernels._cuda import (
     roomy,
     tile,
 )
-from longrnn.kernels._cuda_device import ZERO, load, locate, products, shared, sigmoid, tanh
+from longrnn.kernels._cuda_device import ZERO, load, locate_in_run, products, shared, sigmoid, tanh
 from longrnn.kernels._recurrence import (
     Recurrence,
     Sources,
+    runs_of,
     scalars_like,
-    state_product,
-    sum_of_products,
+    state_products,
+    sums_of_products,
 )
 from longrnn.kernels.cpu_lem import clip, pull_back, reference, relax
 
@@ -45,7 +48,7 @@ arriving = 0
 
 @kernel
 def _forward_kernel(
-    W_T, W_y_T, g, y0, z0, y, y_end, z_end, z, gates, dt, least, most, T, batch
+    W_T, W_y_T, g, y0, z0, y, y_end, z_end, z, gates, dt, least, most, T, sequences, batch
 ):  # fmt: skip
     """`gates` (time, batch, 4 d) receives p q s r."""
     row, rows = cuda.threadIdx.x, cuda.blockDim.x
@@ -54,7 +57,9 @@ def _forward_kernel(
     g_z, g_y = cuda.local.array(tile, real), cuda.local.array(tile, real)
     by_1, by_2 = cuda.local.array(tile, real), cuda.local.array(tile, real)
     by_z, by_y = cuda.local.array(tile, real), cuda.local.array(tile, real)
-    locate(places, cuda.blockIdx.x, batch, d)
+    run = locate_in_run(places, cuda.blockIdx.x, sequences, d)
+    W_of_run = run * 3 * d * d
+    W_y_of_run = run * d * d
     here = 0
     memory = cuda.shared.array(0, real)
     y_, z_ = 0, d * tile
@@ -67,9 +72,9 @@ def _forward_kernel(
             for i in range(tile):  # under way during the products
                 k = 4 * (here + places[i]) + j
                 g_1[i], g_2[i], g_z[i] = g[k], g[k + d], g[k + 2 * d]
-            products(by_1, W_T, j, 3 * d, memory, y_, d)
-            products(by_2, W_T, d + j, 3 * d, memory, y_, d)
-            products(by_z, W_T, 2 * d + j, 3 * d, memory, y_, d)
+            products(by_1, W_T, W_of_run + j, 3 * d, memory, y_, d)
+            products(by_2, W_T, W_of_run + d + j, 3 * d, memory, y_, d)
+            products(by_z, W_T, W_of_run + 2 * d + j, 3 * d, memory, y_, d)
             for i in range(tile):
                 own, k = j * tile + i, 4 * (here + places[i]) + j
                 p, q = sigmoid(by_1[i] + g_1[i]), sigmoid(by_2[i] + g_2[i])
@@ -83,7 +88,7 @@ def _forward_kernel(
         while j < d:
             for i in range(tile):
                 g_y[i] = g[4 * (here + places[i]) + 3 * d + j]
-            products(by_y, W_y_T, j, d, memory, z_, d)
+            products(by_y, W_y_T, W_y_of_run + j, d, memory, z_, d)
             for i in range(tile):
                 own, k = j * tile + i, 4 * (here + places[i]) + j
                 q, r = gates[k + d], tanh(by_y[i] + g_y[i])
@@ -104,7 +109,7 @@ def _forward_kernel(
 @roomy  # without room a register spills at width 1,024
 def _backward_kernel(
     W, W_y, y0, z0, y, z, gates, from_y, from_y_end, from_z_end, delta, of_y0, of_z0,
-    has_y_end, has_z_end, dt, least, most, T, batch,
+    has_y_end, has_z_end, dt, least, most, T, sequences, batch,
 ):  # fmt: skip
     """Backward pass; `of_y0` and `of_z0` receive the gradients of the initial state."""
     row, rows = cuda.threadIdx.x, cuda.blockDim.x
@@ -112,7 +117,9 @@ def _backward_kernel(
     gate, candidate = cuda.local.array(tile, real), cuda.local.array(tile, real)
     before, arrived = cuda.local.array(tile, real), cuda.local.array(tile, real)
     total = cuda.local.array(tile, real)
-    locate(places, cuda.blockIdx.x, batch, d)
+    run = locate_in_run(places, cuda.blockIdx.x, sequences, d)
+    W_of_run = run * 3 * d * d
+    W_y_of_run = run * d * d
     here = (T - 1) * batch * d
     memory = cuda.shared.array(0, real)
     delta_12z, delta_y = 0, 3 * d * tile
@@ -136,7 +143,7 @@ def _backward_kernel(
                 before[i] = y[there - batch * d] if n > 0 else y0[places[i] + j]
                 total[i] = ZERO
             if n < T - 1:
-                products(total, W, j, d, memory, delta_12z, 3 * d)
+                products(total, W, W_of_run + j, d, memory, delta_12z, 3 * d)
             for i in range(tile):
                 own, k = j * tile + i, 4 * (here + places[i]) + j
                 q, r = gate[i], candidate[i]
@@ -154,7 +161,7 @@ def _backward_kernel(
                 there, k = here + places[i] + j, 4 * (here + places[i]) + j
                 gate[i], candidate[i] = gates[k], gates[k + 2 * d]
                 before[i] = z[there - batch * d] if n > 0 else z0[places[i] + j]
-            products(total, W_y, j, d, memory, delta_y, d)
+            products(total, W_y, W_y_of_run + j, d, memory, delta_y, d)
             for i in range(tile):
                 own, k = j * tile + i, 4 * (here + places[i]) + j
                 p, s = gate[i], candidate[i]
@@ -171,7 +178,7 @@ def _backward_kernel(
         here -= batch * d
     j = row
     while j < d:
-        products(total, W, j, d, memory, delta_12z, 3 * d)
+        products(total, W, W_of_run + j, d, memory, delta_12z, 3 * d)
         for i in range(tile):
             own, there = j * tile + i, places[i] + j
             of_y0[there] = memory[lambda_ + own] + total[i]
@@ -180,26 +187,34 @@ def _backward_kernel(
 
 
 def _forward(dt, least, most, W, W_y, g, y0, z0, y, y_end, z_end, z, gates):
-    tensors = W.T.contiguous(), W_y.T.contiguous(), g, y0, z0, y, y_end, z_end, z, gates
-    numbers = dt, least, most, len(g)
-    weights = W.numel() + W_y.numel()
-    launch_rows(_forward_kernel, y0, *tensors, *numbers, buffers=_BUFFERS, weights=weights)
+    tensors = W.mT.contiguous(), W_y.mT.contiguous(), g, y0, z0, y, y_end, z_end, z, gates
+    runs = runs_of(W)
+    numbers = dt, least, most, len(g), len(y0) // runs
+    launch_rows(_forward_kernel, y0, *tensors, *numbers, **_sizes(W, W_y))
+
+
+def _sizes(W, W_y):
+    """Return what `launch_rows` has to know of networks and their matrices."""
+    runs = runs_of(W)
+    weights = (W.numel() + W_y.numel()) // runs
+    return {"buffers": _BUFFERS, "weights": weights, "runs": runs}
 
 
 def _backward(dt, least, most, W, W_y, y0, z0, y, z, gates, from_y, from_y_end, from_z_end):
     delta, of_y0, of_z0 = torch.empty_like(gates), torch.empty_like(y0), torch.empty_like(z0)
     d = y.shape[2]
     tensors = W, W_y, y0, z0, y, z, gates, from_y, from_y_end, from_z_end, delta, of_y0, of_z0
-    numbers = flag(from_y_end), flag(from_z_end), dt, least, most, len(y)
-    forms = {"buffers": _BUFFERS, "weights": W.numel() + W_y.numel(), "arriving": flag(from_y)}
-    launch_rows(_backward_kernel, y0, *tensors, *numbers, **forms)
-    of_W = state_product(delta[..., : 3 * d], y0, y)
-    of_W_y = lambda: sum_of_products(delta[..., 3 * d :], z)  # noqa: E731
+    flags = flag(from_y_end), flag(from_z_end)
+    numbers = *flags, dt, least, most, len(y), len(y0) // runs_of(W)
+    sizes = _sizes(W, W_y)
+    launch_rows(_backward_kernel, y0, *tensors, *numbers, **sizes, arriving=flag(from_y))
+    of_W = state_products(W, delta[..., : 3 * d], y0, y)
+    of_W_y = lambda: sums_of_products(W_y, delta[..., 3 * d :], z)  # noqa: E731
     return of_W, of_W_y, delta, of_y0, of_z0
 
 
 def _reference(dt, least, most, W, W_y, g, y0, z0):
-    rows = len(W)
+    rows = W.shape[-2]
     steps = scalars_like(g, dt, least, most)
     return reference(steps, W, W_y, g[..., :rows], g[..., rows:], y0, z0)
 
@@ -210,7 +225,7 @@ def _split_drive(drive, arguments):
 
 def _with_single_scale(g, W):
     """Return the input terms of all blocks; with a single scale those of p and q are infinite."""
-    missing = len(W) + W.shape[1] - g.shape[2]
+    missing = sum(W.shape[-2:]) - g.shape[2]
     if missing == 0:
         return g
     return torch.cat([torch.full_like(g, torch.inf), g], dim=-1)
@@ -234,10 +249,11 @@ _LEM = Recurrence(
     reference=_reference,
     split=_split_drive,
     arrays=False,
+    runs=True,
 )
 
 
-@engine("lem", most_units=most_units(_BUFFERS))
+@engine("lem", most_units=most_units(_BUFFERS), runs=True)
 def lem(weights, state, u):
     """Run LEM, (3) of Rusch et al.; shapes as in `longrnn.cells.Cell.forward`."""
     W, W_y, V, b, dt, clip, single_scale = weights
