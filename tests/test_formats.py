@@ -15,7 +15,7 @@ from study.tasks.formats.idx import read_idx
 from study.tasks.formats.series import read_ts, read_tsv, ts_lines
 from study.tasks.formats.sound import log_energies, log_mel
 from study.tasks.formats.wav import read_wav, wav_bytes
-from study.tasks.sources._table import standardised
+from study.tasks.sources._table import standardise_splits
 
 HEADER = """# a comment
 @ProblemName toy
@@ -50,7 +50,7 @@ def test_archive_members_are_read_without_extraction(archive, tmp_path, monkeypa
     assert dict(members(path, r"x/.*\.ts")) == {"x/a.ts": b"A", "x/c.ts": b"C" * 10}
     assert member(path, "b.txt") == b"B"
     assert list(tmp_path.iterdir()) == [path]
-    with pytest.raises(FormatError, match=r"there is no .ts in it"):
+    with pytest.raises(FormatError, match=r"does not contain .ts"):
         member(path, ".ts")
     monkeypatch.setattr(archives, "LARGEST", 9)
     with pytest.raises(FormatError, match=r"x/c.ts has more than the 9 bytes"):
@@ -143,7 +143,7 @@ def test_log_energies_follow_their_definition(n):
 def test_standardising_uses_training_data():
     train = np.array([[[1.0, 5.0]], [[3.0, 5.0]]])
     other = np.array([[[4.0, 6.0]]])
-    actual = standardised({"train": (train, 0), "test": (other, 1)}, 0)
+    actual = standardise_splits({"train": (train, 0), "test": (other, 1)}, 0)
     assert (actual["train"][0].tolist(), actual["train"][1]) == ([[[-1, 0]], [[1, 0]]], 0)
     assert (actual["test"][0].tolist(), actual["test"][1]) == ([[[2, 1]]], 1)
 
@@ -157,7 +157,7 @@ BAD_SERIES = [
     (HEADER + "up\n", r"line 10: .*got 'dimensions of \[\] values"),
     (HEADER + "1,2,3:4,?,6:up\n", r"line 10: .* to float: '\?'"),
     (HEADER + "1,2,3:4,nan,6:up\n", "line 10: .*got 'a value that is infinite or nan"),
-    (HEADER, "toy.ts: there is no case in it; the file is cut"),
+    (HEADER, "toy.ts: it has no case; the file is truncated"),
     (HEADER.replace("classLabel true", "classLabel false"), "line 8: .*got '@classLabel false"),
     (HEADER + "1,2,3:up\n", "line 10: .*got '1 dimensions, the header states 2"),
     (HEADER + "1,2:3,4:up\n", "line 10: .*got '2 values, the header states 3"),
@@ -193,8 +193,8 @@ BAD_SOUND = [
     (_header(2**31, riff_size=76), "expected 2147483648 bytes of samples"),
     (_extensible(subtype=3), "its samples have format 0x3"),
     (wav_bytes(np.zeros(3))[:36], "it has no samples"),
-    (b"RIFF\0\0\0\0WAVEfmt \xff\xff\xff\x7f", "its format is cut"),
-    (b"RIFF\0\0\0\0WAVEfmt \4\0\0\0abcd", "its format is cut"),
+    (b"RIFF\0\0\0\0WAVEfmt \xff\xff\xff\x7f", "its format is incomplete"),
+    (b"RIFF\0\0\0\0WAVEfmt \4\0\0\0abcd", "its format is incomplete"),
     (b"RIFF\0\0\0\0WAVEdata\4\0\0\0abcd", "samples come before their format"),
     (
         wav_bytes(np.zeros(3), rate=44100),
@@ -244,14 +244,14 @@ BAD_TSV = [
     ("1.5\t2\n", "line 1: .*not whole"),
     ("1\tnan\n", "line 1: .*infinite or nan"),
     ("one\t2\n", "line 1: .*'one'"),
-    ("", "w.tsv: there is no case in it; the file is cut"),
+    ("", "w.tsv: it has no case; the file is truncated"),
 ]
 IDX = bytes([0, 0, 8, 2, 0, 0, 0, 2, 0, 0, 0, 3]) + bytes(range(6))
 BAD_IDX = [
     (bytes([0, 0, 0x0D]) + IDX[3:], "a.idx: expected unsigned bytes .* elements of type 0x0d"),
     (IDX[:-1], r"expected 6 bytes for the shape \(2, 3\), got 5"),
     (IDX + b"!", "expected 6 bytes .* got 7"),
-    (IDX[:10], "a.idx is not an idx file: its header is cut"),
+    (IDX[:10], "a.idx is not an idx file: its header is incomplete"),
     (b"", "a.idx is not an idx file"),
     (b"PNG" + IDX[3:], "a.idx is not an idx file"),
 ]

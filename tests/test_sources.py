@@ -35,7 +35,7 @@ from study.tasks.sources import (
     worms,
 )
 from study.tasks.sources._fetch import MIRROR, ChecksumError, DownloadError, from_publisher
-from study.tasks.sources._table import ORIGINS, READERS, SETS, split_at_random, split_by
+from study.tasks.sources._table import ORIGINS, READERS, SETS, split_at_random, split_by_group
 from study.tasks.standins.tone_words import write_clips
 from trials.faults import OBSTACLES
 
@@ -175,7 +175,7 @@ def test_download_does_not_follow_links(raw, publisher, tmp_path, kind):
         assert from_publisher(f"{address}a.gz", RIGHT, "toy").read_bytes() == b"content"
     except DownloadError as refusal:
         message = str(refusal)
-    assert re.search("is not a file|could not be kept", message)
+    assert re.search("is not a file|could not be stored", message)
     assert precious.read_bytes() == b"con" and list(precious.parent.iterdir()) == [precious]
 
 
@@ -185,7 +185,7 @@ def test_full_disk_leaves_no_download(raw, publisher):
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, before[1]))  # larger files fail to grow
     try:
-        with pytest.raises(DownloadError, match=r"a.gz could not be kept in .* make room"):
+        with pytest.raises(DownloadError, match=r"a.gz could not be stored in .* make room"):
             from_publisher(f"{address}a.gz", RIGHT, "toy")
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
@@ -326,7 +326,7 @@ def test_ucr_worms_from_mirror_and_publisher(put, prepare, monkeypatch):
     put("ucr_worms", zipped(archive), mirrored=False)
     with pytest.raises(ChecksumError, match=r"expected 258 series of 900 steps, got \(3, 2\)"):
         prepare("ucr_worms")
-    for name, value in {"UCR_CASES": 3, "UCR_LENGTH": 2, "UCR_TRAIN": 2}.items():
+    for name, value in {"UCR_SHAPE": (3, 2), "UCR_TRAIN": 2}.items():
         monkeypatch.setattr(worms, name, value)
     put("ucr_worms", zipped(archive), mirrored=False)
     again = prepare("ucr_worms", "again")
@@ -366,10 +366,11 @@ def test_official_speech_test_set_is_split_by_speaker(put, prepare):
     assert energies["inputs"].shape == (220, 99, 32)
     assert np.bincount(energies["target"].values).tolist() == [20] * 11
     spoken = [
-        mask[speaker != ""] for mask in split_by(np.where(speaker == "", "x", speaker)).values()
+        mask[speaker != ""]
+        for mask in split_by_group(np.where(speaker == "", "x", speaker)).values()
     ]
     assert all(mask.any() for mask in spoken)
-    groups = [set(speaker[mask]) - {""} for mask in split_by(speaker).values()]
+    groups = [set(speaker[mask]) - {""} for mask in split_by_group(speaker).values()]
     assert sum(map(len, groups)) == len(set.union(*groups)) == 20
 
 
@@ -591,14 +592,14 @@ def test_activity_windows_lie_inside_intervals():
     # Windows: two of 192 samples of standing, none of a transition, one of 128 samples of laying,
     # none of 127 samples of walking.
     assert (targets.tolist(), user.tolist()) == ([1, 1, 0], [1, 1, 2])
-    whole = activities.filtered(raw["signals"][:450])
+    whole = activities.filter_signals(raw["signals"][:450])
     assert np.array_equal(inputs[:2], [whole[10:138], whole[74:202]])
 
 
 def test_filters_separate_gravity_and_remove_noise():
     slow, middle, fast = (np.sin(2 * np.pi * f * np.arange(3000) / 50) for f in (0.02, 1, 24.5))
     signals = np.tile((slow + middle + 0.1 * fast)[:, None], (1, 6))
-    body, angular, total = np.split(activities.filtered(signals), 3, axis=1)
+    body, angular, total = np.split(activities.filter_signals(signals), 3, axis=1)
     inside = slice(500, -500)
     for actual, waves in ((body, middle), (angular, slow + middle), (total, slow + middle)):
         assert np.abs(actual[inside, 0] - waves[inside]).max() < 0.1
@@ -665,7 +666,7 @@ def test_vital_sign_windows_and_their_rates():
 
 def test_splits_cover_all_windows_once():
     patient = np.repeat(np.arange(53), 150)
-    for parts in (split_at_random(7950), split_by(patient)):
+    for parts in (split_at_random(7950), split_by_group(patient)):
         covered = np.concatenate([np.arange(7950)[part] for part in parts.values()])
         assert sorted(covered) == [*range(7950)]
         shares = [len(patient[part]) / 7950 for part in parts.values()]
@@ -711,8 +712,7 @@ SHORTER = "@classLabel true 1 2 3 4 5\n@data\n1:2:3:4:5:6:1\n"
 
 @pytest.fixture
 def few(monkeypatch):
-    monkeypatch.setattr(worms, "CASES", 20)
-    monkeypatch.setattr(worms, "LENGTH", 7)
+    monkeypatch.setattr(worms, "SHAPE", (20, 7))
 
 
 @pytest.mark.usefixtures("few")
@@ -733,8 +733,13 @@ def _half(second, why):
 @pytest.mark.parametrize(
     ("name", "archive", "contents", "sentence"),
     [
-        ("reuters", _reuters(dict(list(SGML.items())[:5])), SGML, "no reut2-005.sgm .* run again"),
-        _half({}, "there is no EigenWorms_TEST.ts in it"),
+        (
+            "reuters",
+            _reuters(dict(list(SGML.items())[:5])),
+            SGML,
+            "contain reut2-005.sgm.* run again",
+        ),
+        _half({}, "does not contain EigenWorms_TEST.ts"),
         _half({"EigenWorms_TEST.ts": SHORTER}, "TEST.ts, line 3: .*'6 dimensions of 1 values'"),
         _half({"EigenWorms_TEST.ts": OTHERS}, "TEST.ts, line 1: .* got '@classLabel true 0 1 2"),
         _half({"EigenWorms_TEST.ts": TRAINING}, "expected 20 series of 7 steps"),
@@ -818,7 +823,7 @@ def test_sets_without_download(prepare, name, sequences, shape, outputs, tmp_pat
 
 def test_stand_ins_are_named_as_synthetic(put, prepare, monkeypatch):
     put("mnist", {})
-    smaller = {(worms, "CASES"): 20, (worms, "LENGTH"): 30, (speech, "CLIPS"): 5}
+    smaller = {(worms, "SHAPE"): (20, 30), (speech, "CLIPS"): 5}
     for (module, name), value in (smaller | {(speech, "SPEAKERS"): 5}).items():
         monkeypatch.setattr(module, name, value)
     shapes = {"EigenWorms": (20, 30, 6), "Speech Commands": (12 * 5 + 2, 126, 80)}

@@ -220,25 +220,28 @@ test_schema_violations_are_not_written = refused(
     ("expected classes 0..0, got 0..1", lambda: _pixels(outputs=1)),
     ("expected inputs 0..15, got 0..16", lambda: _pixels(valid_max=15)),
     ("up to 16 need a vocabulary of 17, got 9", lambda: _token_set(16, vocabulary_size=9)),
-    ("made_up: the train part is empty", _series(NONE)),
-    ("made_up: the test part is empty", _series(GOOD, NONE)),
+    ("made_up: the train split is empty", _series(NONE)),
+    ("made_up: the test split is empty", _series(GOOD, NONE)),
     ("made_up: expected finite inputs, got 4 that are not", _series((GOOD[0] + np.inf, GOOD[1]))),
     ("made_up: expected finite targets, got 4 that are not", _series((GOOD[0], GOOD[1] + np.nan))),
-    ("made_up: expected 3 numbers a target, got 2", _series(GOOD, outputs=3)),
-    ("inputs that float32 can hold, got 4 that .* 1e\\+300", _series((GOOD[0] + 1e300, GOOD[1]))),
-    ("train part are masked", _series((np.ma.masked_equal(GOOD[0], 0), GOOD[1]))),
+    ("made_up: expected 3 numbers per target, got 2", _series(GOOD, outputs=3)),
     (
-        "expected inputs of one shape in all parts, got ..2,., .2, 1..",
+        "inputs that float32 can represent, got 4 that .* 1e\\+300",
+        _series((GOOD[0] + 1e300, GOOD[1])),
+    ),
+    ("train split are masked", _series((np.ma.masked_equal(GOOD[0], 0), GOOD[1]))),
+    (
+        "expected inputs of one shape in all splits, got ..2,., .2, 1..",
         _series((GOOD[0][..., 0], GOOD[1])),
     ),
     (
         "inputs over .sample, time, feature., got the shape .4, 2.",
         _series((GOOD[0][..., 0], GOOD[1]), (GOOD[0][..., 0], GOOD[1])),
     ),
-    ("as many inputs as targets in the train part, got 2 and 1", _series((GOOD[0], GOOD[1][:1]))),
-    ("uint8 can hold, got 32 that it cannot, such as 0.5", lambda: _images(_brightness(0.5))),
-    ("int16 can hold, got 8 that it cannot, such as 40000", lambda: _images(target=40_000)),
-    ("train part, got 40 and 20", lambda: _two_parts((40, 20), (20, 40))),
+    ("as many inputs as targets in the train split, got 2 and 1", _series((GOOD[0], GOOD[1][:1]))),
+    ("uint8 can represent, got 32 that it can.t, such as 0.5", lambda: _images(_brightness(0.5))),
+    ("int16 can represent, got 8 that it can.t, such as 40000", lambda: _images(target=40_000)),
+    ("train split, got 40 and 20", lambda: _two_parts((40, 20), (20, 40))),
 )
 
 

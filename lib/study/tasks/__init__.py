@@ -1,7 +1,14 @@
-"""Data sets and the tasks made of them, as plain arrays; networks are not known here.
+"""Tasks: the data that networks are trained and tested on, as plain arrays.
 
-A task is one file that registers how it is made (see `study.tasks._registry.task`), a data set one
-row in `sources/table.toml`.
+A task is a module that registers a function (`study.tasks._registry.task`). A data set is a row of
+`sources/table.toml`. On the way from a publisher's file to a task:
+
+- `sources` reads the publisher's files (`formats`), or makes synthetic data (`standins`)
+- `prepared` stores a data set as netCDF; notebook 00 does this once
+- `loading` loads it as a `data.Task`
+- the task's module changes it, for example permutes the pixels
+
+Nothing here depends on networks.
 """
 
 from longrnn.registry import import_files

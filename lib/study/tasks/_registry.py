@@ -1,7 +1,9 @@
-"""The registry that the tasks' files fill: a task is made from its name and its settings.
+"""The registry of tasks: make a task from its name and its settings.
 
-The settings that every task of a prepared data set shares are listed here and nowhere else: which
-data set, how many of its sequences, and how many of them are set aside.
+Each task's module registers a function with `task`. A run's configuration
+(`study.config.task.TaskSpec`) has the function's name and its settings, and `make_task` calls it.
+Settings that all tasks of prepared data sets have are defined here: the data set, and the sizes of
+its splits.
 """
 
 import inspect
@@ -18,31 +20,46 @@ from study.tasks.data import Task
 from study.tasks.loading import hold_out, load_prepared
 
 _SIZES = ("train_size", "validation_size", "test_size")
-"""Sequences to keep (see `study.tasks.loading.load_prepared`), and those held out of the training
-part to validate on. A maker that divides the data itself has settings of these names."""
-_SHARED = {"dataset": (Annotated[str, Field(pattern=r"^\w+$")], ...)} | dict.fromkeys(
-    _SIZES, (Size, 0)
-)
+"""Settings for the sizes of the splits.
 
+`study.tasks.loading.load_prepared` keeps `train_size` and `test_size` sequences, and
+`study.tasks.loading.hold_out` removes `validation_size` sequences from the training split. A maker
+with parameters of these names divides the data itself.
+"""
+_SETTINGS_OF_DATA = {
+    "dataset": (Annotated[str, Field(pattern=r"^\w+$")], ...),
+    **dict.fromkeys(_SIZES, (Size, 0)),
+}
+"""Settings of all tasks of prepared data sets: types and defaults by name, as pydantic reads them."""
 
 Count = Annotated[int, Field(ge=1, le=10**7)]
-"""Time steps of a task that draws its sequences."""
+"""Number of time steps of a task that draws its sequences."""
 
 
 @dataclass(frozen=True)
 class Maker:
-    """A function that makes a task, and what is known about it."""
+    """A registered function that makes a task.
+
+    Attributes
+    ----------
+    make : callable
+        The function.
+    draws : bool
+        Whether its task draws new sequences and so needs no prepared data set.
+    parameters : frozenset of str
+        Names of all parameters of `make`.
+    settings : type of Section
+        The settings that a specification may give.
+    """
 
     make: Callable[..., Task]
     draws: bool
-    """Whether the task draws its sequences."""
-    takes: frozenset[str]
-    """Names of all parameters of `make`."""
+    parameters: frozenset[str]
     settings: type[Section]
-    """The settings that a specification may give."""
 
 
 TASKS: dict[str, Maker] = {}
+"""The registered makers by name."""
 
 
 def task(make: Callable[..., Task]) -> Callable[..., Task]:
@@ -50,29 +67,26 @@ def task(make: Callable[..., Task]) -> Callable[..., Task]:
 
     Parameters
     ----------
-    make
-        A function ``(data, rng, *, settings...) -> Task``. It gets `data`, the prepared data set
-        cut to the requested sizes, and `rng`, which draws what the task's variation needs, if it
-        names them. A maker that names neither has no set of given size: it draws sequences without
-        end. Settings are keywords, annotated with their types and ranges; they are what
-        ``params.yaml`` may set.
+    make : callable
+        A function ``make(data, rng, *, ...)`` that returns a `Task`. `data` is the prepared data
+        set with the requested sizes, and `rng` a random generator; the function may leave out
+        either. A function without both makes a task that draws new sequences. The keyword-only
+        parameters, annotated with types and ranges, are the settings in ``params.yaml``.
 
     Returns
     -------
-    Callable
+    callable
         The same function.
-
     """
     parameters = inspect.signature(make).parameters
-    keywords = {
-        parameter.name: (
-            parameter.annotation,
-            ... if parameter.default is parameter.empty else parameter.default,
-        )
-        for parameter in parameters.values()
-        if parameter.kind is parameter.KEYWORD_ONLY
-    }
-    fields = (_SHARED if "data" in parameters else {}) | keywords
+    fields: dict[str, Any] = {}
+    if "data" in parameters:
+        fields |= _SETTINGS_OF_DATA
+    for parameter in parameters.values():
+        if parameter.kind is parameter.KEYWORD_ONLY:
+            is_required = parameter.default is parameter.empty
+            default = ... if is_required else parameter.default
+            fields[parameter.name] = (parameter.annotation, default)
     settings = create_model(make.__name__, __base__=Section, **fields)
     draws = parameters.keys().isdisjoint(("data", "rng"))
     TASKS[make.__name__] = Maker(make, draws, frozenset(parameters), settings)
@@ -84,17 +98,16 @@ def check_task(spec: Mapping) -> None:
 
     Parameters
     ----------
-    spec
+    spec : mapping
         The task's name under ``task``, and its settings.
 
     Raises
     ------
     ValueError
         One sentence: what was given and what was expected.
-
     """
-    maker, settings = _checked(spec)
-    if maker.draws:  # it needs no data and draws nothing yet, so it can be made
+    maker, settings = _check_settings(spec)
+    if maker.draws:  # making it is cheap: it needs no data, and draws nothing yet
         maker.make(**settings)
 
 
@@ -103,52 +116,56 @@ def make_task(spec: Mapping, prepared: Path | None, rng: np.random.Generator) ->
 
     Parameters
     ----------
-    spec
+    spec : mapping
         The task's name under ``task``, and its settings.
-    prepared
+    prepared : Path, optional
         Folder of the prepared data sets; None for tasks that draw their sequences.
-    rng
-        Draws what the task's variation needs.
+    rng : numpy.random.Generator
+        Source of randomness, such as for a permutation or noise.
 
     Returns
     -------
     Task
-        The task.
 
     Raises
     ------
     ValueError
         As `check_task`, or settings do not fit the data.
-
     """
-    maker, settings = _checked(spec)
-    if "data" in maker.takes:
-        sizes = {name: 0 if name in maker.takes else settings[name] for name in _SIZES}
-        path = Path(prepared) / f"{settings['dataset']}.nc"
-        data = load_prepared(path, sizes["train_size"], sizes["test_size"])
-        settings["data"] = hold_out(data, sizes["validation_size"])
-    settings["rng"] = rng
-    return maker.make(**{name: settings[name] for name in maker.takes})
+    maker, settings = _check_settings(spec)
+    arguments = {**settings, "rng": rng}
+    if "data" in maker.parameters:
+        arguments["data"] = _load_data(maker, settings, Path(prepared))
+    return maker.make(**{name: arguments[name] for name in maker.parameters})
+
+
+def _load_data(maker: Maker, settings: Mapping[str, Any], prepared: Path) -> Task:
+    """Load the prepared data set of a task, with the sizes that the maker doesn't handle itself."""
+    sizes = dict.fromkeys(_SIZES, 0)
+    for name in _SIZES:
+        if name not in maker.parameters:
+            sizes[name] = settings[name]
+    path = prepared / f"{settings['dataset']}.nc"
+    data = load_prepared(path, sizes["train_size"], sizes["test_size"])
+    return hold_out(data, sizes["validation_size"])
 
 
 def find_task(spec: Mapping) -> Maker:
-    """Return the maker of a task.
+    """Return the registered maker of a task.
 
     Parameters
     ----------
-    spec
+    spec : mapping
         The task's name under ``task``, and its settings.
 
     Returns
     -------
     Maker
-        The registered maker.
 
     Raises
     ------
     ValueError
-        There is no task of that name.
-
+        The task is unknown, or `spec` has no name.
     """
     name = spec.get("task") if isinstance(spec, Mapping) else None
     if not isinstance(name, str):
@@ -161,8 +178,8 @@ def find_task(spec: Mapping) -> Maker:
     return TASKS[name]
 
 
-def _checked(spec: Mapping) -> tuple[Maker, dict[str, Any]]:
-    """Return a task's maker and all its settings, defaults included."""
+def _check_settings(spec: Mapping) -> tuple[Maker, dict[str, Any]]:
+    """Return a task's maker and all its settings, including defaults."""
     maker = find_task(spec)
     given = {key: value for key, value in spec.items() if key != "task"}
     settings = parse_section(maker.settings, given, f"task {spec['task']}", lead="")

@@ -9,9 +9,9 @@ after S. Hochreiter and J. Schmidhuber, *Long short-term memory*, 1997:
     from :math:`[T/2 + 1, T]`. The target is the sum of the two elements in the first sequence that
     have a marked position.
 
-The text counts from t = 1 elsewhere, and its [0, T/2] would hold one position too many: read here
-as the positions 1..floor(T/2) and floor(T/2)+1..T. Sequences are drawn as they are needed, there is
-no set of given size.
+The paper counts time steps from 1 elsewhere, and its [0, T/2] would have one position too many. We
+take it as the positions 1..floor(T/2) and floor(T/2)+1..T. Every training batch consists of new
+sequences; the data set has no fixed size.
 """
 
 from functools import partial
@@ -24,21 +24,22 @@ from study.tasks._registry import Count, task
 from study.tasks.data import Split, Task
 
 FEATURES = 2
-"""Numbers in one input: the value and the mark."""
+"""Features of an input: the value and the mark."""
 
 
 @task
 def adding(*, time_steps: Annotated[Count, Field(ge=2)]) -> Task:
-    """Return the adding problem of a length; see `draw_sums`.
+    """Make the adding problem.
 
     Parameters
     ----------
-    time_steps
-        Length T.
+    time_steps : int
+        Length T of a sequence.
 
     Returns
     -------
     Task
+        It draws its sequences with `draw_sums`.
     """
     draw = partial(draw_sums, time_steps)
     return Task(name="adding", kind="series", target="value", outputs=1, draw=draw)
@@ -49,17 +50,16 @@ def draw_sums(time_steps: int, size: int, rng: np.random.Generator) -> Split:
 
     Parameters
     ----------
-    time_steps
+    time_steps : int
         Length T of a sequence, at least 2.
-    size
+    size : int
         Number n of sequences.
-    rng
-        Source of randomness.
+    rng : numpy.random.Generator
 
     Returns
     -------
     Split
-        Inputs (n, T, 2), float32: the value, between 0 and 1, and the mark, 0 or 1. Targets (n, 1),
+        Inputs (n, T, 2) float32: the value, between 0 and 1, and the mark, 0 or 1. Targets (n, 1)
         float32: the sum of the two marked values.
 
     Examples
@@ -69,7 +69,6 @@ def draw_sums(time_steps: int, size: int, rng: np.random.Generator) -> Split:
     [1, 0, 1, 0]
     >>> bool(split.targets[0, 0] == split.inputs[0, [0, 2], 0].sum())
     True
-
     """
     inputs = np.zeros((size, time_steps, FEATURES), np.float32)
     inputs[:, :, 0] = rng.random((size, time_steps), dtype=np.float32)

@@ -2,9 +2,9 @@ r"""The copying task: repeat ten symbols after a long pause.
 
 A. Kag, Z. Zhang, V. Saligrama, *RNNs incrementally evolving on an equilibrium manifold*, ICLR 2020,
 after S. Hochreiter and J. Schmidhuber, *Long short-term memory*, 1997. A sequence has T + 20 steps:
-ten symbols out of eight, T - 1 blanks, a delimiter, ten blanks. The target is blank at all
-steps but the last ten, which repeat the symbols. The best answer without memory has the cross
-entropy :math:`10 \ln 8 / (T + 20)`.
+ten symbols, each one of eight, then T - 1 blanks, a delimiter, and ten blanks. The target is blank
+at all steps except the last ten, where it repeats the symbols. The best prediction without memory
+has the cross entropy :math:`10 \ln 8 / (T + 20)`.
 """
 
 from functools import partial
@@ -14,28 +14,38 @@ import numpy as np
 from study.tasks._registry import Count, task
 from study.tasks.data import Split, Task
 
-BLANK, SYMBOLS, LENGTH = 0, 8, 10
+SYMBOLS = 8
+"""Number of different symbols, which are coded as 1..8."""
+LENGTH = 10
+"""Number of symbols to remember."""
+BLANK = 0
 DELIMITER = SYMBOLS + 1
 FEATURES = SYMBOLS + 2
-"""Numbers of an input: a one for the blank, for each symbol, for the delimiter."""
+"""Features of an input, which is one-hot: the blank, the symbols and the delimiter."""
 
 
 @task
 def copying(*, delay: Count) -> Task:
-    """Return the copying task with a delay; see `draw_copies`.
+    """Make the copying task.
 
     Parameters
     ----------
-    delay
+    delay : int
         Number of time steps T between the symbols and their recall.
 
     Returns
     -------
     Task
+        It draws its sequences with `draw_copies`.
     """
-    about = {"kind": "series", "target": "steps", "outputs": SYMBOLS + 1}
-    draw = partial(draw_copies, delay)
-    return Task(name="copying", **about, draw=draw, memoryless=memoryless(delay))
+    return Task(
+        name="copying",
+        kind="series",
+        target="steps",
+        outputs=SYMBOLS + 1,
+        draw=partial(draw_copies, delay),
+        memoryless=memoryless(delay),
+    )
 
 
 def draw_copies(delay: int, size: int, rng: np.random.Generator) -> Split:
@@ -43,18 +53,17 @@ def draw_copies(delay: int, size: int, rng: np.random.Generator) -> Split:
 
     Parameters
     ----------
-    delay
-        Delay T, in steps.
-    size
+    delay : int
+        Delay T in time steps.
+    size : int
         Number n of sequences.
-    rng
-        Source of randomness.
+    rng : numpy.random.Generator
 
     Returns
     -------
     Split
-        Inputs (n, T + 20, 10), float32, one-hot; targets (n, T + 20), int64, 0 for the blank and
-        1..8 for the symbols.
+        Inputs (n, T + 20, 10) float32, one-hot. Targets (n, T + 20) int64: 0 for the blank and 1..8
+        for the symbols.
 
     Examples
     --------
@@ -63,7 +72,6 @@ def draw_copies(delay: int, size: int, rng: np.random.Generator) -> Split:
     [7, 6, 5, 3, 3, 1, 1, 1, 2, 7, 0, 0, 9, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]
     >>> split.targets[0].tolist()
     [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 7, 6, 5, 3, 3, 1, 1, 1, 2, 7]
-
     """
     symbols = rng.integers(1, SYMBOLS + 1, (size, LENGTH))
     steps = np.full((size, delay + 2 * LENGTH), BLANK)
@@ -75,23 +83,24 @@ def draw_copies(delay: int, size: int, rng: np.random.Generator) -> Split:
 
 
 def memoryless(delay: int) -> tuple[float, float]:
-    """Return cross entropy and accuracy, per step, of the best answer without memory.
+    """Return the scores of the best prediction without memory: blanks, then ten guesses.
 
     Parameters
     ----------
-    delay
-        Delay T, in steps.
+    delay : int
+        Delay T in time steps.
 
     Returns
     -------
-    tuple of float
-        Cross entropy, in nats, and accuracy of blanks followed by ten guesses.
+    cross_entropy : float
+        Mean over time steps, in nats.
+    accuracy : float
+        Fraction of time steps.
 
     Examples
     --------
     >>> [round(memoryless(T)[0], 4) for T in (200, 500)]
     [0.0945, 0.04]
-
     """
     steps = delay + 2 * LENGTH
     loss = LENGTH * float(np.log(SYMBOLS)) / steps

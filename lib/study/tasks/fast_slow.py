@@ -1,4 +1,4 @@
-r"""FitzHugh and Nagumo's system: the next value of a signal with a fast and a slow time scale.
+r"""The FitzHugh-Nagumo system: predict the next value of a signal with two time scales.
 
 T. K. Rusch, S. Mishra, N. B. Erichson, M. W. Mahoney, *Long Expressive Memory for Sequence
 Modeling*, ICLR 2022:
@@ -7,9 +7,9 @@ Modeling*, ICLR 2022:
     v' = v - v^3 / 3 - w + I, \quad w' = \epsilon (v + a - b w), \quad
     (v_0, w_0) = (\text{U}(-1, 1), 0)
 
-with I = .5, a = .7, b = .8, epsilon = .02, on [0, 400] in 1,000 steps. Input :math:`v(t_n)`, target
-:math:`v(t_{n+1})`. The paper's program solves it with SciPy's default tolerance, whose solution
-departs visibly from the exact trajectory; the exact one is offered as well.
+with I = .5, a = .7, b = .8, epsilon = .02, on [0, 400] in 1,000 steps. The input is :math:`v(t_n)`,
+the target :math:`v(t_{n+1})`. The paper's program solves the equations with SciPy's default
+tolerance; its solution deviates visibly from the exact one, which is available as well.
 """
 
 from typing import Literal
@@ -20,7 +20,10 @@ from study.config.section import Positive
 from study.tasks._registry import task
 from study.tasks.data import Split, Task
 
-CURRENT, A, B, EPSILON = 0.5, 0.7, 0.8, 0.02
+CURRENT = 0.5
+A = 0.7
+B = 0.8
+EPSILON = 0.02
 STEP = 0.4
 """Time between two inputs."""
 
@@ -35,38 +38,55 @@ def fast_slow(
     test_size: Positive = 1024,
     solver: Literal["author", "exact"] = "author",
 ) -> Task:
-    """Return the task of predicting the next value at every step; defaults are the paper's.
+    """Make the task of predicting the next value at every step; the defaults are the paper's.
 
-    The time between two steps stays 0.4, whatever their number T. The solver ``author`` is adaptive
-    Runge-Kutta at SciPy's default tolerance, trajectory by trajectory; ``exact`` is right to ten
-    digits.
+    Parameters
+    ----------
+    rng : numpy.random.Generator
+        Draws the initial values.
+    time_steps : int
+        Length T of a sequence. The time between two steps is always 0.4.
+    train_size, validation_size, test_size : int
+        Number of sequences of each split.
+    solver : {"author", "exact"}
+        See `trajectories`.
+
+    Returns
+    -------
+    Task
     """
-    sizes = {"train": train_size, "validation": validation_size, "test": test_size}
-    splits = {name: trajectories(size, time_steps, rng, solver) for name, size in sizes.items()}
-    return Task(name="fast_slow", kind="series", target="steps", outputs=1, **splits)
+    return Task(
+        name="fast_slow",
+        kind="series",
+        target="steps",
+        outputs=1,
+        train=trajectories(train_size, time_steps, rng, solver),
+        validation=trajectories(validation_size, time_steps, rng, solver),
+        test=trajectories(test_size, time_steps, rng, solver),
+    )
 
 
 def trajectories(
     size: int, time_steps: int, rng: np.random.Generator, solver: str = "author"
 ) -> Split:
-    """Draw trajectories.
+    """Draw initial values, and solve the equations.
 
     Parameters
     ----------
-    size
+    size : int
         Number n of trajectories.
-    time_steps
+    time_steps : int
         Length T.
-    rng
+    rng : numpy.random.Generator
         Draws the initial values.
-    solver
-        ``author`` or ``exact``, see `fast_slow`.
+    solver : {"author", "exact"}
+        Runge-Kutta at SciPy's default tolerance, separately for each trajectory; or accurate to ten
+        digits.
 
     Returns
     -------
     Split
         Inputs v(t_0..t_{T-1}) and targets v(t_1..t_T), (n, T, 1) float32 each.
-
     """
     # Imported here because it takes longer than the import of all other tasks.
     from scipy.integrate import solve_ivp
@@ -86,9 +106,11 @@ def trajectories(
 
 
 def _slope(_: float, state: tuple) -> tuple:
+    """Return the right-hand sides of the equations for v and w."""
     v, w = state
     return v - v**3 / 3 - w + CURRENT, EPSILON * (v + A - B * w)
 
 
 def _slopes(time: float, state: np.ndarray) -> np.ndarray:
+    """Return the right-hand sides of many systems, whose v come first, then their w."""
     return np.concatenate(_slope(time, np.split(state, 2)))

@@ -1,8 +1,8 @@
-"""Language models: predict the next token at every step.
+"""Language modelling: predict the next token at every step.
 
-Sequences start from an empty state. The papers' programs read the stream in order and carry the
-state from one piece to the next. Here the first steps of a piece have less context, which matters
-more for shorter pieces.
+Each sequence starts from the initial state. The papers' programs read the stream in order and pass
+the state from one piece to the next. So here the first steps of a piece have less context, which
+matters more if pieces are short.
 """
 
 from dataclasses import replace
@@ -23,9 +23,26 @@ def language(
     validation_size: Size = 0,
     test_size: Size = 0,
 ) -> Task:
-    """Return a stream of tokens in pieces of T = `time_steps`.
+    """Cut each split's stream of tokens into pieces.
 
-    The sizes are numbers of pieces to keep, from the start of each stream; 0 keeps all.
+    Parameters
+    ----------
+    data : Task
+        Streams of tokens.
+    time_steps : int
+        Length T of a piece.
+    train_size, validation_size, test_size : int
+        Number of pieces to keep from the start of each stream; 0 for all.
+
+    Returns
+    -------
+    Task
+        Inputs and targets (n, T) int64: tokens, and the token after each.
+
+    Raises
+    ------
+    ValueError
+        The data set is not a stream, or a stream has fewer pieces.
     """
     data.check("tokens", "steps")
     sizes = {"train": train_size, "validation": validation_size, "test": test_size}
@@ -44,25 +61,24 @@ def language(
 
 
 def cut(stream: np.ndarray, steps: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return rows of a stream, and the token after each token.
+    """Cut a stream into rows.
 
     Parameters
     ----------
-    stream
+    stream : numpy.ndarray
         Token ids, (tokens,).
-    steps
-        Tokens of a row; an incomplete row is left out.
+    steps : int
+        Tokens per row; an incomplete row is left out.
 
     Returns
     -------
-    tuple of numpy.ndarray
-        Rows and next tokens, (n, steps) each.
+    tokens, next_tokens : numpy.ndarray
+        Shape (n, steps) each; the second array has the token after each token of the first.
 
     Examples
     --------
     >>> cut(np.arange(6), 2)[1].tolist()
     [[1, 2], [3, 4]]
-
     """
     rows = (len(stream) - 1) // steps
     tokens = stream[: rows * steps].reshape(rows, steps)

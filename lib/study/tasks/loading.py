@@ -1,4 +1,8 @@
-"""Read prepared data sets into memory, whole or some sequences in the classes' proportions."""
+"""Load a prepared data set as a `Task`, either all of its sequences or a subset.
+
+This is the step from the file that stage 00 wrote (`study.tasks.prepared`) to the data in memory
+that the tasks change and the runs train on.
+"""
 
 import hashlib
 from dataclasses import replace
@@ -6,36 +10,37 @@ from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
+import xarray as xr
 
 from study.tasks.data import Split, Task
 from study.tasks.prepared import SPLITS, load_file
 
 
 def load_prepared(path: str | Path, train_size: int = 0, test_size: int = 0) -> Task:
-    """Read a data set prepared by stage 00, or some of its sequences.
+    """Load a prepared data set, or some of its sequences.
 
-    Classes keep their proportions. The choice and its order depend on the data set's name and its
-    targets alone, so that all runs see the same sequences. A prefix of them is again in proportion;
-    files sorted by class would otherwise show a probe of the first few one class only. A validation
-    part is kept whole, and the rows of a stream (``steps``) stay in their order.
+    A subset keeps the proportions of the classes. The subset and its order depend only on the data
+    set's name and its targets, so all runs see the same sequences. Every prefix keeps the
+    proportions, too; otherwise the first sequences of a file that is sorted by class would have one
+    class only. A validation split is always whole, and the rows of a stream (``steps``) keep their
+    order.
 
     Parameters
     ----------
-    path
+    path : str or Path
         A file that `study.tasks.prepared.save_prepared` wrote.
-    train_size, test_size
-        Sequences to keep; 0 keeps all.
+    train_size, test_size : int
+        Number of sequences to keep; 0 for all.
 
     Returns
     -------
     Task
-        The data set.
+        Pixels are scaled to [0, 1].
 
     Raises
     ------
     ValueError
         The file is missing, unreadable or of another schema, or has fewer sequences.
-
     """
     path = Path(path)
     modified = path.stat().st_mtime_ns if path.exists() else 0
@@ -45,26 +50,24 @@ def load_prepared(path: str | Path, train_size: int = 0, test_size: int = 0) -> 
 def hold_out(data: Task, size: int) -> Task:
     """Return the task with its last training sequences as the validation split.
 
-    A prepared data set's sequences come in an order that depends on its name alone, classes in
-    their proportions, so the last ones are a sample like any other, and the same for all runs.
+    The order of the training sequences depends only on the data set's name and keeps the
+    proportions of the classes (`load_prepared`). So the last ones are a random sample, and the same
+    one for all runs.
 
     Parameters
     ----------
-    data
-        A task.
-    size
+    data : Task
+    size : int
         Number of sequences; 0 changes nothing.
 
     Returns
     -------
     Task
-        The task with a validation split.
 
     Raises
     ------
     ValueError
-        The task has a validation split already, or too few sequences.
-
+        The task already has a validation split, or too few sequences.
     """
     if not size:
         return data
@@ -85,46 +88,60 @@ def hold_out(data: Task, size: int) -> Task:
 
 @lru_cache(maxsize=4)  # successive runs read the same data; nobody writes into it
 def _load(path: Path, modified: int, train_size: int, test_size: int) -> Task:
+    """Load a data set; `modified` is part of the cache's key, so that a new file is read."""
     ds = load_file(path)
-    name, kind, target = (ds.attrs[key] for key in ("dataset", "kind", "target"))
-    raw, targets, split = (ds[variable].values for variable in ("inputs", "target", "split"))
-
-    def part(flag: int, size: int) -> Split:
-        members = np.flatnonzero(split == flag)
-        if target == "steps":
-            chosen = members[: size or None]
-        else:
-            strata = targets[members] if target == "class" else np.zeros(len(members), int)
-            chosen = members[_in_proportion(f"{name} {SPLITS[flag]}", strata, size)]
-        inputs = raw[chosen].astype(np.int64 if kind == "tokens" else np.float32, copy=False)
-        if kind == "pixels":  # to [0, 1] by the range of the raw values
-            inputs = inputs / np.float32(ds["inputs"].attrs["valid_max"])
-        wide = np.int64 if targets.dtype.kind == "i" else np.float32
-        return Split(inputs, targets[chosen].astype(wide))
-
-    vectors = [key for key in map(str, ds) if key.startswith("vectors_")]
+    validation = None
+    if (ds["split"] == SPLITS.index("validation")).any():
+        validation = _load_split(ds, "validation", 0)
+    word_vectors = {}
+    for variable in map(str, ds):
+        if variable.startswith("vectors_"):
+            word_vectors[variable.removeprefix("vectors_")] = ds[variable].values
     return Task(
-        name=name,
-        kind=kind,
-        target=target,
+        name=ds.attrs["dataset"],
+        kind=ds.attrs["kind"],
+        target=ds.attrs["target"],
+        outputs=int(ds.attrs["outputs"]),
+        train=_load_split(ds, "train", train_size),
+        test=_load_split(ds, "test", test_size),
+        validation=validation,
+        vocabulary_size=int(ds.attrs["vocabulary_size"]),
+        noise_inputs=int(ds.attrs["noise_inputs"]),
         substitute=ds.attrs["substitute"],
-        train=part(0, train_size),
-        test=part(1, test_size),
-        validation=part(2, 0) if (split == 2).any() else None,
-        word_vectors={key.removeprefix("vectors_"): ds[key].values for key in vectors},
-        **{key: int(ds.attrs[key]) for key in ("outputs", "vocabulary_size", "noise_inputs")},
+        word_vectors=word_vectors,
     )
 
 
+def _load_split(ds: xr.Dataset, split: str, size: int) -> Split:
+    """Return some sequences of a split; 0 stands for all of them."""
+    kind = ds.attrs["kind"]
+    target = ds.attrs["target"]
+    all_targets = ds["target"].values
+    members = np.flatnonzero(ds["split"].values == SPLITS.index(split))
+    if target == "steps":
+        chosen = members[: size or None]
+    else:
+        strata = np.zeros(len(members), int)
+        if target == "class":
+            strata = all_targets[members]
+        chosen = members[_in_proportion(f"{ds.attrs['dataset']} {split}", strata, size)]
+    input_type = np.int64 if kind == "tokens" else np.float32
+    inputs = ds["inputs"].values[chosen].astype(input_type, copy=False)
+    if kind == "pixels":
+        inputs = inputs / np.float32(ds["inputs"].attrs["valid_max"])
+    target_type = np.int64 if all_targets.dtype.kind == "i" else np.float32
+    return Split(inputs, all_targets[chosen].astype(target_type))
+
+
 def _in_proportion(which: str, strata: np.ndarray, size: int) -> np.ndarray:
-    """Return the indices of `size` sequences, strata in proportion; 0 stands for all."""
+    """Return the indices of `size` sequences, with the strata in proportion; 0 stands for all."""
     if size > len(strata):
         raise ValueError(
             f"{which}: expected at most {len(strata)} sequences, got {size}; use 0 for all of them"
         )
     seed = int.from_bytes(hashlib.sha256(which.encode()).digest()[:8], "big")
     shuffled = np.random.default_rng(seed).permutation(len(strata))
-    # The k-th of n sequences of one stratum gets the position (k + 1/2) / n; small ones come first.
+    # Sequence k of the n in a stratum is placed at (k + 1/2) / n; the smallest are kept.
     position = np.empty(len(strata))
     for label in np.unique(strata):
         members = np.flatnonzero(strata[shuffled] == label)

@@ -1,8 +1,7 @@
-"""Images whose rows stand at the beginning, everywhere or at the end of a sequence of noise.
+"""Images whose rows are at the beginning, throughout or at the end of a sequence of noise.
 
-The content of a sequence and its length are always the same; only how far the information lies from
-the end differs. So the task separates what a network must carry through time from what it must
-recognise.
+Only the distance of the rows from the end of the sequence differs, not the content of the sequence
+or its length. So the task separates remembering over time from recognising the image.
 """
 
 from dataclasses import replace
@@ -28,19 +27,19 @@ def located_rows(
     location: Location,
     noise: Deviation = 0.5,
 ) -> Task:
-    """Return grey images as rows among steps of noise.
+    """Make sequences of the rows of gray images among steps of noise.
 
     Parameters
     ----------
     data : Task
-        Square images of one channel. Their pixels are standardised to mean 0 and deviation 1 over
-        the training split.
+        Square images with one channel. Their pixels are standardised to mean 0 and standard
+        deviation 1 over the training split.
     rng : numpy.random.Generator
         Source of the noise, which is drawn once per sequence.
     time_steps : int
         Length T of a sequence, at least the number of rows.
     location : {"beginning", "everywhere", "end"}
-        Where the rows stand: in the first steps, spread evenly, or in the last steps.
+        Location of the rows: the first steps, evenly spaced steps, or the last steps.
     noise : float
         Standard deviation of the Gaussian noise in all other steps.
 
@@ -53,7 +52,6 @@ def located_rows(
     ------
     ValueError
         The images have several channels, or more rows than there are time steps.
-
     """
     side, channels = image_shape(data)
     if channels != 1:
@@ -74,7 +72,21 @@ def located_rows(
 
 
 def row_steps(rows: int, time_steps: int, location: Location) -> np.ndarray:
-    """Return the time steps, counted from 0, at which the rows of an image stand, (rows,)."""
+    """Return the time steps of an image's rows.
+
+    Parameters
+    ----------
+    rows : int
+        Number of rows.
+    time_steps : int
+        Length T of the sequence.
+    location : {"beginning", "everywhere", "end"}
+
+    Returns
+    -------
+    numpy.ndarray
+        Time steps from 0, (rows,).
+    """
     if location == "beginning":
         return np.arange(rows)
     if location == "end":

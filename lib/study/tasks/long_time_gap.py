@@ -1,4 +1,4 @@
-r"""The long time gap tasks LTG: remember one sign among signs that mean nothing.
+r"""The long time gap tasks (LTG): remember one sign among irrelevant signs.
 
 L. Johnston, *Learning Sequential Patterns with Recurrent Neural Networks*, 2024, experiment 2.2 and
 section 3.3.2:
@@ -7,9 +7,9 @@ section 3.3.2:
     random variable taking the value +1 or -1 with probability 1/2, and the label corresponds to
     :math:`\operatorname{sign}(u_{t^*})` for a pre-specified sequence location :math:`t^*`.
 
-The paper writes LTG23 for :math:`t^* = 23` and varies T. There is no set of given size: sequences
-are drawn as they are needed, and with 2^T of them a test set is disjoint from the training's for
-all practical purposes.
+The paper writes LTG23 for :math:`t^* = 23` and varies T. Every training batch consists of new
+sequences. There are 2^T different sequences, so test and training sequences are practically always
+different.
 """
 
 from functools import partial
@@ -23,7 +23,25 @@ from study.tasks.data import Split, Task
 
 @task
 def long_time_gap(*, place: Positive, time_steps: Count) -> Task:
-    """Return the task LTG`place` of a length, see `draw_signs`."""
+    """Make the long time gap task LTG`place`.
+
+    Parameters
+    ----------
+    place : int
+        Time t* of the input that decides the label, 1..T.
+    time_steps : int
+        Length T of a sequence.
+
+    Returns
+    -------
+    Task
+        It draws its sequences with `draw_signs`.
+
+    Raises
+    ------
+    ValueError
+        `place` is after the end of the sequence.
+    """
     if place > time_steps:
         raise ValueError(
             f"long time gap: expected the deciding input among 1..{time_steps}, got {place}"
@@ -37,19 +55,18 @@ def draw_signs(place: int, time_steps: int, size: int, rng: np.random.Generator)
 
     Parameters
     ----------
-    place
-        Time t* of the input that decides, 1..T as in the paper (the first input is u_1).
-    time_steps
+    place : int
+        Time t* of the input that decides the label, 1..T as in the paper (the first input is u_1).
+    time_steps : int
         Length T of a sequence.
-    size
+    size : int
         Number n of sequences.
-    rng
-        Source of randomness.
+    rng : numpy.random.Generator
 
     Returns
     -------
     Split
-        Inputs (n, T, 1), float32, -1 or +1; labels (n,), int64, 0 if u_t* is -1 and 1 if it is +1.
+        Inputs (n, T, 1) float32: -1 or +1. Labels (n,) int64: 0 if u_t* is -1, and 1 if it is +1.
 
     Examples
     --------
@@ -58,7 +75,6 @@ def draw_signs(place: int, time_steps: int, size: int, rng: np.random.Generator)
     [[1, 1, -1], [-1, 1, 1], [-1, 1, -1], [1, -1, 1]]
     >>> split.targets.tolist()
     [1, 1, 1, 0]
-
     """
     signs = 2 * rng.integers(0, 2, (size, time_steps, 1), dtype=np.int8) - 1
     labels = signs[:, place - 1, 0] > 0

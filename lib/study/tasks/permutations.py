@@ -1,22 +1,22 @@
-"""Permutations as torch draws them, without torch.
+"""Permutations of the papers' programs, computed without torch.
 
-Data that depend on a seed must not depend on a version of torch.
+So the data that depend on these seeds can't change with a new version of torch.
 """
 
 import numpy as np
 
 
 def torch_permutation(length: int, seed: int) -> np.ndarray:
-    """Return what ``torch.manual_seed(seed); torch.randperm(length)`` gives on the CPU.
+    """Return the result of ``torch.manual_seed(seed); torch.randperm(length)`` on a CPU.
 
-    It uses the Mersenne Twister, 32 bits per draw, and swaps the i-th number with the one at
+    The Mersenne Twister draws 32 bits for each element i, which is swapped with the element at
     i + draw mod (length - i).
 
     Parameters
     ----------
-    length
+    length : int
         Number of elements.
-    seed
+    seed : int
         Seed of torch's generator.
 
     Returns
@@ -28,7 +28,6 @@ def torch_permutation(length: int, seed: int) -> np.ndarray:
     --------
     >>> torch_permutation(784, 5544)[:5].tolist()
     [327, 72, 48, 129, 109]
-
     """
     draws = np.random.RandomState(seed)._bit_generator.random_raw(max(0, length - 1))
     order = np.arange(length)
@@ -43,8 +42,8 @@ PERMUTATIONS = {
     "lem": lambda length: torch_permutation(length, 5544),
     "exprnn": lambda length: np.random.RandomState(92916).permutation(length),
 }
-"""Functions that return an order of so many inputs, by the program they are from.
+"""Functions that map a length to a permutation, by the program that uses it.
 
-``lem``'s is also UnICORNN's, ``exprnn``'s also that of the dissertation's author. iRNN's, "seed 42"
-of an unnamed library, cannot be known.
+UnICORNN's program uses the same permutation as ``lem``, the dissertation's author the same as
+``exprnn``. iRNN's can't be reproduced: the paper says "seed 42" and does not name the library.
 """

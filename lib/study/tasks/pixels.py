@@ -1,4 +1,4 @@
-"""Images read pixel by pixel in the order of a paper's program: sMNIST and psMNIST."""
+"""Images as sequences of pixels, in the order of a paper's program: sMNIST and psMNIST."""
 
 from typing import Literal
 
@@ -17,20 +17,19 @@ def pixels(
     pool: Positive = 1,
     standardised: bool = False,
 ) -> Task:
-    """Return images as sequences of pixels.
+    """Make sequences of pixels.
 
     Parameters
     ----------
-    data
+    data : Task
         Square images.
-    order
-        Order in which pixels are read, by the program it is from
-        (`study.tasks.permutations.PERMUTATIONS`).
-    pool
-        Images are first averaged over squares of so many pixels a side.
-    standardised
-        Whether all inputs get the mean 0 and the deviation 1 of the training split, as in iRNN's
-        paper.
+    order : str
+        Order of the pixels: a key of `study.tasks.permutations.PERMUTATIONS`.
+    pool : int
+        Images are first averaged over squares of `pool` x `pool` pixels.
+    standardised : bool
+        Whether to standardise inputs to mean 0 and standard deviation 1 over the training split, as
+        in iRNN's paper.
 
     Returns
     -------
@@ -41,9 +40,10 @@ def pixels(
     ------
     ValueError
         The data are not square images, or their side is not a multiple of `pool`.
-
     """
     data = pooled(data, pool)
     order_of_pixels = PERMUTATIONS[order](data.train.time_steps)
     data = data.map_inputs(lambda inputs: inputs[:, order_of_pixels])
-    return data.standardised() if standardised else data
+    if standardised:
+        return data.standardised()
+    return data

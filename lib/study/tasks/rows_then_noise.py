@@ -1,11 +1,11 @@
-"""Images read row by row, then noise.
+"""Images as sequences of rows, followed by noise.
 
-These are noisy MNIST, noise-padded CIFAR-10, and the padded images of experiment 2.3. The task is
-that of B. Chang et al., *AntisymmetricRNN*, ICLR 2019, which the later papers adopt. A row's inputs
-are its red values, then its green, then its blue ones. The papers disagree about the noise: LEM's
-and UnICORNN's programs draw one block from N(0, 1) and append it to every sequence, in training and
-testing; UnICORNN's report says uniform; iRNN's paper says independent and Gaussian. So the
-block is a setting.
+Noisy MNIST, noise-padded CIFAR-10, and the padded images of experiment 2.3. B. Chang et al.,
+*AntisymmetricRNN*, ICLR 2019, introduced the task, and the later papers adopt it. The inputs of a
+time step are the red, then the green, then the blue values of one row. The papers disagree about
+the noise, so `block` and `law` are settings: LEM's and UnICORNN's programs draw one block from
+N(0, 1) and append it to all training and test sequences; UnICORNN's paper says uniform; iRNN's
+paper says independent and Gaussian.
 """
 
 from dataclasses import replace
@@ -28,22 +28,23 @@ def rows_then_noise(
     law: Literal["normal", "uniform"] = "normal",
     standardised: bool = False,
 ) -> Task:
-    """Return square images as rows, followed by noise.
+    """Make sequences of image rows followed by noise.
 
     Parameters
     ----------
-    data
+    data : Task
         Square images.
-    rng
+    rng : numpy.random.Generator
         Source of the noise.
-    time_steps
+    time_steps : int
         Length T of a sequence; 1,000 in the papers.
-    block
-        Whether the noise is ``shared`` by all sequences, or ``fresh`` for each.
-    law
-        ``normal``, N(0, 1), or ``uniform``, U(0, 1).
-    standardised
-        Whether pixels get mean 0 and deviation 1 over the training split before noise is added.
+    block : {"shared", "fresh"}
+        Whether all sequences have the same noise, or each its own.
+    law : {"normal", "uniform"}
+        Distribution of the noise: N(0, 1) or U(0, 1).
+    standardised : bool
+        Whether to standardise pixels to mean 0 and standard deviation 1 over the training split
+        before noise is added.
 
     Returns
     -------
@@ -54,51 +55,58 @@ def rows_then_noise(
     ------
     ValueError
         The images are not square, or have more rows than there are time steps.
-
     """
     side, channels = image_shape(data)
     if time_steps < side:
         raise ValueError(
             f"{data.name}: expected at least {side} time steps, its rows, got {time_steps}"
         )
-    data = data.standardised() if standardised else data
-    draw = rng.standard_normal if law == "normal" else rng.random
-    shape = (time_steps - side, side * channels)
-    noise = draw(shape, dtype=np.float32) if block == "shared" else None
+    if standardised:
+        data = data.standardised()
+    noise_shape = (time_steps - side, side * channels)
 
-    def padded(split: Split) -> Split:
-        rows = split.inputs.reshape(-1, side, side, channels).transpose(0, 1, 3, 2)
-        rows = rows.reshape(len(split), side, -1)
-        if noise is not None:
-            return SplitWithSharedTail(rows, noise, split.targets)
+    def draw_noise() -> np.ndarray:
+        if law == "normal":
+            return rng.standard_normal(noise_shape, dtype=np.float32)
+        return rng.random(noise_shape, dtype=np.float32)
+
+    def rows_of(split: Split) -> np.ndarray:
+        images = split.inputs.reshape(-1, side, side, channels)
+        return images.transpose(0, 1, 3, 2).reshape(len(split), side, -1)
+
+    if block == "shared":
+        noise = draw_noise()
+        padded = data.map(lambda split: SplitWithSharedTail(rows_of(split), noise, split.targets))
+        return replace(padded, kind="series")
+
+    def with_fresh_noise(split: Split) -> Split:
         inputs = np.empty((len(split), time_steps, side * channels), np.float32)
-        inputs[:, :side] = rows
-        for sequence in inputs:  # one at a time: no second array of the same size
-            sequence[side:] = draw(shape, dtype=np.float32)
+        inputs[:, :side] = rows_of(split)
+        for sequence in inputs:  # one at a time, to avoid a second array of the same size
+            sequence[side:] = draw_noise()
         return replace(split, inputs=inputs)
 
-    return replace(data.map(padded), kind="series")
+    return replace(data.map(with_fresh_noise), kind="series")
 
 
 @task
 def padded_rows(data: Task, rng: np.random.Generator, *, padding: Size) -> Task:
-    """Return the task of the dissertation's experiment 2.3.
+    """Make the task of the dissertation's experiment 2.3.
 
-    Rows of gray images are followed by `padding` times as many rows of U(0, 1). The dissertation
-    describes the padding in two ways. Section 2.7 appends rows of "independent standard Gaussian
-    noise", experiment 2.3 "iid Unif(0, 1) noise"; we follow the experiment. It says that the total
-    length is a multiple of the number of rows (Pad2x has T = 56), the design that the
-    appended length is (Pad4x appends 112 to 28, so T = 140); we follow the design, in which Pad0x
-    is the image alone.
+    Rows of gray images are followed by `padding` times as many rows of noise from U(0, 1). The
+    dissertation contradicts itself twice. Section 2.7 appends "independent standard Gaussian
+    noise", experiment 2.3 "iid Unif(0, 1) noise"; we follow the experiment. Pad2x has T = 56, so
+    that the name gives the total length, but Pad4x appends 112 rows to 28, so T = 140 and the name
+    gives the appended length; we follow the latter, where Pad0x is the image alone.
 
     Parameters
     ----------
-    data
-        Square images of one channel.
-    rng
+    data : Task
+        Square images with one channel.
+    rng : numpy.random.Generator
         Source of the noise.
-    padding
-        Noise rows per image row.
+    padding : int
+        Rows of noise per row of the image.
 
     Returns
     -------
@@ -109,7 +117,6 @@ def padded_rows(data: Task, rng: np.random.Generator, *, padding: Size) -> Task:
     ------
     ValueError
         The images are not square, or have several channels.
-
     """
     side, channels = image_shape(data)
     if channels != 1:

@@ -1,4 +1,4 @@
-"""Real series as they are prepared, or fewer of their steps."""
+"""Real-valued series, whole or with only some of their time steps."""
 
 from dataclasses import replace
 from typing import Annotated, Literal
@@ -21,36 +21,35 @@ def series(
     share: Annotated[float, Field(gt=0, le=1)] = 1.0,
     centred: bool = False,
 ) -> Task:
-    """Return a data set of real series.
+    """Select time steps of real-valued series.
 
     Parameters
     ----------
-    data
+    data : Task
         The data set.
-    rng
-        Draws which steps are kept, if they are ``random``.
-    every
-        One step out of so many is kept, starting with the first.
-    keep
-        Which of these: the ``last`` ones, or ``random`` ones in their order, drawn once for each
-        sequence.
-    share
-        Share of the steps that is kept.
-    centred
-        Whether the mean of the training split's targets is subtracted from all targets. Errors and
-        their unit stay as they are; without it an output layer that starts at zero must first climb
-        to some ninety beats per minute.
+    rng : numpy.random.Generator
+        Draws the steps to keep if `keep` is ``random``.
+    every : int
+        Keep every n-th step, starting with the first.
+    keep : {"last", "random"}
+        Which of the remaining steps to keep if `share` is below 1: the last ones, or random ones in
+        their order, drawn once per sequence.
+    share : float
+        Fraction of the remaining steps to keep.
+    centred : bool
+        Whether to subtract the mean of the training targets from all targets. Errors do not change.
+        Otherwise an output layer that starts at zero must first learn the mean, such as ninety
+        beats per minute.
 
     Returns
     -------
     Task
-        Series of fewer steps.
+        Series (n, T', p) with T' = `share` * T / `every`, rounded.
 
     Raises
     ------
     ValueError
-        The data set holds no series.
-
+        The inputs are not real-valued series; or `centred` is set and the targets are classes.
     """
     data.check("series", "class", "value")
     data = data.map_inputs(lambda inputs: inputs[:, ::every])
@@ -61,13 +60,15 @@ def series(
         mean = data.train.targets.mean(axis=0)
         data = data.map(lambda split: replace(split, targets=split.targets - mean))
 
-    def shortened(inputs: np.ndarray) -> np.ndarray:
+    def select(inputs: np.ndarray) -> np.ndarray:
         if keep == "last":
             return inputs[:, -steps:]
-        shorter = []
+        selected = []
         for sequence in inputs:
             kept = np.sort(rng.choice(length, steps, replace=False))
-            shorter.append(sequence[kept])
-        return np.stack(shorter)
+            selected.append(sequence[kept])
+        return np.stack(selected)
 
-    return data.map_inputs(shortened) if steps < length else data
+    if steps == length:
+        return data
+    return data.map_inputs(select)

@@ -1,4 +1,4 @@
-"""Texts that are read to their end, or through the padding behind them as in UnICORNN's program."""
+"""Texts with padding before them, or after them as in UnICORNN's program."""
 
 from dataclasses import replace
 from typing import Literal
@@ -19,41 +19,39 @@ def texts(
     filling: Literal["front", "behind"] = "front",
     vectors: str = "",
 ) -> Task:
-    """Return a data set of texts with one target each.
+    """Select the last words of texts, and where short texts are padded.
 
     Parameters
     ----------
-    data
-        The data set.
-    words
-        Number of last tokens that are kept; 0 keeps all that are prepared.
-    filling
-        Where shorter texts are padded: in ``front``, so that what is read last is text, or
-        ``behind``, so that the state is read out after the padding.
-    vectors
+    data : Task
+        Texts with one target each.
+    words : int
+        Number of tokens to keep from the end of each text; 0 for all.
+    filling : {"front", "behind"}
+        Whether padding comes before a short text, so that the last inputs are words, or after it,
+        so that the network's state is read after the padding.
+    vectors : str
         Name of the data set's word vectors that an embedding starts from; empty for none.
 
     Returns
     -------
     Task
-        The texts.
 
     Raises
     ------
     ValueError
-        The data set holds no texts, or has no such vectors.
-
+        The inputs are not texts, or the data set does not have these word vectors.
     """
     data.check("tokens", "class", "value")
     if vectors and vectors not in data.word_vectors:
         known = ", ".join(sorted(data.word_vectors)) or "none"
         raise ValueError(f"{data.name} has no vectors {vectors!r}; it has {known}")
 
-    def cut(inputs: np.ndarray) -> np.ndarray:
+    def select(inputs: np.ndarray) -> np.ndarray:
         inputs = inputs[:, -words:]
         if filling == "front":
             return inputs
-        behind = np.argsort(inputs == PAD, axis=1, kind="stable")
-        return np.take_along_axis(inputs, behind, axis=1)
+        padding_last = np.argsort(inputs == PAD, axis=1, kind="stable")
+        return np.take_along_axis(inputs, padding_last, axis=1)
 
-    return replace(data.map_inputs(cut), vectors=data.word_vectors.get(vectors))
+    return replace(data.map_inputs(select), vectors=data.word_vectors.get(vectors))

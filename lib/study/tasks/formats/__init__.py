@@ -1,8 +1,8 @@
-"""File formats of data sets, read into plain arrays.
+"""File formats of the sources, read into plain arrays.
 
-Every refusal is one sentence that names the file and the position in it.
+Every error message is one sentence that names the file and, if there is one, the line.
 """
 
 
 class FormatError(ValueError):
-    """A file does not hold what its format promises."""
+    """A file does not follow its format."""

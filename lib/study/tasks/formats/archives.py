@@ -1,4 +1,4 @@
-"""Members of tar and zip archives, read straight from the archive: nothing is ever extracted."""
+"""Read files from tar and zip archives into memory; nothing is extracted to disk."""
 
 import io
 import re
@@ -12,65 +12,65 @@ from typing import BinaryIO
 from study.tasks.formats import FormatError
 
 LARGEST = 2**29
-"""Bytes that a member may have; the largest, GloVe's vectors, has two thirds of it."""
+"""Upper bound on the bytes of one file; the largest, GloVe's vectors, has two thirds of it."""
 LARGEST_SUM = 2**30
-"""Bytes that all wanted members may have together; the largest such set, DSA, has half of it."""
+"""Upper bound on the bytes of all wanted files together; the largest set, DSA, has half of it."""
 
 
 def members(
     archive: Path | bytes, wanted: str, name: str = "", *, largest_sum: int | None = None
 ) -> Iterator[tuple[str, bytes]]:
-    """Give the name and the content of every wanted file in an archive.
+    """Yield the name and the content of every wanted file in an archive.
 
     Parameters
     ----------
-    archive
+    archive : Path or bytes
         A zip or a tar file, compressed or not, or its bytes.
-    wanted
-        A regular expression that the whole name of a wanted file matches. A leading ``./`` of a
-        member's name does not count; links and folders are passed over.
-    name
-        Name of the archive, for error messages; that of the file by default.
-    largest_sum
-        Bytes that all wanted members may have together, `LARGEST_SUM` by default. A caller that
-        keeps little of each member may allow more.
+    wanted : str
+        A regular expression that matches the whole name of a wanted file. A leading ``./`` of a
+        file's name is ignored. Links and folders are skipped.
+    name : str
+        Name of the archive for error messages; by default that of the file.
+    largest_sum : int, optional
+        Upper bound on the bytes of all wanted files together, `LARGEST_SUM` by default. A caller
+        that keeps little of each file may allow more.
 
     Yields
     ------
-    tuple
-        Name and content.
+    name : str
+    content : bytes
 
     Raises
     ------
     FormatError
-        A wanted member, or all together, have more bytes than they may have once unpacked, or the
-        archive is cut or something else.
-
+        A wanted file or all of them have too many bytes when unpacked, or the archive is truncated
+        or not an archive.
     """
     name = name or archive.name
     pattern = re.compile(wanted)
-    left = LARGEST_SUM if largest_sum is None else largest_sum
+    bytes_left = LARGEST_SUM
+    if largest_sum is not None:
+        bytes_left = largest_sum
     try:
         with io.BytesIO(archive) if isinstance(archive, bytes) else archive.open("rb") as file:
             for path, open_member in _files(file):
                 path = path.removeprefix("./")
                 if not pattern.fullmatch(path):
                     continue
-                content = open_member().read(LARGEST + 1)  # never more, whatever is stated
+                content = open_member().read(LARGEST + 1)  # the stated size may be wrong
                 if len(content) > LARGEST:
                     raise FormatError(
                         f"{name}: {path} has more than the {LARGEST} bytes that it may have"
                     )
-                left -= len(content)
-                if left < 0:
+                bytes_left -= len(content)
+                if bytes_left < 0:
                     raise FormatError(
                         f"{name}: with {path} its files have more bytes than they may have together"
                     )
                 yield path, content
     except FormatError:
         raise
-    # Whatever a damaged archive makes the standard library raise: none of it is content.
-    except Exception as error:
+    except Exception as error:  # a damaged archive makes the standard library raise anything
         reason = str(error).partition("\n")[0][:200] or type(error).__name__
         raise FormatError(
             f"{name}: expected a zip or tar archive, got something else ({reason})"
@@ -82,9 +82,9 @@ def member(archive: Path, name: str) -> bytes:
 
     Parameters
     ----------
-    archive
+    archive : Path
         A zip or a tar file.
-    name
+    name : str
         The file's name, without its folder.
 
     Returns
@@ -95,16 +95,15 @@ def member(archive: Path, name: str) -> bytes:
     Raises
     ------
     FormatError
-        As `members`, or there is no such file.
-
+        The archive does not contain the file, or as `members`.
     """
     for _, content in members(archive, rf"(?:.*/)?{re.escape(name)}"):
         return content
-    raise FormatError(f"{archive.name}: there is no {name} in it")
+    raise FormatError(f"{archive.name}: it does not contain {name}")
 
 
 def _files(file: BinaryIO) -> Iterator[tuple[str, Callable[[], BinaryIO]]]:
-    """Give the name of every file in an archive, and a function that opens it."""
+    """Yield the name of every file in an archive, and a function that opens it."""
     if zipfile.is_zipfile(file):
         with zipfile.ZipFile(file) as archive:
             for info in archive.infolist():

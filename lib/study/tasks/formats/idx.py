@@ -1,4 +1,4 @@
-"""The idx format of MNIST: an array of one type, with its shape in front."""
+"""The idx format of MNIST: a header with type and shape, then the elements of one array."""
 
 import math
 
@@ -14,26 +14,28 @@ def read_idx(content: bytes, name: str) -> np.ndarray:
 
     Parameters
     ----------
-    content
+    content : bytes
         The file: two zeros, the type of the elements, the number of dimensions, the dimensions as
         big-endian 32-bit integers, the elements.
-    name
+    name : str
         Name of the file, for error messages.
 
     Returns
     -------
     numpy.ndarray
-        The elements, uint8.
+        The elements, uint8, in the shape of the header.
 
     Raises
     ------
     FormatError
-        The file is cut, longer than its shape says, or has elements of another type.
-
+        The file is truncated, longer than its shape says, or has elements of another type.
     """
-    start = 4 + 4 * content[3] if len(content) >= 4 else 4
+    start = 4
+    if len(content) >= 4:
+        dimensions = content[3]
+        start = 4 + 4 * dimensions
     if len(content) < start or content[:2] != b"\0\0":
-        raise FormatError(f"{name} is not an idx file: its header is cut")
+        raise FormatError(f"{name} is not an idx file: its header is incomplete")
     if content[2] != _UNSIGNED_BYTE:
         raise FormatError(
             f"{name}: expected unsigned bytes (type {_UNSIGNED_BYTE:#04x}), "

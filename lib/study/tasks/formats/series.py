@@ -1,7 +1,8 @@
-"""Multivariate time series as text: the ``.ts`` files of the UEA archive.
+"""Time series as text: the ``.ts`` files of the UEA archive, the ``.tsv`` files of the UCR archive.
 
-A header of identifiers (``@dimensions 6``, in any case) precedes ``@data`` and one case per line:
-its dimensions separated by ``:``, the values of each by ``,``, the class last.
+A ``.ts`` file has a header of identifiers (``@dimensions 6``, in upper or lower case) up to
+``@data``. One series per line follows: its dimensions separated by ``:``, the values of each
+dimension by ``,``, and the class last.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -13,7 +14,7 @@ from study.config.section import format_value
 from study.tasks.formats import FormatError
 
 _BYTE_ORDER_MARKS = "\ufeff", "\u00ef\u00bb\u00bf"
-"""The mark that some editors put first, read as UTF-8 and as Latin-1."""
+"""The mark that some editors write at the start of a file, read as UTF-8 and as Latin-1."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +30,7 @@ class Series:
 
 @dataclass
 class _Header:
-    """What the identifiers of a file state; None if they do not."""
+    """The header of a ``.ts`` file; a field is None if the header does not give it."""
 
     labels: list[str] = field(default_factory=list)
     dimensions: int | None = None
@@ -37,12 +38,13 @@ class _Header:
     univariate: bool = False
 
     def read(self, line: str) -> None:
-        """Take in one identifier; raises `ValueError` if it cannot be what it says."""
+        """Read one identifier; raises `ValueError` if its value is invalid."""
         key, *values = line.split()
         match key.lower():
             case "@classlabel":
-                labelled, *labels = values or [""]
-                if labelled.lower() != "true" or labels != (self.labels or labels):
+                has_classes, *labels = values or [""]
+                contradicts = self.labels and labels != self.labels
+                if has_classes.lower() != "true" or contradicts:
                     raise ValueError(line)
                 self.labels = labels
             case "@dimensions":
@@ -53,14 +55,16 @@ class _Header:
                 self.univariate = values[0].lower() == "true"
             case "@timestamps":
                 if values[0].lower() == "true":
-                    raise ValueError("time stamps, which are not read")
+                    raise ValueError("time stamps, which are not supported")
 
     def check(self, case: np.ndarray) -> None:
-        """Refuse, by a `ValueError`, a case of another form than the header states."""
+        """Raise `ValueError` if the shape of a series, (T, p), is not that of the header."""
         length, dimensions = case.shape
-        stated = 1 if self.univariate else self.dimensions
-        if stated not in (None, dimensions):
-            raise ValueError(f"{dimensions} dimensions, the header states {stated}")
+        expected = self.dimensions
+        if self.univariate:
+            expected = 1
+        if expected not in (None, dimensions):
+            raise ValueError(f"{dimensions} dimensions, the header states {expected}")
         if self.length not in (None, length):
             raise ValueError(f"{length} values, the header states {self.length}")
 
@@ -70,27 +74,26 @@ def read_ts(files: Mapping[str, Iterable[str]]) -> Series:
 
     Parameters
     ----------
-    files
+    files : mapping of str to iterable of str
         The lines of each file, by its name.
 
     Returns
     -------
     Series
-        All cases. Series of unequal lengths are not read.
+        All series. They must have equal lengths.
 
     Raises
     ------
     FormatError
-        Names the file and the line. A case has other dimensions or another length than the first
-        or than the header states, a value is not a finite number, a class is not in the header, a
-        later file has other classes, or a file has no case.
+        A series has other dimensions or another length than the first one or the header, a value is
+        not a finite number, a class is not in the header, a later file has other classes, or a file
+        has no series. The message names the file and the line.
 
     Examples
     --------
     >>> series = read_ts({"toy.ts": ["@classLabel true a b", "@data", "1,2:3,4:b"]})
     >>> series.inputs.tolist(), series.targets.tolist()
     ([[[1.0, 3.0], [2.0, 4.0]]], [1])
-
     """
     labels: list[str] = []
     inputs: list[np.ndarray] = []
@@ -118,31 +121,32 @@ def read_ts(files: Mapping[str, Iterable[str]]) -> Series:
                 ) from None
         labels = header.labels
         if len(inputs) == cases_before:
-            raise FormatError(f"{name}: there is no case in it; the file is cut or no .ts file")
+            raise FormatError(f"{name}: it has no case; the file is truncated or not a .ts file")
     return Series(np.stack(inputs), np.array(targets), tuple(labels))
 
 
 def read_tsv(text: str, name: str) -> tuple[np.ndarray, np.ndarray]:
-    """Read a file of the UCR archive: a case per line, its class and then its values, tabs between.
+    """Read a file of the UCR archive: one series per line, its class and its values between tabs.
 
     Parameters
     ----------
-    text
-        The file.
-    name
+    text : str
+        The content of the file.
+    name : str
         Name of the file, for error messages.
 
     Returns
     -------
-    tuple
-        The series, (n, T, 1) float32, and their classes as printed, (n,) int64.
+    inputs : numpy.ndarray
+        The series, (n, T, 1) float32.
+    targets : numpy.ndarray
+        Their classes as printed, (n,) int64.
 
     Raises
     ------
     FormatError
         Lines differ in length, a value is not a finite number, a class is not a whole number, or
-        there is no case.
-
+        the file has no series.
     """
     inputs: list[list[float]] = []
     targets: list[int] = []
@@ -161,23 +165,21 @@ def read_tsv(text: str, name: str) -> tuple[np.ndarray, np.ndarray]:
                 f"first line; got {format_value(str(error))}"
             ) from None
     if not inputs:
-        raise FormatError(f"{name}: there is no case in it; the file is cut")
+        raise FormatError(f"{name}: it has no case; the file is truncated")
     return np.array(inputs, np.float32)[:, :, None], np.array(targets)
 
 
 def ts_lines(series: Series) -> Iterator[str]:
-    """Give the lines of a ``.ts`` file.
+    """Yield the lines of a ``.ts`` file.
 
     Parameters
     ----------
-    series
-        The series.
+    series : Series
 
     Yields
     ------
     str
         A line; values have six significant digits.
-
     """
     yield f"@classLabel true {' '.join(series.labels)}"
     yield "@data"
@@ -197,7 +199,7 @@ def _stripped(line: str, *, first: bool) -> str:
 
 
 def _case(line: str, labels: list[str]) -> tuple[np.ndarray, int]:
-    """Return the dimensions of a case, (T, p) float32, and the index of its class."""
+    """Return the values of a series, (T, p) float32, and the index of its class."""
     *columns, label = line.split(":")
     target = labels.index(label.strip())
     values = []

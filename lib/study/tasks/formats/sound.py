@@ -1,8 +1,8 @@
-"""The two sets of spectral features that the papers' programs compute from sound.
+"""The two kinds of spectral features that the papers' programs compute from sound.
 
-LEM's (`log_mel`) is a mel spectrogram as librosa defines it, written here in NumPy and SciPy. That
-of FastGRNN's authors, which iRNN follows (`log_energies`), is the filter bank of
-python_speech_features on HTK's mel scale.
+`log_mel`, LEM's, is a mel spectrogram as librosa defines it, in NumPy and SciPy. `log_energies`,
+that of FastGRNN's authors, which iRNN also uses, is the filter bank of python_speech_features on
+HTK's mel scale.
 """
 
 from functools import cache
@@ -17,32 +17,38 @@ from study.tasks.formats.wav import FULL, RATE
 FFT = 1024
 HOP = 128
 BANDS = 80
-LOWEST, HIGHEST = 40.0, 8000.0
+LOWEST = 40.0
+"""Lower end of the lowest band, in Hz."""
+HIGHEST = 8000.0
+"""Upper end of the highest band, in Hz."""
 FRAMES = 126
 _FLOOR = 1e-10
-"""Smallest magnitude that counts: librosa's default, which LEM's code uses."""
+"""Smaller magnitudes are raised to this: librosa's default, which LEM's code uses."""
 _RANGE = 80.0
-"""Decibels kept below the loudest: librosa's default, which LEM's code uses."""
+"""Smallest level, in decibels below the loudest: librosa's default, which LEM's code uses."""
 
 
 def log_mel(samples: np.ndarray) -> np.ndarray:
     """Return LEM's features of a clip.
 
-    Magnitudes (power 1) of a centred transform of 1,024 samples every 128, Hann window, zeros
-    beyond the clip; 80 triangles of equal area on Slaney's mel scale from 40 to 8,000 Hz; decibels
-    relative to the clip's maximum, at least -80; cut, or filled with zeros (0 dB), to 126 frames;
-    mean 0 and deviation 1 over the clip. From tk-rusch/LEM, src/Google12/google12_data_loader.py.
+    From tk-rusch/LEM, src/Google12/google12_data_loader.py:
+
+    1. Magnitudes (power 1) of centred Fourier transforms of 1,024 samples every 128 samples, with a
+       Hann window, and zeros beyond the clip.
+    2. 80 triangles of equal area on Slaney's mel scale from 40 to 8,000 Hz.
+    3. Decibels relative to the clip's maximum, at least -80.
+    4. Truncated, or padded with zeros (0 dB), to 126 frames.
+    5. Standardised to mean 0 and standard deviation 1 over the clip.
 
     Parameters
     ----------
-    samples
+    samples : numpy.ndarray
         Shape (n,), int16, at 16 kHz.
 
     Returns
     -------
     numpy.ndarray
-        Shape (126, 80), float32.
-
+        Shape (frames = 126, bands = 80), float32.
     """
     frames = sliding_window_view(np.pad(samples / FULL, FFT // 2), FFT)[::HOP]
     magnitude = np.abs(np.fft.rfft(frames * get_window("hann", FFT), axis=1))
@@ -98,21 +104,24 @@ _ADDED = 1e-10
 def log_energies(samples: np.ndarray) -> np.ndarray:
     """Return EdgeML's features of a clip.
 
-    A clip shorter than a second is padded with zeros in front. Emphasis x_n - .97 x_{n-1}; windows
-    of 25 ms (Hamming) every 10 ms, the last padded with zeros; power spectrum of 512 points over
-    512; 32 triangles on HTK's mel scale from 0 to 8,000 Hz with their edges at whole points of the
-    spectrum; logarithm. From microsoft/EdgeML, examples/pytorch/SRNN/process_google.py.
+    From microsoft/EdgeML, examples/pytorch/SRNN/process_google.py:
+
+    1. A clip shorter than a second is padded with zeros in front.
+    2. Emphasis of high frequencies: x_n - .97 x_{n-1}.
+    3. Hamming windows of 25 ms every 10 ms; the last one is padded with zeros.
+    4. Power spectrum of 512 points, divided by 512.
+    5. 32 triangles on HTK's mel scale from 0 to 8,000 Hz, with edges at points of the spectrum.
+    6. Logarithm.
 
     Parameters
     ----------
-    samples
-        Shape (n,), int16, at 16 kHz, at most a second.
+    samples : numpy.ndarray
+        Shape (n,), int16, at 16 kHz, at most one second.
 
     Returns
     -------
     numpy.ndarray
-        Shape (99, 32), float32.
-
+        Shape (windows = 99, bands = 32), float32.
     """
     clip = np.concatenate([np.zeros(CLIP - len(samples)), samples])
     clip = np.append(clip[0], clip[1:] - EMPHASIS * clip[:-1])

@@ -1,7 +1,7 @@
-"""16-bit wav files of one channel.
+"""Read and write 16-bit wav files with one channel.
 
-A wav file is a RIFF container: chunks of a name, a size and a content, of which ``fmt `` describes
-the samples and ``data`` holds them.
+A wav file is a RIFF container, which consists of chunks. A chunk has a name, a size and a content.
+The chunk ``fmt `` describes the samples, and the chunk ``data`` has the samples.
 """
 
 import struct
@@ -15,11 +15,12 @@ from study.tasks.formats import FormatError
 RATE = 16_000
 """Samples per second of Speech Commands."""
 FULL = 2**15
-"""Value that stands for full loudness in 16-bit PCM."""
+"""Value of full amplitude in 16-bit PCM."""
 
-_PCM, _EXTENSIBLE = 0x0001, 0xFFFE
+_PCM = 0x0001
+_EXTENSIBLE = 0xFFFE
 _SUBTYPE_TAIL = bytes.fromhex("000000001000800000aa00389b71")
-"""What follows the format's number in the subtype of an extensible format."""
+"""Bytes after the format's number in the subtype of an extensible format."""
 _UNKNOWN_SIZE = 0xFFFFFFFF
 
 
@@ -34,13 +35,12 @@ def read_wav(content: bytes, name: str, rate: int = RATE) -> np.ndarray:
 
     Parameters
     ----------
-    content
-        The file's bytes. A recording that was streamed, whose sizes were never filled in, is read
-        to its end.
-    name
+    content : bytes
+        The file. If its sizes were never filled in, because it was streamed, it is read to its end.
+    name : str
         Name of the file, for error messages.
-    rate
-        Samples per second that it must have.
+    rate : int
+        The required number of samples per second.
 
     Returns
     -------
@@ -50,13 +50,12 @@ def read_wav(content: bytes, name: str, rate: int = RATE) -> np.ndarray:
     Raises
     ------
     FormatError
-        The file is cut, or has another rate, number of channels or sample format.
+        The file is truncated, or has another rate, number of channels or sample format.
 
     Examples
     --------
     >>> read_wav(wav_bytes(np.array([0, -1, 32767, -32768], np.int16)), "a.wav").tolist()
     [0, -1, 32767, -32768]
-
     """
     form = None
     for chunk, size, start in _chunks(content, name):
@@ -75,20 +74,19 @@ def read_wav(content: bytes, name: str, rate: int = RATE) -> np.ndarray:
 
 
 def wav_bytes(samples: np.ndarray, rate: int = RATE) -> bytes:
-    """Return a wav file.
+    """Return the content of a wav file.
 
     Parameters
     ----------
-    samples
+    samples : numpy.ndarray
         Shape (n,), int16.
-    rate
+    rate : int
         Samples per second.
 
     Returns
     -------
     bytes
-        The file: one channel of 16-bit PCM.
-
+        One channel of 16-bit PCM.
     """
     data = samples.astype("<i2").tobytes()
     form = struct.pack("<4sIHHIIHH", b"fmt ", 16, _PCM, 1, rate, 2 * rate, 2, 16)
@@ -97,7 +95,7 @@ def wav_bytes(samples: np.ndarray, rate: int = RATE) -> bytes:
 
 
 def _chunks(content: bytes, name: str) -> Iterator[tuple[bytes, int, int]]:
-    """Give the name, the stated size and the start of the content of each chunk."""
+    """Yield the name, the stated size and the start of the content of each chunk."""
     if len(content) < 12 or content[:4] != b"RIFF" or content[8:12] != b"WAVE":
         raise FormatError(f"{name} is not a wav file of 16-bit PCM: it has no RIFF header")
     position = 12
@@ -109,7 +107,7 @@ def _chunks(content: bytes, name: str) -> Iterator[tuple[bytes, int, int]]:
 
 def _read_format(content: bytes, name: str) -> _Format:
     if len(content) < 16:
-        raise FormatError(f"{name} is not a wav file of 16-bit PCM: its format is cut")
+        raise FormatError(f"{name} is not a wav file of 16-bit PCM: its format is incomplete")
     code, channels, rate, _, _, bits = struct.unpack_from("<HHIIHH", content)
     if code == _EXTENSIBLE and content[26:40] == _SUBTYPE_TAIL:
         (code,) = struct.unpack_from("<H", content, 24)

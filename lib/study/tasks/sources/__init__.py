@@ -1,7 +1,9 @@
-"""The data sets: a row each in `table.toml`, and files of readers by kind of data.
+"""Sources: get each data set from its publisher, and write it in the format of this repository.
 
-Bytes come from the publisher, or from the folder named by the environment variable
-``LTD_DATA_MIRROR``. Either way a file counts only with its checksum.
+Each data set is a row of `table.toml`. The row names a reader, a function in one of these modules.
+Files come from the publisher, or from the folder in the environment variable ``LTD_DATA_MIRROR``;
+in both cases their checksums are compared. Notebook 00 calls `prepare` for each data set that a
+profile needs.
 """
 
 from pathlib import Path
@@ -26,16 +28,34 @@ def source_names() -> list[str]:
 
 
 def prepare(name: str, folder: str | Path) -> Path:
-    """Fetch the data set `name`, write it to ``<folder>/<name>.nc`` and return the path.
+    """Fetch a data set, and write it to ``<folder>/<name>.nc``.
 
-    Raises `ValueError` where there is no such data set or a file has the wrong checksum, `OSError`
-    where one cannot be had or kept.
+    Parameters
+    ----------
+    name : str
+        Name of the data set, one of `source_names`.
+    folder : str or Path
+        Folder of the prepared data sets.
+
+    Returns
+    -------
+    Path
+        The written file, see `study.tasks.prepared`.
+
+    Raises
+    ------
+    ValueError
+        The data set is unknown, or a file has the wrong checksum or format.
+    OSError
+        A file can't be downloaded or written.
     """
     if name not in SETS:
         raise ValueError(f"unknown dataset {name!r}; known: {', '.join(source_names())}")
     row = dict(SETS[name])
-    read = READERS[row.pop("reader")](**row.pop("settings", {}))
-    return save_prepared(prepared_dataset(name, **row | read), folder)
+    read = READERS[row.pop("reader")]
+    content = read(**row.pop("settings", {}))
+    ds = prepared_dataset(name, **{**row, **content})
+    return save_prepared(ds, folder)
 
 
 __all__ = ["prepare", "source_names"]

@@ -1,4 +1,4 @@
-"""Get a file from the mirror or the publisher, and trust it only with the right checksum."""
+"""Get a file from the mirror or from its publisher, and check its SHA-256."""
 
 import gzip
 import hashlib
@@ -18,8 +18,9 @@ from study.tasks.sources._table import ORIGINS
 T = TypeVar("T")
 
 MIRROR = "LTD_DATA_MIRROR"
+"""Environment variable that names a local folder with the publishers' files."""
 SILENCE = 60.0
-"""Seconds that a publisher may be silent."""
+"""Seconds without data after which a download fails."""
 
 
 class ChecksumError(ValueError):
@@ -27,7 +28,7 @@ class ChecksumError(ValueError):
 
 
 class DownloadError(OSError):
-    """A file could not be fetched, or not be kept."""
+    """A file could not be downloaded or stored."""
 
 
 def mirror() -> Path | None:
@@ -41,25 +42,25 @@ def mirror() -> Path | None:
     Raises
     ------
     ValueError
-        It names no folder.
+        The variable does not name a folder.
     """
     value = os.environ.get(MIRROR)
     if not value:
         return None
-    folder = resolve(value)  # counted from the repository, where notebooks and stages run
+    folder = resolve(value)  # relative to the repository, where notebooks and stages run
     if not folder.is_dir():
         raise ValueError(f"{MIRROR} is {value!r}, which is not a folder; correct or unset it")
     return folder
 
 
 def in_mirror(origin: str, name: str) -> bool:
-    """Return whether a mirror is set and holds a file.
+    """Return whether a mirror is set and has a file.
 
     Parameters
     ----------
-    origin
-        Folder of the publisher in the mirror.
-    name
+    origin : str
+        Name of the origin in `table.toml`, which is also its folder in the mirror.
+    name : str
         Name of the file.
 
     Returns
@@ -70,28 +71,28 @@ def in_mirror(origin: str, name: str) -> bool:
 
 
 def fetch(origin: str, name: str) -> Path:
-    """Return a file of an origin, from the mirror if one is set, otherwise from its publisher.
+    """Return the path of a file, from the mirror if one is set, else from its publisher.
 
     Parameters
     ----------
-    origin
+    origin : str
         Name of the origin in `table.toml`.
-    name
+    name : str
         Name of the file.
 
     Returns
     -------
     Path
-        The file, its SHA-256 checked if one is stated.
+        The file. Its SHA-256 is checked if `table.toml` has one.
 
     Raises
     ------
     FileNotFoundError
-        A mirror is set and has no such file.
+        A mirror is set and does not have the file.
     ChecksumError
-        The file is cut or altered.
+        The file is truncated or altered.
     DownloadError
-        The publisher cannot be reached, or the file cannot be kept.
+        The publisher can't be reached, or the file can't be stored.
     """
     row = ORIGINS[origin]
     stated = {**row.get("files", {}), **row.get("mirrored", {}), **row.get("published", {})}
@@ -111,12 +112,29 @@ def fetch(origin: str, name: str) -> Path:
 def from_publisher(url: str, sha256: str, folder: str) -> Path:
     """Download a file to ``data/raw/<folder>``, unless it is there with the right checksum.
 
-    `sha256` is empty if the publisher states none and the caller checks the content. Raises
-    `ValueError` if the file has another checksum, and `DownloadError` if the publisher cannot be
-    reached or the file cannot be kept; nothing is left then.
+    Parameters
+    ----------
+    url : str
+        Address of the file.
+    sha256 : str
+        Its checksum; empty if the publisher states none and the caller checks the content.
+    folder : str
+        Name of the folder in ``data/raw``.
+
+    Returns
+    -------
+    Path
+
+    Raises
+    ------
+    ValueError
+        The file has another checksum.
+    DownloadError
+        The publisher can't be reached, or the file can't be stored. No file remains.
     """
-    target, name = DATA / "raw" / folder, url.rsplit("/", 1)[1]
-    # Its bytes as they are: packed once more on the way they would have another checksum.
+    target = DATA / "raw" / folder
+    name = url.rsplit("/", 1)[1]
+    # A file that is compressed for the transfer would have another checksum.
     download = pooch.HTTPDownloader(
         chunk_size=2**16, timeout=SILENCE, headers={"Accept-Encoding": "identity"}
     )
@@ -129,27 +147,40 @@ def from_publisher(url: str, sha256: str, folder: str) -> Path:
     except requests.RequestException as error:
         raise DownloadError(
             f"{name} could not be downloaded ({type(error).__name__}); try again with a network, "
-            "or "
-            f"set {MIRROR} to a folder that holds the files"
+            f"or set {MIRROR} to a folder that holds the files"
         ) from None
     except OSError as error:
         raise DownloadError(
-            f"{name} could not be kept in {target} ({error.strerror or error}); make room and run "
-            "again"
+            f"{name} could not be stored in {target} ({error.strerror or error}); make room and "
+            "run again"
         ) from None
     return Path(path)
 
 
 def read_or_remove(archive: Path, read: Callable[[Path], T]) -> T:
-    """Return what `read` makes of a file without a stated checksum, whose content `read` checks.
+    """Read a file without a known checksum, and delete a download that can't be read.
 
-    A download that is not the expected one is removed, so that the next run downloads it again;
-    what lies in the mirror stays.
+    Parameters
+    ----------
+    archive : Path
+        The file. A download that can't be read is deleted, so that the next run downloads it again.
+        A file in the mirror is kept.
+    read : callable
+        Reads the file and checks its content.
+
+    Returns
+    -------
+    object
+        What `read` returns.
+
+    Raises
+    ------
+    ChecksumError
+        `read` failed on a downloaded file.
     """
     try:
         return read(archive)
-    # Of content, of format, for want of a file in it, or of its reader's limits.
-    except Exception as error:
+    except Exception as error:  # a wrong file can make `read` raise anything
         if mirror() is not None and archive.is_relative_to(mirror()):
             raise
         archive.unlink()
@@ -157,8 +188,7 @@ def read_or_remove(archive: Path, read: Callable[[Path], T]) -> T:
             raise
         raise ChecksumError(
             f"{archive.name}: got something else than the expected archive ({error}); it has "
-            "been removed: "
-            "run again to download it again"
+            "been removed: run again to download it again"
         ) from None
 
 
@@ -167,19 +197,20 @@ def arrays(origin: str, read: Callable[[Path], dict[str, np.ndarray]]) -> dict[s
 
     Parameters
     ----------
-    origin
-        Name of the origin in `table.toml`; the first file it lists is read.
-    read
+    origin : str
+        Name of the origin in `table.toml`. The first file that it lists is read.
+    read : callable
         Reads the publisher's archive.
 
     Returns
     -------
-    dict
-        Arrays by name.
+    dict of str to numpy.ndarray
     """
     if mirror() is not None:
-        return read_arrays(fetch(origin, next(iter(ORIGINS[origin]["mirrored"]))))
-    return read_or_remove(fetch(origin, next(iter(ORIGINS[origin]["published"]))), read)
+        first_file = next(iter(ORIGINS[origin]["mirrored"]))
+        return read_arrays(fetch(origin, first_file))
+    first_file = next(iter(ORIGINS[origin]["published"]))
+    return read_or_remove(fetch(origin, first_file), read)
 
 
 def read_arrays(path: Path) -> dict[str, np.ndarray]:
@@ -187,8 +218,7 @@ def read_arrays(path: Path) -> dict[str, np.ndarray]:
 
     Parameters
     ----------
-    path
-        The file.
+    path : Path
 
     Returns
     -------
@@ -197,39 +227,39 @@ def read_arrays(path: Path) -> dict[str, np.ndarray]:
     Raises
     ------
     ValueError
-        It holds a pickled object.
+        The file contains a pickled object, which could run code.
     """
     with np.load(path, allow_pickle=False) as file:
         return dict(file)
 
 
 def check_contents(origin: str, contents: Mapping[str, bytes], where: str = "") -> None:
-    """Compare what was read with the contents that `table.toml` states for an origin.
+    """Check the contents of an archive against the checksums in `table.toml`.
 
     Parameters
     ----------
-    origin
+    origin : str
         Name of the origin.
-    contents
+    contents : mapping of str to bytes
         What was read, by name.
-    where
+    where : str
         Name of the file, for error messages.
 
     Raises
     ------
     ValueError
-        Something is missing.
+        One of the contents is missing.
     ChecksumError
-        Something has another SHA-256.
+        One of the contents has another SHA-256.
     """
     for name, sha256 in ORIGINS[origin]["contents"].items():
         if name not in contents:
-            raise ValueError(f"there is no {name} in it")
+            raise ValueError(f"it does not contain {name}")
         _compare(hashlib.sha256(contents[name]).hexdigest(), sha256, where or name)
 
 
 def _compare(digest: str, sha256: str, name: str) -> None:
-    """Raise `ChecksumError` unless both are equal."""
+    """Raise `ChecksumError` if a file does not have the stated SHA-256."""
     if digest != sha256:
         raise ChecksumError(
             f"{name}: expected SHA-256 {sha256}, got {digest}; the file is cut or altered: "
@@ -242,8 +272,7 @@ def unpacked(path: Path) -> bytes:
 
     Parameters
     ----------
-    path
-        The file.
+    path : Path
 
     Returns
     -------
@@ -252,7 +281,7 @@ def unpacked(path: Path) -> bytes:
     Raises
     ------
     ChecksumError
-        It is cut or altered.
+        The file is truncated or altered.
     """
     try:
         return gzip.decompress(path.read_bytes())

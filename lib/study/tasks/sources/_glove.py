@@ -1,8 +1,8 @@
 """GloVe's word vectors (J. Pennington, R. Socher, C. Manning 2014) for the words of a vocabulary.
 
-UnICORNN's program takes GloVe's vectors of 100 numbers and draws those of unknown words from
-N(0, 1). The mirror has the head of these, and the vectors of 50 numbers for nearly all words of
-IMDB; so both come along, and how much they cover is kept with the data.
+UnICORNN's program uses GloVe's vectors of size 100 and draws those of unknown words from N(0, 1).
+The mirror has the most frequent words' vectors of this size, and vectors of size 50 for nearly all
+words of IMDB. Both sets are stored with the data, together with how many words they cover.
 """
 
 import io
@@ -19,21 +19,22 @@ ARCHIVE = "glove.6B.zip"
 HEAD = "glove.6B.100d.top.txt.gz"
 SELECTION = "glove.6B.50d.sub.npz"
 SIZES = {"glove": 100, "glove_50": 50}
-"""Numbers of a vector, by the name of the set in a prepared data set."""
+"""Size of the vectors, by the name of the set of vectors in a prepared data set."""
 SEED = 6
+"""Seed of the vectors of unknown words."""
 
 Lines = Iterable[tuple[str, Sequence]]
 """Words and their vectors, as numbers or as text."""
 
 
 def glove(known: list[str], tokens: np.ndarray) -> dict:
-    """Return the vectors of a vocabulary, and how much of it has one of GloVe's.
+    """Return the vectors of a vocabulary, and how many of its words GloVe covers.
 
     Parameters
     ----------
-    known
-        The words that have ids, from `FIRST_WORD` on.
-    tokens
+    known : list of str
+        The words that have ids, starting with `FIRST_WORD`.
+    tokens : numpy.ndarray
         Ids of the training texts, (n, length).
 
     Returns
@@ -41,18 +42,17 @@ def glove(known: list[str], tokens: np.ndarray) -> dict:
     dict
         Keywords of `study.tasks.prepared.prepared_dataset`: ``vectors``, an array (3 + words, size)
         by the names in `SIZES`, and ``substitute``.
-
     """
     vectors = {}
     sentences = []
     for name, size in SIZES.items():
-        vectors[name], has_one = glove_vectors(_lines(size), known, size)
-        if not has_one.all():
-            in_glove = np.isin(tokens, FIRST_WORD + np.flatnonzero(has_one))
-            share = in_glove.sum() / (tokens >= START).sum()
+        vectors[name], covered = glove_vectors(_lines(size), known, size)
+        if not covered.all():
+            covered_tokens = np.isin(tokens, FIRST_WORD + np.flatnonzero(covered))
+            fraction = covered_tokens.sum() / (tokens >= START).sum()
             sentences.append(
-                f"GloVe's vectors of {size} numbers for {has_one.sum():,} of {len(known):,} words, "
-                f"{share:.0%} of the training tokens, and random ones for the others"
+                f"GloVe's vectors of {size} numbers for {covered.sum():,} of {len(known):,} words, "
+                f"{fraction:.0%} of the training tokens, and random ones for the others"
             )
     return {"substitute": "; ".join(sentences), "vectors": vectors}
 
@@ -62,30 +62,32 @@ def glove_vectors(lines: Lines, words: list[str], size: int = 100) -> tuple[np.n
 
     Parameters
     ----------
-    lines
+    lines : iterable of (str, sequence)
         GloVe's words with their vectors.
-    words
+    words : list of str
         The vocabulary.
-    size
-        Numbers of a vector.
+    size : int
+        Size of a vector.
 
     Returns
     -------
-    tuple
-        The embedding, (3 + words, size) float32, and whether each word has a vector of GloVe's,
-        (words,) bool. Words without a vector get N(0, 1), padding, start and unknown words zeros.
-
+    embedding : numpy.ndarray
+        Shape (3 + words, size), float32. Words without a vector of GloVe get numbers from N(0, 1);
+        the ids of padding, start and unknown words get zeros.
+    covered : numpy.ndarray
+        Whether GloVe has a vector of each word, (words,) bool.
     """
     index = {word: k for k, word in enumerate(words, FIRST_WORD)}
     shape = FIRST_WORD + len(words), size
     embedding = np.random.default_rng(SEED).standard_normal(shape, np.float32)
     embedding[:FIRST_WORD] = 0
-    has_one = np.zeros(shape[0], bool)
+    covered = np.zeros(shape[0], bool)
     for word, vector in lines:
-        if k := index.get(word):
+        if word in index:
+            k = index[word]
             embedding[k] = np.asarray(vector, np.float64).reshape(size)
-            has_one[k] = True
-    return embedding, has_one[FIRST_WORD:]
+            covered[k] = True
+    return embedding, covered[FIRST_WORD:]
 
 
 def _lines(size: int) -> Lines:
@@ -98,14 +100,14 @@ def _lines(size: int) -> Lines:
 
 
 def _from_text(content: bytes) -> Iterator[tuple[str, list[str]]]:
-    """Read GloVe's own format: a word and its numbers per line."""
+    """Read GloVe's text format: a word and its numbers per line."""
     for line in io.StringIO(content.decode("utf-8")):
         word, *values = line.rstrip("\n").split(" ")
         yield word, values
 
 
 def _from_arrays(path: Path) -> Iterator[tuple[str, np.ndarray]]:
-    """Read the mirror's selection: words as bytes with a line each, and their vectors."""
+    """Read the mirror's selection: words as bytes, one per line, and their vectors."""
     file = read_arrays(path)
     words = file["words"].tobytes().decode("utf-8").split("\n")
     return zip(words, file["vectors"], strict=True)

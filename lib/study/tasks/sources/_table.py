@@ -1,4 +1,4 @@
-"""The table of data sets (`table.toml`), the readers that its rows name, and what these share."""
+"""The table of data sets (`table.toml`), and what the readers that its rows name have in common."""
 
 import tomllib
 from collections.abc import Callable
@@ -8,26 +8,30 @@ from typing import Any
 import numpy as np
 
 from study.tasks.permutations import torch_permutation
-from study.tasks.prepared import Arrays
+from study.tasks.prepared import RawSplit
 
 _TABLE = tomllib.loads(Path(__file__).with_name("table.toml").read_text("utf-8"))
 SETS: dict[str, dict] = _TABLE["sets"]
+"""The row of each data set, by its name."""
 ORIGINS: dict[str, dict] = _TABLE["origins"]
+"""The publishers' addresses, file names and checksums, by the name of the origin."""
 SEED = 123_456
-"""The generator's seed in LEM's program, which splits at random."""
-READERS: dict[str, Callable[..., dict[str, Any]]] = {}
+"""The random generator's seed in LEM's program, which splits at random."""
+Reader = Callable[..., dict[str, Any]]
+"""Returns keywords of `study.tasks.prepared.prepared_dataset`."""
+READERS: dict[str, Reader] = {}
+"""The registered readers by name."""
 
 
-def reader(read: Callable[..., dict[str, Any]]) -> Callable[..., dict[str, Any]]:
-    """Register a function under its name: ``(**settings) -> what a set's row leaves open``.
-
-    It returns keywords of `study.tasks.prepared.prepared_dataset`: the parts ``train``, ``test``
-    and maybe ``validation``, and whatever follows from the data.
+def reader(read: Reader) -> Reader:
+    """Register a function that reads a data set, under its own name.
 
     Parameters
     ----------
-    read
-        The function that reads a data set.
+    read : callable
+        Called with the settings in the data set's row. It returns the keywords of
+        `study.tasks.prepared.prepared_dataset` that the row doesn't give: the splits ``train``,
+        ``test`` and maybe ``validation``, and whatever depends on the data.
 
     Returns
     -------
@@ -38,89 +42,95 @@ def reader(read: Callable[..., dict[str, Any]]) -> Callable[..., dict[str, Any]]
     return read
 
 
-def parted(inputs: np.ndarray, targets: np.ndarray, **parts: np.ndarray) -> dict[str, Arrays]:
-    """Return inputs and targets of each part, by its indices or a mask.
+def select_splits(
+    inputs: np.ndarray, targets: np.ndarray, **indices: np.ndarray
+) -> dict[str, RawSplit]:
+    """Divide sequences into splits.
 
     Parameters
     ----------
-    inputs
-        Inputs of all sequences.
-    targets
-        Their targets.
-    **parts
-        Indices or a mask for each part.
+    inputs : numpy.ndarray
+        Inputs of all sequences, (n, ...).
+    targets : numpy.ndarray
+        Their targets, (n, ...).
+    **indices : numpy.ndarray
+        Indices or a mask by name of the split.
 
     Returns
     -------
-    dict
-        Inputs and targets by name of the part.
+    dict of str to RawSplit
     """
-    return {name: (inputs[part], targets[part]) for name, part in parts.items()}
+    return {name: RawSplit(inputs[chosen], targets[chosen]) for name, chosen in indices.items()}
 
 
-def standardised(parts: dict[str, Arrays], axis: int | tuple[int, ...]) -> dict[str, Arrays]:
-    """Return all parts with mean 0 and deviation 1 over the training part.
+def standardise_splits(
+    splits: dict[str, RawSplit], axis: int | tuple[int, ...]
+) -> dict[str, RawSplit]:
+    """Standardise all splits to mean 0 and standard deviation 1 over the training split.
 
     Parameters
     ----------
-    parts
-        Inputs and targets of each part.
-    axis
-        Axes of the inputs over which mean and deviation are computed.
+    splits : dict of str to RawSplit
+    axis : int or tuple of int
+        Axes of the inputs over which mean and standard deviation are computed.
 
     Returns
     -------
-    dict
-        The parts. Inputs that never change in the training part are only centered.
+    dict of str to RawSplit
+        Inputs that never change in the training split are only centered.
     """
-    train, _ = parts["train"]
-    mean, deviation = train.mean(axis), train.std(axis)
+    train_inputs, _ = splits["train"]
+    mean = train_inputs.mean(axis)
+    deviation = train_inputs.std(axis)
     deviation[deviation < 1e-6] = 1
-    return {
-        name: ((inputs - mean) / deviation, targets) for name, (inputs, targets) in parts.items()
-    }
+    standardised = {}
+    for name, (inputs, targets) in splits.items():
+        standardised[name] = RawSplit((inputs - mean) / deviation, targets)
+    return standardised
 
 
 def split_at_random(size: int) -> dict[str, np.ndarray]:
-    """Return the indices of each part as LEM's program draws them: 70, 15 and 15 per cent.
+    """Draw the indices of 70, 15 and 15 per cent of the sequences, as LEM's program does.
 
     Parameters
     ----------
-    size
+    size : int
         Number of sequences.
 
     Returns
     -------
-    dict
-        Indices by part.
+    dict of str to numpy.ndarray
+        Indices of ``train``, ``validation`` and ``test``.
 
     Examples
     --------
-    >>> [len(part) for part in split_at_random(7949).values()]
+    >>> [len(indices) for indices in split_at_random(7949).values()]
     [5565, 1192, 1192]
-
     """
     order = torch_permutation(size, SEED)
-    few = round(0.15 * size)
-    train, rest = order[: size - 2 * few], order[size - 2 * few :]
+    test_size = round(0.15 * size)
+    train = order[: size - 2 * test_size]
+    rest = order[size - 2 * test_size :]
     rest = rest[torch_permutation(len(rest), SEED)]
-    return {"train": train, "validation": rest[few:], "test": rest[:few]}
+    return {"train": train, "validation": rest[test_size:], "test": rest[:test_size]}
 
 
-def split_by(groups: np.ndarray) -> dict[str, np.ndarray]:
-    """Return masks of parts that share no group, such as a patient or a speaker.
+def split_by_group(groups: np.ndarray) -> dict[str, np.ndarray]:
+    """Divide sequences so that no group, such as a patient or a speaker, is in two splits.
 
     Parameters
     ----------
-    groups
-        Group of each sequence, shape (n,).
+    groups : numpy.ndarray
+        Group of each sequence, (n,).
 
     Returns
     -------
-    dict
-        A mask by part, with 70, 15 and 15 per cent of the groups.
-
+    dict of str to numpy.ndarray
+        Masks (n,) of ``train``, ``validation`` and ``test``, with 70, 15 and 15 per cent of the
+        groups.
     """
     names = np.unique(groups)
-    parts = split_at_random(len(names))
-    return {part: np.isin(groups, names[indices]) for part, indices in parts.items()}
+    masks = {}
+    for split, indices in split_at_random(len(names)).items():
+        masks[split] = np.isin(groups, names[indices])
+    return masks

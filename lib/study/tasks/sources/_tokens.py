@@ -1,4 +1,4 @@
-"""Texts as token ids, by the frequency of words in the training part."""
+"""Encode texts as token ids, numbered by the frequency of words in the training split."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -12,7 +12,7 @@ LENGTH = 500
 _SEPARATORS = str.maketrans(dict.fromkeys('!"#$%&()*+,-./:;<=>?@[\\]^_`{|}~\t\n\r\x02\x03', " "))
 
 Texts = tuple[Sequence[str], np.ndarray]
-"""The texts of a part and their classes."""
+"""The texts of a split, and their classes, (n,)."""
 
 
 def words(text: str) -> list[str]:
@@ -20,19 +20,16 @@ def words(text: str) -> list[str]:
 
     Parameters
     ----------
-    text
-        The text.
+    text : str
 
     Returns
     -------
     list of str
-        Its words.
 
     Examples
     --------
     >>> words("Don't panic -- it's 42!")
     ["don't", 'panic', "it's", '42']
-
     """
     return text.lower().translate(_SEPARATORS).split()
 
@@ -42,62 +39,59 @@ def by_frequency(tokens: Iterable[str]) -> list[str]:
 
     Parameters
     ----------
-    tokens
+    tokens : iterable of str
         Tokens, with repetitions.
 
     Returns
     -------
     list of str
-        Each token once, ties in alphabetical order.
-
+        Each token once; tokens of equal frequency in alphabetical order.
     """
     counts = Counter(tokens)
     return sorted(counts, key=lambda token: (-counts[token], token))
 
 
 def vocabulary(texts: Sequence[str], size: int = VOCABULARY_SIZE) -> list[str]:
-    """Return the words that have ids, from the first one, `FIRST_WORD`, on.
+    """Return the words that have ids; the first one has the id `FIRST_WORD`.
 
     Parameters
     ----------
-    texts
+    texts : sequence of str
         The training texts.
-    size
-        Number of ids, those of padding, start and unknown words included.
+    size : int
+        Number of ids, including those of padding, start and unknown words.
 
     Returns
     -------
     list of str
-        The most frequent words.
-
+        The most frequent words, in this order.
     """
     return by_frequency(word for text in texts for word in words(text))[: size - FIRST_WORD]
 
 
 def encode(train: Texts, test: Texts, size: int = VOCABULARY_SIZE, length: int = LENGTH) -> dict:
-    """Return both parts with texts as ids.
+    """Encode the texts of both splits as ids.
 
-    Ids are padding, start, unknown word, then words by frequency in the training part. A text keeps
-    its last tokens; a shorter one is padded in front, so that what is read last is always text.
-    This is the convention of the widely used Keras encodings of IMDB and Reuters, except that Keras
-    leaves the id 3 unused. The author's program has 20,000 words, the dissertation gives no number;
-    10,000 is our choice.
+    The ids are those of padding, start and unknown words, followed by words in the order of their
+    frequency in the training split. A long text keeps its last tokens. A short one is padded in
+    front, so the last inputs are always words. This is the convention of Keras for IMDB and
+    Reuters, except that Keras does not use the id 3. The author's program has 20,000 words, the
+    dissertation gives no number; 10,000 is our choice.
 
     Parameters
     ----------
-    train, test
-        Texts and classes of each part.
-    size
+    train, test : (sequence of str, numpy.ndarray)
+        Texts and classes of each split.
+    size : int
         Size of the vocabulary.
-    length
-        Tokens of a text.
+    length : int
+        Tokens per text.
 
     Returns
     -------
     dict
-        Keywords of `study.tasks.prepared.prepared_dataset`: ``train`` and ``test``, ids of shape
-        (n, length) and classes (n,), ``valid_max`` and ``vocabulary_size``.
-
+        Keywords of `study.tasks.prepared.prepared_dataset`: ``train`` and ``test``, ids (n, length)
+        and classes (n,); ``valid_max`` and ``vocabulary_size``.
     """
     ids = {word: i for i, word in enumerate(vocabulary(train[0], size), FIRST_WORD)}
 

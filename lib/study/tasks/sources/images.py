@@ -1,7 +1,4 @@
-"""Images as sequences of pixels, row by row.
-
-MNIST and Fashion MNIST in their idx format, CIFAR-10, and scikit-learn's digits.
-"""
+"""Images as sequences of pixels, row by row: MNIST, Fashion MNIST, CIFAR-10, and digits."""
 
 import io
 from pathlib import Path
@@ -12,24 +9,36 @@ from sklearn.datasets import load_digits
 
 from study.tasks.formats.archives import members
 from study.tasks.formats.idx import read_idx
-from study.tasks.prepared import Arrays
+from study.tasks.prepared import RawSplit
 from study.tasks.sources._fetch import fetch, mirror, read_arrays, unpacked
-from study.tasks.sources._table import parted, reader
+from study.tasks.sources._table import reader, select_splits
 
 
 @reader
 def idx_images(origin: str) -> dict:
-    """Return the official split, (n, T, 1) pixels."""
+    """Read MNIST or Fashion MNIST with their official splits.
+
+    Parameters
+    ----------
+    origin : str
+        ``mnist`` or ``fashion_mnist``.
+
+    Returns
+    -------
+    dict
+        Keywords of `study.tasks.prepared.prepared_dataset`: ``train`` and ``test``, pixels (n, 784,
+        1) and classes (n,).
+    """
 
     def read(name: str) -> np.ndarray:
         return read_idx(unpacked(fetch(origin, name)), name)
 
-    def part(name: str) -> Arrays:
+    def read_split(name: str) -> RawSplit:
         images = read(f"{name}-images-idx3-ubyte.gz")
         labels = read(f"{name}-labels-idx1-ubyte.gz")
-        return Arrays(images.reshape(len(images), -1, 1), labels)
+        return RawSplit(images.reshape(len(images), -1, 1), labels)
 
-    return {"train": part("train"), "test": part("t10k")}
+    return {"train": read_split("train"), "test": read_split("t10k")}
 
 
 # CIFAR-10. The dissertation prints T = 1024, one input per pixel. It does not say whether the
@@ -39,48 +48,58 @@ TEST = "test_batch"
 SIDE = 32
 PIXELS = SIDE * SIDE
 EXACT = {"train": "cifar10_train_exact_first15000.npz", "test": "cifar10_test_exact.npz"}
-WHOLE = {"train": 50_000, "test": 10_000}
+"""The mirror's files."""
+OFFICIAL_SIZES = {"train": 50_000, "test": 10_000}
 
 
 @reader
 def cifar10() -> dict:
-    """Return the official split, (n, 1024, 3), or the part of it that the mirror has."""
+    """Read CIFAR-10 with its official splits, or the images of them that the mirror has.
+
+    Returns
+    -------
+    dict
+        Keywords of `study.tasks.prepared.prepared_dataset`: ``train`` and ``test``, pixels (n,
+        1024, 3) and classes (n,); and ``substitute`` if they come from the mirror.
+    """
     if mirror() is None:
         return _from_binary()
-    parts = {part: _from_strips(fetch("cifar10", name)) for part, name in EXACT.items()}
-    train, test = (len(parts[part].targets) for part in ("train", "test"))
+    splits = {split: _from_strips(fetch("cifar10", name)) for split, name in EXACT.items()}
+    train_size = len(splits["train"].targets)
+    test_size = len(splits["test"].targets)
     substitute = (
-        f"{train:,} of {WHOLE['train']:,} training images and {test:,} of {WHOLE['test']:,} test "
-        "images, with their exact pixels"
+        f"{train_size:,} of {OFFICIAL_SIZES['train']:,} training images and {test_size:,} of "
+        f"{OFFICIAL_SIZES['test']:,} test images, with their exact pixels"
     )
-    return parts | {"substitute": substitute}
+    return splits | {"substitute": substitute}
 
 
-def _from_binary() -> dict[str, Arrays]:
+def _from_binary() -> dict[str, RawSplit]:
     """Read the publisher's archive: records of a label and three color planes."""
     wanted = rf"cifar-10-batches-bin/({'|'.join((*BATCHES, TEST))})\.bin"
     archive = fetch("cifar10", "cifar-10-binary.tar.gz")
     files = {Path(name).stem: content for name, content in members(archive, wanted)}
 
-    def part(*names: str) -> Arrays:
+    def read_split(*names: str) -> RawSplit:
         content = b"".join(files[name] for name in names)
         records = np.frombuffer(content, np.uint8).reshape(-1, 1 + 3 * PIXELS)
         pixels = records[:, 1:].reshape(-1, 3, PIXELS).transpose(0, 2, 1)
-        return Arrays(pixels, records[:, 0])
+        return RawSplit(pixels, records[:, 0])
 
-    return {"train": part(*BATCHES), "test": part(TEST)}
+    return {"train": read_split(*BATCHES), "test": read_split(TEST)}
 
 
-def _from_strips(path: Path) -> Arrays:
-    """Read the mirror's file: images one below the other in lossless WebP pictures.
+def _from_strips(path: Path) -> RawSplit:
+    """Read the mirror's file: lossless WebP pictures, each with images one below the other.
 
-    A few images were nowhere to be had without loss; they are left out.
+    A few images are only available with lossy compression; they are left out.
     """
     file = read_arrays(path)
-    pictures = np.split(file["webp"], file["offsets"][1:-1])
-    strips = [np.asarray(Image.open(io.BytesIO(one)).convert("RGB")) for one in pictures]
+    strips = []
+    for picture in np.split(file["webp"], file["offsets"][1:-1]):
+        strips.append(np.asarray(Image.open(io.BytesIO(picture)).convert("RGB")))
     images = np.concatenate(strips).reshape(-1, PIXELS, 3)
-    return Arrays(images[file["exact"]], file["labels"][file["exact"]])
+    return RawSplit(images[file["exact"]], file["labels"][file["exact"]])
 
 
 # Digits.
@@ -90,14 +109,20 @@ NOISE_INPUTS = 1000
 
 @reader
 def digits() -> dict:
-    """Return 1,797 images of 8 x 8 pixels with 17 levels of gray, real data without a network.
+    """Read scikit-learn's digits: 1,797 images of 8 x 8 pixels with 17 gray levels, offline.
 
-    They are the test part of E. Alpaydin's and C. Kaynak's set. Every fourth image is for testing,
-    in the order of the file, in which writers follow each other. The experiment's noise is in
-    proportion: as many inputs as 1,000 are for MNIST's 784.
+    They are the test set of E. Alpaydin and C. Kaynak. The file is sorted by writer, and every
+    fourth image is for testing. The length of the noise is scaled from the 1,000 inputs for MNIST's
+    784 pixels.
+
+    Returns
+    -------
+    dict
+        Keywords of `study.tasks.prepared.prepared_dataset`: ``train`` and ``test``, pixels (n, 64,
+        1) and classes (n,); and ``noise_inputs``.
     """
     images, labels = load_digits(return_X_y=True)
     images = images.astype(np.uint8)[:, :, None]
     test = np.arange(len(labels)) % 4 == 3
     noise = {"noise_inputs": round(NOISE_INPUTS * images.shape[1] / MNIST_LENGTH)}
-    return parted(images, labels, train=~test, test=test) | noise
+    return select_splits(images, labels, train=~test, test=test) | noise

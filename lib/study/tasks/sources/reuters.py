@@ -14,61 +14,73 @@ from study.tasks.sources._table import ORIGINS, reader
 from study.tasks.sources._tokens import encode
 
 FEWEST = 15
+"""Smallest number of documents of a topic."""
 EVERY = 4
-"""The paper measures on at least 2,800 sequences (3.5): a quarter of 11,228 is 2,807."""
+"""One document in four is for testing.
+
+The paper measures on at least 2,800 sequences (section 3.5); a quarter of 11,228 is 2,807.
+"""
 
 
 @reader
 def reuters() -> dict:
-    """Return news by topic; ordered by topic, then time, every fourth document is for testing.
+    """Read news by topic. Every fourth document, ordered by topic and time, is for testing.
 
-    The 46 classes known from Keras follow from the files: documents with a topic, the first topic
-    as the label, topics with at least 15 documents.
+    The rule is that of Keras and gives its 46 classes: a document's label is its first topic, and
+    topics with fewer than 15 documents are left out.
+
+    Returns
+    -------
+    dict
+        As `study.tasks.sources._tokens.encode`, and ``outputs``, the number of topics.
     """
     documents = [document for content in _news() for document in parse(content)]
     counts = Counter(topic for topic, _ in documents)
     topics = sorted(topic for topic, count in counts.items() if count >= FEWEST)
-    kept = [(topics.index(topic), text) for topic, text in documents if topic in topics]
-    labels = np.array([label for label, _ in kept])
+    kept = [(topic, text) for topic, text in documents if topic in topics]
+    labels = np.array([topics.index(topic) for topic, _ in kept])
     test = np.zeros(len(labels), bool)
     test[np.argsort(labels, kind="stable")[EVERY - 1 :: EVERY]] = True
     texts = np.array([text for _, text in kept], dtype=object)
-    parts = encode((texts[~test], labels[~test]), (texts[test], labels[test]))
-    return parts | {"outputs": len(topics)}
+    content = encode((texts[~test], labels[~test]), (texts[test], labels[test]))
+    return content | {"outputs": len(topics)}
 
 
 def parse(content: str) -> Iterator[tuple[str, str]]:
-    """Give each document that has a topic.
+    """Yield each document of a file that has a topic.
 
     Parameters
     ----------
-    content
-        A file of the set, SGML.
+    content : str
+        A file of the data set, SGML.
 
     Yields
     ------
-    tuple
-        Its first topic, and its title and body.
-
+    topic : str
+        The document's first topic.
+    text : str
+        Its title and body.
     """
     for document in _inside("REUTERS", content):
         topics = _inside("D", _inside("TOPICS", document)[0])
         if not topics:
             continue
         text = _inside("TEXT", document)[0]
-        parts = [*_inside("TITLE", text)[:1], *_inside("BODY", text)[:1]]
-        # Some documents are unprocessed: all they have is the bare text.
-        bare = "\n".join(parts) if parts else re.sub("<[^>]*>", " ", text)
-        yield topics[0], html.unescape(bare)
+        title_and_body = [*_inside("TITLE", text)[:1], *_inside("BODY", text)[:1]]
+        if title_and_body:
+            plain = "\n".join(title_and_body)
+        else:  # unprocessed documents have no title and no body
+            plain = re.sub("<[^>]*>", " ", text)
+        yield topics[0], html.unescape(plain)
 
 
 def _inside(tag: str, text: str) -> list[str]:
-    """Return the text inside each pair of a tag."""
+    """Return the content of every element with this tag."""
     return re.findall(rf"<{tag}(?: [^>]*)?>(.*?)</{tag}>", text, re.DOTALL)
 
 
 def _news() -> list[str]:
-    """Return the files of the set, from the mirror or the publisher."""
+    """Return the files of the data set, from the mirror or the publisher."""
     names = list(ORIGINS["reuters"]["contents"])
     if mirror() is None:
         name = "reuters+21578+text+categorization+collection.zip"

@@ -1,4 +1,4 @@
-"""Reviews as tokens: films (IMDB) and businesses (Yelp)."""
+"""Reviews as tokens: reviews of films (IMDB) and of businesses (Yelp)."""
 
 import csv
 import io
@@ -17,7 +17,7 @@ from study.tasks.sources._tokens import LENGTH, VOCABULARY_SIZE, Texts, encode, 
 
 # IMDB: A. Maas et al. 2011.
 Reviews = list[tuple[str, str]]
-"""(name, text) of reviews; a name is <class>/<id>_<stars>."""
+"""Pairs of name and text; a name is <class>/<id>_<stars>."""
 
 
 @reader
@@ -26,19 +26,33 @@ def reviews(
     vocabulary_size: int = VOCABULARY_SIZE,
     length: int = LENGTH,
 ) -> dict:
-    """Return 25,000 + 25,000 film reviews, the official split.
+    """Read IMDB with its official split, 25,000 + 25,000 film reviews; half are favorable, class 1.
 
-    Half of them are favorable, class 1. With `vectors` GloVe's vectors of their words come along.
+    Parameters
+    ----------
+    vectors : bool
+        Whether to add GloVe's vectors of the words.
+    vocabulary_size : int
+        Number of token ids.
+    length : int
+        Tokens per review.
+
+    Returns
+    -------
+    dict
+        As `study.tasks.sources._tokens.encode`; with `vectors` also those of
+        `study.tasks.sources._glove.glove`.
     """
     train, test = read_reviews()
     train_texts = [text for _, text in train]
     test_texts = [text for _, text in test]
-    settings = encode(
+    content = encode(
         (train_texts, labels(train)), (test_texts, labels(test)), vocabulary_size, length
     )
     if vectors:
-        settings |= glove(vocabulary(train_texts, vocabulary_size), settings["train"][0])
-    return settings
+        train_ids, _ = content["train"]
+        content |= glove(vocabulary(train_texts, vocabulary_size), train_ids)
+    return content
 
 
 def read_reviews() -> tuple[Reviews, Reviews]:
@@ -46,29 +60,28 @@ def read_reviews() -> tuple[Reviews, Reviews]:
 
     Returns
     -------
-    tuple
-        Both parts, each by class, then by number, whatever the container.
-
+    train, test : list of (str, str)
+        Names and texts, sorted by class, then by number. The order does not depend on the archive.
     """
-    parts: dict[str, Reviews] = {"train": [], "test": []}
+    splits: dict[str, Reviews] = {"train": [], "test": []}
     if mirror() is None:
         wanted = r"aclImdb/(train|test)/((?:neg|pos)/\d+_\d+)\.txt"
         for path, content in members(fetch("imdb", "aclImdb_v1.tar.gz"), wanted):
-            part, name = re.fullmatch(wanted, path).groups()
-            parts[part].append((name, content.decode("utf-8")))
-    else:  # one review per line: its name, a tab, its text (which may hold further tabs)
-        for part, read in parts.items():
-            text = unpacked(fetch("imdb", f"aclImdb_{part}.txt.gz")).decode("utf-8")
+            split, name = re.fullmatch(wanted, path).groups()
+            splits[split].append((name, content.decode("utf-8")))
+    else:  # one review per line: its name, a tab, its text (which may contain further tabs)
+        for split, split_reviews in splits.items():
+            text = unpacked(fetch("imdb", f"aclImdb_{split}.txt.gz")).decode("utf-8")
             for line in text.removesuffix("\n").split("\n"):
                 name, _, review = line.partition("\t")
-                read.append((name, review))
-    return _cleaned(parts["train"]), _cleaned(parts["test"])
+                split_reviews.append((name, review))
+    return _clean(splits["train"]), _clean(splits["test"])
 
 
-def _cleaned(reviews: Reviews) -> Reviews:
-    """Return reviews in the order of their names, with blanks for line breaks."""
+def _clean(reviews: Reviews) -> Reviews:
+    """Return reviews in the order of their names, with blanks instead of line breaks."""
     plain = [(name, text.replace("<br />", " ")) for name, text in reviews]
-    return sorted(plain, key=_place)
+    return sorted(plain, key=_class_and_number)
 
 
 def labels(reviews: Reviews) -> np.ndarray:
@@ -76,26 +89,28 @@ def labels(reviews: Reviews) -> np.ndarray:
 
     Parameters
     ----------
-    reviews
+    reviews : list of (str, str)
         Names and texts.
 
     Returns
     -------
     numpy.ndarray
-        1 for a favorable review and 0 for another, shape (n,), int64.
+        1 for a favorable and 0 for an unfavorable review, (n,) int64.
 
     Examples
     --------
     >>> labels([("neg/0_2", "bad"), ("pos/17_10", "good")]).tolist()
     [0, 1]
-
     """
     return np.array([int(name.startswith("pos")) for name, _ in reviews])
 
 
-def _place(review: tuple[str, str]) -> tuple[str, int]:
-    label, rest = review[0].split("/")
-    return label, int(rest.split("_")[0])
+def _class_and_number(review: tuple[str, str]) -> tuple[str, int]:
+    """Return the class and the number in a review's name."""
+    name, _ = review
+    label, rest = name.split("/")
+    number, _ = rest.split("_")
+    return label, int(number)
 
 
 # Yelp: the Yelp data set's terms allow academic use and forbid redistribution; none is committed.
@@ -110,48 +125,64 @@ YELP_SMALL = (
 
 @reader
 def yelp(vocabulary_size: int, length: int) -> dict:
-    """Return reviews of businesses with one to five stars, classes 0 to 4.
+    """Read reviews of businesses with one to five stars, classes 0 to 4.
 
-    X. Zhang, J. Zhao, Y. LeCun 2015 made the set that iRNN's paper reads, 650,000 + 50,000 with as
-    many reviews of each class. The mirror has fewer reviews in their natural mix.
+    iRNN's paper uses the data set of X. Zhang, J. Zhao, Y. LeCun 2015: 650,000 + 50,000 reviews,
+    equally many of each class. The mirror has fewer reviews, in their natural proportions.
+
+    Parameters
+    ----------
+    vocabulary_size : int
+        Number of token ids.
+    length : int
+        Tokens per review.
+
+    Returns
+    -------
+    dict
+        As `study.tasks.sources._tokens.encode`; and ``substitute`` if they come from the mirror.
     """
     if mirror() is None:
-        parts = read_or_remove(fetch("yelp", YELP_ARCHIVE), _yelp_full)
-        return encode(parts["train"], parts["test"], vocabulary_size, length)
+        splits = read_or_remove(fetch("yelp", YELP_ARCHIVE), _yelp_full)
+        return encode(splits["train"], splits["test"], vocabulary_size, length)
     train = [*_yelp_rows("augpe_dev.csv.gz"), *_yelp_lines("academic_head.jsonl.gz")]
     test = list(_yelp_rows("augpe_test.csv.gz"))
-    tested = {text for text, _ in test}
-    train = [review for review in dict.fromkeys(train) if review[0] not in tested]
-    about = {"substitute": YELP_SMALL.format(train=len(train), test=len(test))}
-    return encode(_texts(train), _texts(test), vocabulary_size, length) | about
+    test_texts = {text for text, _ in test}
+    train = [(text, stars) for text, stars in dict.fromkeys(train) if text not in test_texts]
+    substitute = YELP_SMALL.format(train=len(train), test=len(test))
+    content = encode(_texts(train), _texts(test), vocabulary_size, length)
+    return content | {"substitute": substitute}
 
 
 def _texts(reviews: list[tuple[str, int]]) -> Texts:
-    return [text for text, _ in reviews], np.array([stars - 1 for _, stars in reviews])
+    """Return the texts of reviews, and their classes."""
+    texts = [text for text, _ in reviews]
+    classes = np.array([stars - 1 for _, stars in reviews])
+    return texts, classes
 
 
 def _yelp_rows(name: str) -> Iterator[tuple[str, int]]:
-    """Give text and stars of a CSV file with a column ``Review Stars: 5.0``."""
+    """Yield text and stars of each row of a CSV file, which writes ``Review Stars: 5.0``."""
     content = unpacked(fetch("yelp", name)).decode("utf-8")
     for row in csv.DictReader(io.StringIO(content, newline="")):
         yield row["text"], round(float(row["label2"].removeprefix("Review Stars: ")))
 
 
 def _yelp_lines(name: str) -> Iterator[tuple[str, int]]:
-    """Give text and stars of a file with a JSON object per line."""
+    """Yield text and stars of each line of a file with a JSON object per line."""
     for line in unpacked(fetch("yelp", name)).splitlines():
         review = json.loads(line)
         yield review["text"], round(review["stars"])
 
 
 def _yelp_full(path: Path) -> dict[str, Texts]:
-    """Read the publisher's archive: class and text in a CSV file per part."""
-    parts = {}
+    """Read the publisher's archive: a CSV file per split with class and text in each row."""
+    splits = {}
     for name, content in members(path, r"(?:.*/)?(?:train|test)\.csv"):
         rows = csv.reader(io.StringIO(content.decode("utf-8"), newline=""))
         reviews = [(text.replace("\\n", " "), int(stars)) for stars, text in rows]
-        parts[Path(name).stem] = _texts(reviews)
-    counts = {part: len(texts) for part, (texts, _) in sorted(parts.items())}
+        splits[Path(name).stem] = _texts(reviews)
+    counts = {split: len(texts) for split, (texts, _) in sorted(splits.items())}
     if counts != dict(sorted(YELP_FULL.items())):
         raise ChecksumError(f"{path.name}: expected {YELP_FULL} reviews, got {counts}")
-    return parts
+    return splits

@@ -1,7 +1,8 @@
-"""Speech Commands: words of a second, or tone words in files of the same names.
+"""Speech Commands: spoken words of one second, or tone words as a stand-in.
 
 P. Warden, *Speech Commands: A Dataset for Limited-Vocabulary Speech Recognition*, 2018, CC BY 4.0.
-The lists in the archive name the clips for validation and testing; all others train.
+Two lists in the archive name the clips for validation and for testing; all others are for training.
+The stand-in consists of files with the same names.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -11,9 +12,9 @@ import numpy as np
 from study.tasks.formats.archives import members
 from study.tasks.formats.sound import log_energies, log_mel
 from study.tasks.formats.wav import read_wav
-from study.tasks.prepared import Arrays
+from study.tasks.prepared import RawSplit
 from study.tasks.sources._fetch import fetch, in_mirror, mirror, read_arrays
-from study.tasks.sources._table import parted, reader, split_by, standardised
+from study.tasks.sources._table import reader, select_splits, split_by_group, standardise_splits
 from study.tasks.standins.tone_words import write_clips
 
 COMMANDS = ("yes", "no", "up", "down", "left", "right", "on", "off", "stop", "go")
@@ -25,31 +26,49 @@ WORDS = (
 """The thirty words of version 0.01, in alphabetical order."""
 OTHERS = sorted(set(WORDS) - set(COMMANDS))
 CLASSES: dict[str, dict[str, int]] = {
-    # LEM's program: any other word, silence, ten commands. Silence has the background noise alone,
-    # all of it in the training part.
+    # LEM's program: any other word, silence, ten commands. Silence consists of the background
+    # noise, all of it in the training split.
     "lem": dict.fromkeys(sorted([*OTHERS, "backward", "follow", "forward", "learn", "visual"]), 0)
     | {"_background_noise_": 1}
     | {word: 2 + k for k, word in enumerate(COMMANDS)},
-    # What EdgeML's program calls Google-12: any other word and ten commands; noise is left out.
+    # EdgeML's program ("Google-12"): any other word and ten commands; noise is left out.
     "edgeml": dict.fromkeys(OTHERS, 0) | {word: 1 + k for k, word in enumerate(COMMANDS)},
     "words": {word: k for k, word in enumerate(WORDS)},
 }
-"""Class of each word, by the program that has the classes; other words are left out."""
+"""Class of each word, by the program that uses these classes; other words are left out."""
 TEST_SET = "speech_commands_v0.02_test_12x240.npz"
 SILENCE = 1
-SEED, CLIPS, SPEAKERS = 12, 200, 50
+"""Class of silence in the mirror's test set."""
+SEED = 12
+CLIPS = 200
+"""Clips per word of the stand-in."""
+SPEAKERS = 50
+"""Speakers of the stand-in."""
 STAND_IN = "tone words, made up: gliding tones of many speakers (stand-in for Speech Commands)"
 LARGEST_SUM = 2**32
-"""Bytes that all clips may have together: only their features are kept."""
+"""Upper bound on the bytes of all clips together; only their features stay in memory."""
 LISTS = {"validation_list.txt": "validation", "testing_list.txt": "test"}
 
 
 @reader
 def keywords(archive: str, classes: str) -> dict:
-    """Return clips as 126 x 80 log mel magnitudes (LEM's) or 99 x 32 log energies (EdgeML's).
+    """Read clips as 126 x 80 log mel magnitudes (LEM's) or 99 x 32 log energies (EdgeML's).
 
-    A mirror without the archive may have a part of its official test set, which has twelve classes;
-    otherwise tone words stand in.
+    A mirror without the archive may have some clips of its official test set, which has twelve
+    classes. If it has none, tone words replace the data.
+
+    Parameters
+    ----------
+    archive : str
+        Name of the publisher's file.
+    classes : str
+        ``lem``, ``edgeml`` or ``words``: a key of `CLASSES`. Only ``lem`` selects LEM's features.
+
+    Returns
+    -------
+    dict
+        Keywords of `study.tasks.prepared.prepared_dataset`: ``train``, ``validation`` and ``test``,
+        inputs (n, T, p) and classes (n,); and ``substitute`` if the data are not the publisher's.
     """
     if mirror() is not None and not in_mirror("speech_commands", archive):
         if classes != "words" and in_mirror("speech_commands", TEST_SET):
@@ -57,31 +76,47 @@ def keywords(archive: str, classes: str) -> dict:
         return tone_words(classes, CLIPS, SPEAKERS)
     wanted = r".*/[^/]+\.wav|[a-z]+_list\.txt"
     files = members(fetch("speech_commands", archive), wanted, largest_sum=LARGEST_SUM)
-    return _parts(files, classes)
+    return _read_splits(files, classes)
 
 
 @reader
 def tone_words(classes: str, clips: int, speakers: int) -> dict:
-    """Return the stand-in, written to files like the real set's and read by the same reader."""
-    words = WORDS if classes == "words" else (*COMMANDS, "bed", "bird")
-    files = write_clips(words, clips, speakers, SEED)
-    return _parts(files, classes) | {"source": "made up", "substitute": STAND_IN}
-
-
-def test_clips(classes: str) -> dict:
-    """Return the mirror's part of the official test set of version 0.02, split by speaker.
+    """Make the stand-in: files like those of Speech Commands, read by the same code.
 
     Parameters
     ----------
-    classes
+    classes : str
+        As in `keywords`.
+    clips : int
+        Clips per word.
+    speakers : int
+        Number of speakers.
+
+    Returns
+    -------
+    dict
+        As `keywords`.
+    """
+    words = (*COMMANDS, "bed", "bird")
+    if classes == "words":
+        words = WORDS
+    files = write_clips(words, clips, speakers, SEED)
+    return _read_splits(files, classes) | {"source": "made up", "substitute": STAND_IN}
+
+
+def test_clips(classes: str) -> dict:
+    """Read the mirror's clips of the official test set of version 0.02, split by speaker.
+
+    Parameters
+    ----------
+    classes : str
         ``lem``: twelve classes; ``edgeml``: eleven, without silence.
 
     Returns
     -------
     dict
-        Keywords of `study.tasks.prepared.prepared_dataset`. No speaker is in two parts, each with
-        70, 15 and 15 per cent of them; clips of silence have none and are split at random.
-
+        As `keywords`. The splits have 70, 15 and 15 per cent of the speakers. Clips of silence have
+        no speaker and are split at random.
     """
     file = read_arrays(fetch("speech_commands", TEST_SET))
     targets = file["label"].astype(np.int64)  # other words, silence, commands: LEM's order
@@ -96,28 +131,27 @@ def test_clips(classes: str) -> dict:
         spoken = np.arange(len(targets))
     clips = unpacked_clips(file["lo"][spoken], file["hi"][spoken])
     inputs = np.stack([features(clip) for clip in clips])
-    parts = parted(inputs, targets, **split_by(speakers))
+    splits = select_splits(inputs, targets, **split_by_group(speakers))
     if classes == "edgeml":
-        parts = standardised(parts, 0)
+        splits = standardise_splits(splits, 0)
     substitute = (
         f"{len(targets):,} clips of the official test set of version 0.02, split by speaker"
     )
-    return parts | {"substitute": substitute}
+    return splits | {"substitute": substitute}
 
 
 def unpacked_clips(low: np.ndarray, high: np.ndarray) -> np.ndarray:
-    """Return the samples of clips that are stored as zigzag-coded first differences.
+    """Decode clips that are stored as zigzag-coded first differences.
 
     Parameters
     ----------
-    low, high
+    low, high : numpy.ndarray
         The two bytes of each code, (n, samples) uint8.
 
     Returns
     -------
     numpy.ndarray
-        Shape (n, samples), int16.
-
+        The samples, (n, samples) int16.
     """
     codes = low.astype(np.uint16) | (high.astype(np.uint16) << 8)
     signs = -(codes & 1).astype(np.int32)
@@ -125,48 +159,55 @@ def unpacked_clips(low: np.ndarray, high: np.ndarray) -> np.ndarray:
     return np.cumsum(differences, axis=1, dtype=np.int16)  # wraps, as the coding did
 
 
-def _parts(files: Iterable[tuple[str, bytes]], classes: str) -> dict:
+def _read_splits(files: Iterable[tuple[str, bytes]], classes: str) -> dict[str, RawSplit]:
+    """Read clips with the features that belong to the classes: LEM's or EdgeML's."""
     if classes == "lem":
         return read_clips(files, CLASSES[classes], log_mel)
-    return standardised(read_clips(files, CLASSES[classes], log_energies), 0)
+    return standardise_splits(read_clips(files, CLASSES[classes], log_energies), 0)
 
 
 def read_clips(
     files: Iterable[tuple[str, bytes]], classes: Mapping[str, int], features: Callable
-) -> dict[str, Arrays]:
-    """Return the features and classes of each part.
+) -> dict[str, RawSplit]:
+    """Read clips, and return the features and classes of each split.
 
     Parameters
     ----------
-    files
-        Names and contents of clips and of the lists of validation and test clips.
-    classes
+    files : iterable of (str, bytes)
+        Names and contents of the clips and of the lists of validation and test clips.
+    classes : mapping of str to int
         Class of each word; other words are left out.
-    features
-        Computes features, (T, p), from samples.
+    features : callable
+        Computes features (T, p) from samples (n,).
 
     Returns
     -------
-    dict
-        Features (n, T, p) and classes (n,) by part.
+    dict of str to RawSplit
+        Features (n, T, p) and classes (n,) by name of the split.
 
     Raises
     ------
     FormatError
         A clip is not a wav file of the expected form.
     """
-    read: dict[str, tuple[np.ndarray, int]] = {}
-    lists: dict[str, set[str]] = {}
+    features_of: dict[str, np.ndarray] = {}
+    class_of: dict[str, int] = {}
+    clips_of_split: dict[str, set[str]] = {}
     for name, content in files:
         word = name.split("/")[-2] if "/" in name else ""
         if name in LISTS:
-            lists[LISTS[name]] = set(content.decode("utf-8-sig").split())
+            clips_of_split[LISTS[name]] = set(content.decode("utf-8-sig").split())
         elif word in classes:
             clip = "/".join(name.split("/")[-2:])
-            read[clip] = features(read_wav(content, clip)), classes[word]
-    parts = {"train": ([], []), "validation": ([], []), "test": ([], [])}
-    for clip in sorted(read):
-        part = next((part for part, names in lists.items() if clip in names), "train")
-        for column, value in zip(parts[part], read[clip], strict=True):
-            column.append(value)
-    return {part: tuple(map(np.array, columns)) for part, columns in parts.items()}
+            features_of[clip] = features(read_wav(content, clip))
+            class_of[clip] = classes[word]
+    members: dict[str, list[str]] = {"train": [], "validation": [], "test": []}
+    for clip in sorted(features_of):
+        in_lists = (split for split, names in clips_of_split.items() if clip in names)
+        members[next(in_lists, "train")].append(clip)
+    splits = {}
+    for split, clips in members.items():
+        inputs = np.array([features_of[clip] for clip in clips])
+        targets = np.array([class_of[clip] for clip in clips])
+        splits[split] = RawSplit(inputs, targets)
+    return splits

@@ -1,4 +1,4 @@
-"""Streams of tokens, to predict the next one, and made-up texts for runs of seconds."""
+"""Streams of tokens for language models (Penn Treebank), and synthetic texts for fast runs."""
 
 from collections.abc import Sequence
 
@@ -12,7 +12,7 @@ from study.tasks.sources._tokens import by_frequency, encode, vocabulary
 from study.tasks.standins import markov_text
 
 ROW = 50
-"""Tokens of a row in the prepared file; rows follow each other, and tasks cut them anew."""
+"""Tokens per row of the prepared file. Rows follow each other; the task cuts its own pieces."""
 
 
 def tokens_of(text: str, unit: str) -> list[str]:
@@ -20,16 +20,14 @@ def tokens_of(text: str, unit: str) -> list[str]:
 
     Parameters
     ----------
-    text
-        The text.
-    unit
-        ``words``, or ``characters`` with a blank as ``_``.
+    text : str
+    unit : str
+        ``words``, or ``characters``, with ``_`` for a blank.
 
     Returns
     -------
     list of str
         The tokens, with ``<eos>`` after each sentence.
-
     """
     tokens = []
     for line in text.splitlines():
@@ -41,8 +39,19 @@ def tokens_of(text: str, unit: str) -> list[str]:
 
 @reader
 def penn_treebank(unit: str) -> dict:
-    """Return Penn Treebank (M. Marcus et al. 1993) as a stream of words or characters."""
-    names = [f"ptb.{part}.txt" for part in ("train", "valid", "test")]
+    """Read Penn Treebank (M. Marcus et al. 1993) as a stream of words or characters.
+
+    Parameters
+    ----------
+    unit : str
+        As in `tokens_of`.
+
+    Returns
+    -------
+    dict
+        As `stream`.
+    """
+    names = [f"ptb.{split}.txt" for split in ("train", "valid", "test")]
     if mirror() is None:
         texts = [fetch("ptb", name).read_bytes() for name in names]
     else:
@@ -52,39 +61,63 @@ def penn_treebank(unit: str) -> dict:
 
 @reader
 def markov_stream(unit: str) -> dict:
-    """Return sentences of a Markov chain as a stream, for runs of seconds."""
-    rng = np.random.default_rng(9)
-    spoken = markov_text.language(100, rng)
-    parts = [markov_text.sentences(spoken, count, rng) for count in (1000, 150, 150)]
-    return stream(*(tokens_of("\n".join(part), unit) for part in parts))
-
-
-def stream(train: Sequence[str], validation: Sequence[str], test: Sequence[str]) -> dict:
-    """Return three streams of tokens, with the next token as the target at every step.
+    """Draw sentences from a Markov chain as a stream, for runs that take seconds.
 
     Parameters
     ----------
-    train, validation, test
-        The tokens of each part; the vocabulary is that of the training part.
+    unit : str
+        As in `tokens_of`.
 
     Returns
     -------
     dict
-        Keywords of `study.tasks.prepared.prepared_dataset`.
+        As `stream`.
+    """
+    rng = np.random.default_rng(9)
+    language = markov_text.language(100, rng)
+    tokens = []
+    for count in (1000, 150, 150):
+        sentences = markov_text.sentences(language, count, rng)
+        tokens.append(tokens_of("\n".join(sentences), unit))
+    return stream(*tokens)
 
+
+def stream(train: Sequence[str], validation: Sequence[str], test: Sequence[str]) -> dict:
+    """Encode three streams of tokens, with the next token as the target at every step.
+
+    Parameters
+    ----------
+    train, validation, test : sequence of str
+        The tokens of each split. The vocabulary is that of the training split.
+
+    Returns
+    -------
+    dict
+        Keywords of `study.tasks.prepared.prepared_dataset`: ``train``, ``validation`` and ``test``,
+        token ids and next token ids, (n, 50) each; ``outputs``, ``valid_max`` and
+        ``vocabulary_size``.
     """
     ids = {token: k for k, token in enumerate(by_frequency(train))}
-    parts = {}
-    for part, tokens in {"train": train, "validation": validation, "test": test}.items():
-        parts[part] = cut(np.array([ids[token] for token in tokens], np.int32), ROW)
+    splits = {}
+    for split, tokens in {"train": train, "validation": validation, "test": test}.items():
+        splits[split] = cut(np.array([ids[token] for token in tokens], np.int32), ROW)
     size = len(ids)
-    return parts | {"outputs": size, "valid_max": size - 1, "vocabulary_size": size}
+    return splits | {"outputs": size, "valid_max": size - 1, "vocabulary_size": size}
 
 
 @reader
 def markov_reviews() -> dict:
-    """Return made-up reviews of 80 tokens in four classes, for runs of seconds."""
-    rng, size, test = np.random.default_rng(8), 800, 200
-    texts, targets = markov_text.reviews(markov_text.language(500, rng), size, 4, rng)
-    train, test = (texts[test:], targets[test:]), (texts[:test], targets[:test])
-    return encode(train, test, FIRST_WORD + len(vocabulary(train[0])), length=80)
+    """Draw 800 synthetic reviews of 80 tokens in four classes, for runs that take seconds.
+
+    Returns
+    -------
+    dict
+        As `study.tasks.sources._tokens.encode`; 200 of the reviews are for testing.
+    """
+    rng = np.random.default_rng(8)
+    language = markov_text.language(500, rng)
+    texts, targets = markov_text.reviews(language, 800, 4, rng)
+    train = (texts[200:], targets[200:])
+    test = (texts[:200], targets[:200])
+    size = FIRST_WORD + len(vocabulary(texts[200:]))
+    return encode(train, test, size, length=80)

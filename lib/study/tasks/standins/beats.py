@@ -19,15 +19,15 @@ HEART = (50.0, 130.0)
 BREATH = (8.0, 30.0)
 """Range of the patients' mean respiratory rates, per minute."""
 RATE_MODULATION = 0.03
-"""Share of the heart rate that breathing adds and subtracts."""
+"""Fraction of the heart rate that breathing adds and subtracts."""
 AMPLITUDE_MODULATION = 0.2
-"""Share of the amplitude that breathing adds and subtracts."""
+"""Fraction of the amplitude that breathing adds and subtracts."""
 BASELINE_MODULATION = 0.3
 """Height that breathing adds to and subtracts from the baseline."""
 NOISE = 0.05
 """Standard deviation of the noise."""
 _DRIFT = 0.05
-"""Largest slow deviation of a patient's rates from their mean, as a share."""
+"""Largest slow deviation of a patient's rates from their mean, as a fraction of the mean."""
 _DRIFT_PERIODS = (60, 240)
 """Periods of the drift, in seconds."""
 
@@ -59,23 +59,22 @@ def beats(
 
     Parameters
     ----------
-    patients
+    patients : int
         Number of patients.
-    windows
+    windows : int
         Windows per patient.
-    rng
-        Random numbers.
-    every
-        Keep one sample of so many.
+    rng : numpy.random.Generator
+    every : int
+        Keep one sample in `every`.
 
     Returns
     -------
-    inputs
-        PPG and ECG, shape (n, T, 2), float32.
-    targets
-        Mean heart and respiratory rate of each window, per minute, shape (n, 2), float32.
-    patient
-        Number of the patient, shape (n,).
+    inputs : numpy.ndarray
+        PPG and ECG, (n, T, 2) float32.
+    targets : numpy.ndarray
+        Mean heart and respiratory rate of each window, per minute, (n, 2) float32.
+    patient : numpy.ndarray
+        Number of the patient, (n,).
     """
     inputs = []
     targets = []

@@ -1,8 +1,8 @@
 """Texts from a Markov chain: a stand-in for reviews and for Penn Treebank.
 
-Words are made of syllables, and their frequencies follow Zipf's law. Most of the time a word is
-followed by one of a few words of its own. In reviews some words come from a set that belongs to the
-class, so that a classifier can learn it.
+Words consist of syllables, and their frequencies follow Zipf's law. Most of the time, the next word
+is one of a few followers of the last word. Each class of reviews has some words of its own, from
+which a classifier can learn the class.
 """
 
 from dataclasses import dataclass
@@ -11,13 +11,13 @@ import numpy as np
 
 _SYLLABLES = [consonant + vowel for consonant in "bdfgklmnprstvz" for vowel in "aeiou"]
 _FOLLOWERS = 4
-"""Number of words that may follow a word by its rule."""
+"""Number of followers of a word."""
 _FOLLOWS_RULE = 0.7
-"""Probability that a word follows by the rule of the last."""
+"""Probability that the next word is a follower of the last one."""
 _CLASS_WORDS = 20
 """Number of words of each class of reviews."""
 _CLASS_WORD_RATE = 0.06
-"""Share of these words in a review."""
+"""Fraction of the words of a review that come from the words of its class."""
 
 
 @dataclass(frozen=True)
@@ -25,13 +25,11 @@ class Language:
     """A synthetic language of V words."""
 
     words: np.ndarray
-    """Words by falling frequency, shape (V,)."""
+    """The words, the most frequent first, (V,)."""
     frequency: np.ndarray
-    """Their frequency among words that follow no rule, shape (V,)."""
+    """Probability of each word when it is not chosen among the followers of the last, (V,)."""
     followers: np.ndarray
-    """Indices of the words that follow each word by its rule, shape (V, 4). The first is twice as
-    likely as the second, and so on.
-    """
+    """Indices of the followers of each word, (V, 4); each one is twice as likely as the next."""
 
 
 def language(vocabulary: int, rng: np.random.Generator) -> Language:
@@ -39,15 +37,13 @@ def language(vocabulary: int, rng: np.random.Generator) -> Language:
 
     Parameters
     ----------
-    vocabulary
-        Number of words.
-    rng
-        Random numbers.
+    vocabulary : int
+        Number of words V.
+    rng : numpy.random.Generator
 
     Returns
     -------
     Language
-        The language.
     """
     words: dict[str, None] = {}
     while len(words) < vocabulary:
@@ -64,12 +60,10 @@ def text(language: Language, length: int, rng: np.random.Generator) -> list[str]
 
     Parameters
     ----------
-    language
-        Its language.
-    length
+    language : Language
+    length : int
         Number of words.
-    rng
-        Random numbers.
+    rng : numpy.random.Generator
 
     Returns
     -------
@@ -95,12 +89,10 @@ def sentences(language: Language, count: int, rng: np.random.Generator) -> list[
 
     Parameters
     ----------
-    language
-        Their language.
-    count
+    language : Language
+    count : int
         Number of sentences.
-    rng
-        Random numbers.
+    rng : numpy.random.Generator
 
     Returns
     -------
@@ -121,21 +113,19 @@ def reviews(
 
     Parameters
     ----------
-    language
-        Their language.
-    count
-        Number of reviews.
-    classes
+    language : Language
+    count : int
+        Number of reviews n.
+    classes : int
         Number of classes.
-    rng
-        Random numbers.
+    rng : numpy.random.Generator
 
     Returns
     -------
-    texts
+    texts : list of str
         Reviews of 20 to 80 words.
-    targets
-        Their classes, shape (n,).
+    targets : numpy.ndarray
+        Their classes, (n,).
     """
     rare = np.arange(len(language.words) // 4, len(language.words))
     chosen = rng.permutation(rare)[: classes * _CLASS_WORDS]

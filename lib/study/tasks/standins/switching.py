@@ -1,9 +1,10 @@
 r"""Switching series, a stand-in for EigenWorms: the class is the rate of an event.
 
-Three pairs of noisy oscillators have the same distribution in all classes. They hide turns, which
-arrive as a Poisson process. A turn adds 3 to the second pair, :math:`3 / \sqrt 2` to each of its
-channels, for a geometric time of mean 60 steps. The class is the rate of turns, so its evidence is
-spread evenly over the series, and its optimal classifier is known (notebook 61).
+The channels are three pairs of noisy oscillators, with the same distribution in all classes. Events
+called turns are added, which start as a Poisson process. During a turn, :math:`3 / \sqrt 2` is
+added to both channels of the second pair, for a geometrically distributed time with a mean of 60
+steps. The class is the rate of turns. So the evidence is spread evenly over the series, and the
+optimal classifier is known (notebook 61).
 """
 
 import numpy as np
@@ -16,13 +17,13 @@ PERIODS = (37, 83, 190)
 DAMPING = 0.995
 """Factor of an oscillator's amplitude per step, without noise."""
 HEIGHT = 3.0
-"""Norm of what a turn adds to the second pair."""
+"""Euclidean norm of what a turn adds to the two channels of the second pair."""
 MEAN_LENGTH = 60
 """Mean number of steps of a turn."""
 RATES = (0.5, 1.0, 2.0, 4.0, 8.0)
-"""Turns in 1,000 steps, by class."""
+"""Mean number of turns in 1,000 steps, by class."""
 PRIORS = (0.42, 0.145, 0.145, 0.145, 0.145)
-"""Shares of the classes; the largest is that of EigenWorms' test part, 16 of 39."""
+"""Probabilities of the classes; the largest is that of EigenWorms' test split, 16 of 39."""
 LABELS = ("1", "2", "3", "4", "5")
 """Names of the classes."""
 
@@ -34,19 +35,18 @@ def switching_series(
 
     Parameters
     ----------
-    size
+    size : int
         Number of series n; EigenWorms has 259.
-    time_steps
+    time_steps : int
         Length T of a series; EigenWorms has 17,984.
-    rng
-        Random numbers.
-    faster
+    rng : numpy.random.Generator
+    faster : float
         Factor of all rates, for short series.
 
     Returns
     -------
     study.tasks.formats.series.Series
-        Inputs, shape (n, T, 6), float32, and classes 0 to 4.
+        Inputs (n, T, 6) float32, and classes 0 to 4.
     """
     targets = rng.choice(len(RATES), size, p=PRIORS)
     inputs = np.empty((size, time_steps, 2 * len(PERIODS)), np.float32)
@@ -71,7 +71,7 @@ def _oscillator(period: float, time_steps: int, rng: np.random.Generator) -> np.
 
 
 def _turns(rate: float, time_steps: int, rng: np.random.Generator) -> np.ndarray:
-    """Return the number of turns that are under way at each step, shape (T,)."""
+    """Return the number of turns in progress at each step, (T,)."""
     starts = rng.integers(0, time_steps, rng.poisson(rate * time_steps))
     ends = np.minimum(starts + rng.geometric(1 / MEAN_LENGTH, len(starts)), time_steps)
     started = np.bincount(starts, minlength=time_steps + 1)

@@ -1,8 +1,8 @@
-"""Tone words: a stand-in for Speech Commands, clips of a second in files of the same names.
+"""Tone words: a stand-in for Speech Commands, clips of one second in files of the same names.
 
-A word is two or three tones that glide from one frequency to another, the same in every clip.
-Speakers differ in pitch and speed, clips in place, loudness and noise. `write_clips` gives what the
-real set's reader finds in an archive.
+A word is a sum of two or three tones that glide from one frequency to another, the same in every
+clip. Speakers differ in pitch and speed; clips differ in position, loudness and noise.
+`write_clips` yields the files that the archive of Speech Commands would contain.
 """
 
 from collections.abc import Iterator
@@ -18,29 +18,27 @@ _NOISE = "_background_noise_"
 def write_clips(
     words: tuple[str, ...], clips: int, speakers: int, seed: int
 ) -> Iterator[tuple[str, bytes]]:
-    """Give the files of the stand-in: clips, and the lists of validation and test clips.
+    """Yield the files of the stand-in: clips, and the lists of validation and test clips.
 
-    Sounds are drawn in the order of the words; a further word or clip changes none of those before
-    it.
+    Each clip has its own seed, so that more words or more clips don't change the others.
 
     Parameters
     ----------
-    words
-        The words.
-    clips
-        Clips of each word.
-    speakers
-        Speakers: a tenth for validation and a tenth for testing, at least one each.
-    seed
-        Seed of the sounds.
+    words : tuple of str
+    clips : int
+        Clips per word.
+    speakers : int
+        Number of speakers. A tenth of them is for validation and a tenth for testing, at least one
+        each.
+    seed : int
 
     Yields
     ------
-    tuple
-        Name, ``<word>/<speaker>_nohash_<k>.wav`` for a clip, and content.
+    name : str
+        For a clip ``<word>/<speaker>_nohash_<k>.wav``.
+    content : bytes
     """
-    few = max(1, speakers // 10)
-    parts = {speaker: speaker // few for speaker in range(2 * few)}
+    speakers_per_list = max(1, speakers // 10)
     lists: tuple[list[str], list[str]] = ([], [])
     for index, word in enumerate(words):
         glides = _glides(np.random.default_rng([seed, index]))
@@ -49,8 +47,9 @@ def write_clips(
             name = f"{word}/{speaker:08x}_nohash_{clip // speakers}.wav"
             rng = np.random.default_rng([seed, index, clip])
             yield name, wav_bytes(_clip(glides, _voice(seed, speaker), rng))
-            if speaker in parts:
-                lists[parts[speaker]].append(name)
+            list_number = speaker // speakers_per_list
+            if list_number < len(lists):
+                lists[list_number].append(name)
     for k in range(2):
         noise = np.random.default_rng([seed, len(words), k]).normal(0, 0.05 * FULL, 3 * RATE)
         yield f"{_NOISE}/noise_{k}.wav", wav_bytes(noise.astype(np.int16))
@@ -59,14 +58,14 @@ def write_clips(
 
 
 def _glides(rng: np.random.Generator) -> np.ndarray:
-    """Return the tones of a word: first and last frequency, loudness, (2 or 3, 3)."""
+    """Return the tones of a word, (2 or 3, 3): first frequency, last frequency, loudness."""
     count = rng.integers(2, 4)
     ends = np.exp(rng.uniform(np.log(250), np.log(3500), (count, 2)))
     return np.column_stack([ends, rng.uniform(0.4, 1, count)])
 
 
 def _voice(seed: int, speaker: int) -> tuple[float, float]:
-    """Return a speaker's factor of pitch and of speed."""
+    """Return the factors of a speaker's pitch and speed."""
     rng = np.random.default_rng([seed, 2**20, speaker])
     return float(np.exp(rng.normal(0, 0.08))), float(np.exp(rng.normal(0, 0.15)))
 
@@ -75,13 +74,13 @@ def _clip(glides: np.ndarray, voice: tuple[float, float], rng: np.random.Generat
     """Return one second with the word somewhere in it, (16000,) int16."""
     pitch, speed = voice
     length = int(RATE * np.clip(0.5 / speed * np.exp(rng.normal(0, 0.1)), 0.25, 0.9))
-    share = np.arange(length) / length
+    progress = np.arange(length) / length
     pitch = pitch * np.exp(rng.normal(0, 0.03))
     sound = np.zeros(length)
     for first, last, loudness in glides:
-        phase = 2 * np.pi * np.cumsum(pitch * first * (last / first) ** share) / RATE
+        phase = 2 * np.pi * np.cumsum(pitch * first * (last / first) ** progress) / RATE
         sound += loudness * np.sin(phase + rng.uniform(0, 2 * np.pi))
-    sound *= np.sin(np.pi * share) / len(glides) * rng.uniform(0.1, 0.5)
+    sound *= np.sin(np.pi * progress) / len(glides) * rng.uniform(0.1, 0.5)
     clip = rng.normal(0, 10 ** rng.uniform(-3, -1.5), RATE)
     start = rng.integers(0, RATE - length + 1)
     clip[start : start + length] += sound
