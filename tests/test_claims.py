@@ -8,7 +8,8 @@ import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
-from drawn import FALSE, IN_NOTEBOOKS, JUDGES, TRUE, deciding, evidence, failing, linear
+from drawn_claims import evidence
+from drawn_judged import FALSE, IN_NOTEBOOKS, JUDGES, TRUE, deciding, failing, linear
 from refusals import refused
 from scipy import stats
 from statsmodels.stats.multitest import multipletests

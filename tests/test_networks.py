@@ -6,7 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
-from drawn import RECORD, drawn, factorial, linear
+from drawn import RECORD, drawn
+from drawn_judged import factorial, linear
 from study.claims.claim import NetworkName
 from study.claims.comparisons import UNSETTLED
 from study.claims.estimating import VERBS

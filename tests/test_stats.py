@@ -10,7 +10,8 @@ import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
-from drawn import RECORD, drawn, linear, sweep
+from drawn import RECORD, drawn
+from drawn_judged import linear, sweep
 from refusals import refused
 from statsmodels.stats.proportion import proportion_confint
 from study.claims import chapter2

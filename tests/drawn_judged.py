@@ -1,0 +1,238 @@
+"""Results drawn at random for judges (`study.claims.judging.Judges`), one drawing for each claim.
+
+`FALSE` draws results in which a claim is false, `TRUE` results in which it is true.
+"""
+
+import json
+from functools import cache, partial
+
+import numpy as np
+import xarray as xr
+from drawn import RECORD, drawn
+from study.claims import attempts, chapter2, models, tasks
+from study.claims.attempts import COUNTEREXAMPLES, FRAGILE, ROBUST
+from study.claims.estimates import mean, proportion
+from study.claims.factorial import Evidence
+from study.results.factorial import ATTEMPT
+from study.results.schema import COMPLETED, DIVERGED, NOT_PLANNED
+from study.stats.padded_images import SWEEP
+from synthetic_results import empty
+
+
+def factorial(status: np.ndarray | int = COMPLETED, examples: int = 1000, **levels) -> xr.Dataset:
+    """Return results of a factorial design in which nothing is measured yet."""
+    one = {"width": 8, "learning_rate": 0.1, "training_length": 1, "dataset": "mnist"}
+    one |= {"order": "sequential", "noise": "none", "replicate": 0}
+    levels = {name: [level] for name, level in one.items()} | levels
+    ds = empty(levels | {"epoch": [*range(1, levels["training_length"][0] + 1)]}, profile="drawn")
+    ds["status"][:], ds["epochs_completed"][:] = status, levels["training_length"][0]
+    ds["examples"][:], ds["classes"][:], ds["largest_class"][:] = examples, 2, 0.1
+    return ds
+
+
+def failing(**rate: float):
+    """Return a function that draws results in which architectures fail at these rates."""
+    names = [*ROBUST, *FRAGILE]
+    rates = np.array([rate.get(name, 0.0) for name in names]).reshape(-1, *[1] * 7)
+
+    def draw(rng):
+        status = np.where(rng.random((len(names), *[1] * 6, 400)) < rates, DIVERGED, COMPLETED)
+        return factorial(status, architecture=names, replicate=range(400))
+
+    return draw
+
+
+def with_metric(metric):
+    """Return how to draw attempts of any accuracy, whose metric is drawn from the accuracies."""
+    levels = {"architecture": ["rnn", "exponential", "gru"], "dataset": ["mnist", "imdb"]}
+    levels |= {"order": ["sequential", "permuted"], "noise": ["none", "post", "uniform"]}
+
+    def draw(rng):
+        ds = factorial(**levels, replicate=range(20))
+        accuracy = rng.random(ds["status"].shape)
+        ds["accuracy"][:] = ds["loss"][:] = accuracy[..., None, None]
+        ds["adjoint_last"][:] = 3.0  # a thousand examples of norm 1
+        ds["adjoint_first"][:] = 3.0 + metric(rng, accuracy)[..., None, None]
+        return ds
+
+    return draw
+
+
+def poor_vanish(rng, accuracy, below=0.45):
+    """Half of the attempts below the median vanish, and none above."""
+    gone = (accuracy < below) & (rng.random(accuracy.shape) < 0.5)
+    return np.where(gone, -100.0, rng.standard_normal(accuracy.shape))
+
+
+def others_nearer(rng, accuracy):
+    """The GRU's metrics are nearer to zero than the basic RNN's."""
+    size = np.array([1.0, 1.0, rng.uniform(0.1, 0.5)])
+    return size.reshape(-1, *[1] * 7) * rng.standard_normal(accuracy.shape)
+
+
+def nearer_is_better(rng, accuracy):
+    return -60 * (1 - accuracy) - rng.uniform(5, 200) * rng.random(accuracy.shape)
+
+
+@cache  # the claims on tasks share their draws
+def _alike(seed: int) -> Evidence:
+    levels = {"dataset": ["cifar10", "imdb", "mnist"], "order": ["sequential", "permuted"]}
+    levels |= {"architecture": [*ROBUST, *FRAGILE], "replicate": range(4)}
+    ds = factorial(learning_rate=[0.001, 0.01, 0.1], training_length=[4], **levels)
+    rng, shape = np.random.default_rng(seed), ds["accuracy"].shape
+    # Noise differs from architecture to architecture, which is no difference between tasks.
+    spread = rng.uniform(0.02, 0.06, (shape[0], *[1] * (len(shape) - 1)))
+    ds["accuracy"][:] = np.clip(0.75 + spread * rng.standard_normal(shape), 0, 1)
+    return Evidence(ds)
+
+
+def alike(rng):
+    """Every behaviour is the same at all tasks, apart from noise."""
+    return _alike(int(rng.integers(2**31)))
+
+
+@cache
+def _deciding(decisive: bool, seed: int) -> Evidence:
+    levels = {"architecture": ["antisymmetric", "gru", "rnn"], "replicate": range(3)}
+    levels |= {"learning_rate": [0.001, 0.01, 0.1], "training_length": [4]}
+    levels |= {"dataset": ["cifar10", "mnist"], "order": ["sequential", "permuted"]}
+    ds = factorial(examples=100, noise=["none", "post"], **levels)
+    rng, shape = np.random.default_rng(seed), ds["accuracy"].shape
+    attempt = (*shape[: len(ATTEMPT)], 1, 1)
+    common = rng.standard_normal(attempt) + rng.standard_normal(shape)
+    noise = 0.1 if decisive else rng.uniform(1, 3)
+    other = noise * (rng.standard_normal(attempt) + rng.standard_normal(shape))
+    metric = 10 * (common + other)
+    if not decisive:  # hardly anything is left on test data, the last split, against the paper
+        metric[..., 1, :] = 10 * other[..., 1, :] - 2 * common[..., 1, :]
+    ds["accuracy"][:], ds["adjoint_first"][:] = 0.5 + 0.1 * common, metric
+    ds["adjoint_last"][:] = 0.0
+    return Evidence(ds)
+
+
+def deciding(decisive: bool):
+    """Return a function that draws results in which the metric decides accuracy, or does not."""
+    return lambda rng: _deciding(decisive, int(rng.integers(2**31)))
+
+
+def linear(rng, emphasised=1.0, cost=0.0) -> xr.Dataset:
+    """Draw networks of which a share emphasizes the input at 50; the penalty costs accuracy."""
+    replicates, times = 20, np.array([49, 50, 51])
+    shape, dims = (1, 2, replicates), ("place", "orthogonality", "replicate")
+    emphasis = rng.standard_normal((*shape, len(times))) / 10
+    emphasis[..., 1] = np.where(rng.random(shape) < emphasised, 1.0, 0.0)
+    emphasis[..., 2] += 0.5
+    accuracy = 0.9 + 0.05 * rng.standard_normal(shape)
+    accuracy[:, 1] -= cost
+    found = {"emphasis": ((*dims, "time"), emphasis), "accuracy": (dims, accuracy)}
+    found |= {"departure": (dims, np.ones(shape)), "status": (dims, np.full(shape, COMPLETED))}
+    levels = {"place": [50], "orthogonality": [0.0, 0.1], "replicate": range(replicates)}
+    settings = '{"steps": 1, "batch_size": 1, "width": 4, "test_size": 4000}'
+    return xr.Dataset(found, levels | {"time": times}, {"settings": settings})
+
+
+def coadjoint(rng, rises=True, learned=1.0) -> xr.Dataset:
+    """Draw networks whose adjoints become more even with kappa, or not; a share learns."""
+    kappas, replicates = np.array([0.0, 0.1, 1.0, 5.0]), 12
+    shape = (len(kappas), replicates)
+    spread = np.where(rises, 4.0 - np.arange(len(kappas)), 2.0)[:, None]
+    spread = spread + 0.5 * rng.standard_normal(shape)
+    accuracy = (RECORD, np.where(rng.random((*shape, 1)) < learned, 1.0, 0.5))
+    adjoint = -abs(spread)[:, :, None, None] * np.linspace(1, 0, 5)
+    make = drawn({f"RNN, kappa={kappa:g}": 50.0 for kappa in kappas}, spread=1, kappa=[*kappas])
+    found = {"adjoint_norm": ((*RECORD[:2], "sequence", "time"), adjoint), "record": [0]}
+    found |= {"validation_metric": accuracy, "test_metric": accuracy}
+    ds = make(rng, replicates).assign(found)
+    ds["status"][0, 8:], ds["test_metric"][0, 8:] = NOT_PLANNED, np.nan
+    return ds
+
+
+def latching(rng, latch=0.9, longer=1.0, steady=1.0, peak=1.0) -> xr.Dataset:
+    """Draw results of 24 trainings of which these shares fulfil each claim."""
+    trainings, times, place = 24, np.array([20, 22, 23, 24, 800]), 23
+    fulfilled = (rng.random(trainings) < rate for rate in (latch, longer, steady, peak))
+    latched, longer, steady, peak = fulfilled
+    error = np.where(np.stack([latched, longer], 1), 0.001, 0.3)
+    adjoint = -np.where(steady, 0.0, 10.0)[:, None] * (800 - times) / 777
+    adjoint[:, times == place] += np.where(peak, 0.3, 0.0)[:, None]
+    settings = {"horizon": 40, "longer": [800], "place": place, "tolerance": 0.01}
+    settings |= {"training_steps": 1, "batch_size": 1, "width": 4, "test_size": 1}
+    training = ("training", "horizon")
+    medians = (*training, "time"), np.stack([adjoint, adjoint], 1)
+    levels = {"training": range(trainings), "horizon": [40, 800], "time": times}
+    found = {"error": (training, error), "adjoint_median": medians}
+    return xr.Dataset(found, levels, {"settings": json.dumps(settings)})
+
+
+def sweep(rng, together=False, networks=24) -> xr.Dataset:
+    """Draw a sweep in which accuracy is unrelated to the metric, or rises near zero."""
+    shape, stage = (2 * networks, 1, 1), (*RECORD[:2], "stage")
+    metric = 5 * rng.standard_normal(shape)
+    accuracy = rng.standard_normal(shape) - (abs(metric) if together else 0)
+    levels = {"padding": [0, 3] * networks, "dataset": [chapter2.PAPERS_DATA[1]] * 2 * networks}
+    start = np.repeat(["orthogonal", "glorot"], networks).tolist()
+    levels |= {"kappa": [0.0] * 2 * networks, "initialisation": start}
+    make = drawn({f"{SWEEP}, {n}": 50.0 for n in range(2 * networks)}, spread=1, **levels)
+    ends = {"adjoint_norm_first": (stage, metric), "adjoint_norm_last": (stage, 0 * metric)}
+    return make(rng, 1).assign(ends | {"test_metric": (RECORD, accuracy), "stage": ["trained"]})
+
+
+JUDGES = {
+    "factorial": attempts.judge_attempts,
+    "factorial, by task": tasks.judge_tasks,
+    **{f"factorial, models {family}": judges for family, judges in models.JUDGES.items()},
+    "linear_gaps": chapter2.judge_linear_gaps,
+    "coadjoint_gaps": chapter2.judge_coadjoint_gaps,
+    "latching": chapter2.judge_latching,
+    "padding": chapter2.judge_padding,
+}
+"""By the results that they judge."""
+
+_AGAINST_NO_EFFECT = ("terminal-stronger", "terminal-mild", "reverse-terminal-stronger")
+by_task = with_metric(
+    lambda rng, a: 200 * (a.mean((0, 1, 2, 3, 7), keepdims=True) - 0.5) + rng.random(a.shape)
+)
+FALSE = {
+    "diss-1.5.2-robust": failing(unicornn=0.02),
+    "diss-1.5.2-fragile": failing(lstm=0.1, rnn=0.1, gru=0.1),
+    "diss-1.4-error-rate": failing(antisymmetric=0.08),
+    **dict.fromkeys(COUNTEREXAMPLES, with_metric(poor_vanish)),
+    "diss-3.4-basic-rnn": with_metric(others_nearer),
+    "diss-3.4-inverse": with_metric(nearer_is_better),
+    **dict.fromkeys(tasks.judge_tasks, alike),
+    **{
+        claim: deciding(claim.removeprefix("diss-3.5-") not in _AGAINST_NO_EFFECT)
+        for judges in models.JUDGES.values()
+        for claim in judges
+    },
+    # Reversed, or a relation between tasks without one within them.
+    "diss-3.5-terminal-sign": lambda rng: rng.choice([deciding(False), by_task])(rng),
+    "diss-2.5-emphasis": lambda rng: linear(rng, emphasised=rng.uniform(0, 0.5)),
+    "diss-2.5-orthogonality": lambda rng: linear(rng, cost=-0.02),
+    "diss-2.6-uniform": lambda rng: coadjoint(rng, rises=False),
+    "diss-2.6-accuracy": lambda rng: coadjoint(rng, learned=rng.uniform(0, 0.5)),
+    "diss-3.6-latch": lambda rng: latching(rng, latch=rng.uniform(0, 0.01)),
+    "diss-3.6-longer": lambda rng: latching(rng, longer=rng.uniform(0, 0.5)),
+    "diss-3.6-adjoints": lambda rng: latching(rng, steady=rng.uniform(0, 0.5)),
+    "diss-3.6-place": lambda rng: latching(rng, peak=rng.uniform(0, 0.5)),
+    "diss-2.8-no-relation": lambda rng: sweep(rng, together=True),
+    "diss-2.8-relation": sweep,
+}
+TRUE = {
+    **dict.fromkeys(("diss-1.5.2-robust", "diss-1.4-error-rate"), failing()),
+    "diss-1.5.2-fragile": failing(**dict.fromkeys(FRAGILE, 0.2)),
+    **dict.fromkeys(COUNTEREXAMPLES, with_metric(partial(poor_vanish, below=1.0))),
+    "diss-3.4-basic-rnn": with_metric(lambda rng, a: others_nearer(rng, a)[::-1]),
+    "diss-3.4-inverse": with_metric(lambda rng, a: -60 * a - rng.random(a.shape)),
+    **dict.fromkeys(chapter2.judge_linear_gaps, lambda rng: linear(rng, cost=0.1)),
+    **dict.fromkeys(chapter2.judge_coadjoint_gaps, coadjoint),
+    **dict.fromkeys(chapter2.judge_latching, latching),
+    "diss-2.8-relation": lambda rng: sweep(rng, together=True),
+    "diss-2.8-no-relation": lambda rng: sweep(rng, networks=500),
+}
+IN_NOTEBOOKS = {
+    "irnn-3.2-smooth": lambda rng: proportion(int(rng.binomial(200, 1 / 3)), 200),
+    "irnn-3.2-surface": lambda rng: proportion(int(rng.binomial(200, 1 / 3)), 200),
+    "irnn-a.6.6-negative": lambda rng: mean(rng.normal(0.9, 0.02, 8)),
+}
+"""What notebooks 54 and 55 count: a third of the paths, nine tenths of the eigenvalues."""
