@@ -3,6 +3,7 @@
 Numba makes PTX, and ptxas machine code of it. `test_cuda.py` runs this file by itself.
 """
 
+import os
 import re
 import subprocess
 from types import SimpleNamespace
@@ -23,8 +24,8 @@ PROBED = ["lstm", "gru"]
 # With the multiprocessors of the GPU: of so many a block does one sequence.
 CASES = [*((name, 1, {}) for name in CELLS), ("rnn", 10**6, {})]
 CASES.append(("unicornn", 1, {"backward": "recovered"}))
-
-
+WIDTH = int(os.environ.get("LTD_WIDTH", _cuda.MOST_THREADS))
+"""Of the networks: the widest block leaves a thread the fewest registers. Trials set another."""
 DEVICE = SimpleNamespace(compute_capability=(9, 0))
 
 
@@ -48,8 +49,8 @@ if missing:
     pytest.skip(f"NVIDIA's compiler is not installed: {missing}", allow_module_level=True)
 
 
-@pytest.fixture(scope="module", params=[128, _cuda.MOST_THREADS])
-def ptx(request):
+@pytest.fixture(scope="module")
+def ptx():
     """Return the PTX of every kernel that launches would have compiled.
 
     The keys are (file, kernel, sizes, type).
@@ -69,13 +70,13 @@ def ptx(request):
             patch.setattr(_cuda, "_processors", lambda _, processors=processors: processors)
             # One in float64 shows that its arithmetic would be seen in the others.
             for dtype in (torch.float32, torch.float64)[: 1 + (name == CELLS[0])]:
-                cell = make_cell(name, 2, request.param).to(dtype)
+                cell = make_cell(name, 2, WIDTH).to(dtype)
                 u = torch.zeros(3, 4, 2, dtype=dtype)
                 outputs, final = engine.run(cell.weights(), cell.initial_state(4), u, **options)
                 read = outputs if name in ("indrnn", "rnn") else final[cell.readout]
                 read.sum().backward()
         for name in PROBED:
-            pull_back(name, request.param)
+            pull_back(name, WIDTH)
     return found
 
 

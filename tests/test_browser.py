@@ -11,8 +11,11 @@ import pytest
 
 pytestmark = pytest.mark.browser
 
-MOST = 12
-"""Pages of a folder that are visited: the others are made of the same parts."""
+MOST = 4
+"""Pages of a folder that are visited, the largest: the others are made of the same parts.
+
+`make trials` visits more.
+"""
 WIDTHS = (420, 1200, 1400)
 """Of windows, in pixels: a phone, a small screen, and a larger one. The next page opens in it."""
 
@@ -41,8 +44,21 @@ CUT = """[...document.querySelectorAll("table.words, table.tally, .forest")]
   .map((table) => `${innerWidth}: ${table.className} ${table.offsetWidth}`)"""
 
 
-def _visit(tab, path):
-    """Return what a page shows, and what happened while it was open in a tab."""
+def visit(tab, path):
+    """Open a page in a tab, in windows of all widths.
+
+    Parameters
+    ----------
+    tab
+        A page of Playwright's, which later pages may use again.
+    path
+        The file.
+
+    Returns
+    -------
+    dict
+        What the page shows, and what happened while it was open.
+    """
     seen = {name: [] for name in ("requests", "faults", "cut", "wide")}
     heard = {
         "request": lambda request: seen["requests"].append(request.url),
@@ -64,14 +80,55 @@ def _visit(tab, path):
     return seen
 
 
+def visit_largest(site, browser, most):
+    """Visit the largest pages of every folder of a site, each once.
+
+    Parameters
+    ----------
+    site
+        Its folder.
+    browser
+        Of Playwright's.
+    most
+        Number of pages of a folder.
+
+    Returns
+    -------
+    dict
+        What `visit` returns, by the page's path in the site.
+    """
+    pages = sorted(site.rglob("*.html"), key=lambda page: (page.parent, -page.stat().st_size))
+    tab = browser.new_page()  # one for all: a new one takes as long as a page
+    seen = {}
+    for _, folder in itertools.groupby(pages, attrgetter("parent")):
+        for page in itertools.islice(folder, most):
+            seen[page.relative_to(site).as_posix()] = visit(tab, page)
+    return seen
+
+
+def faults_by_page(fault, visits):
+    """Return the pages that have a fault, with what is wrong.
+
+    Parameters
+    ----------
+    fault
+        One of `FAULTS`.
+    visits
+        What `visit_largest` returns.
+
+    Returns
+    -------
+    dict
+        By page; empty if no page has the fault.
+    """
+    found = {name: FAULTS[fault](seen) for name, seen in visits.items()}
+    return {name: faults for name, faults in found.items() if faults}
+
+
 @pytest.fixture(scope="module")
 def visits(each_site, browser):
     """What the largest pages of every folder asked for and drew, each visited once."""
-    pages = sorted(each_site.rglob("*.html"), key=lambda page: (page.parent, -page.stat().st_size))
-    folders = itertools.groupby(pages, attrgetter("parent"))
-    chosen = [page for _, group in folders for page in itertools.islice(group, MOST)]
-    tab = browser.new_page()  # one for all: a new one costs as long as a page
-    return {page.relative_to(each_site).as_posix(): _visit(tab, page) for page in chosen}
+    return visit_largest(each_site, browser, MOST)
 
 
 FAULTS = {
@@ -96,8 +153,7 @@ FAULTS = {
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_no_page_has_a(fault, visits):
-    found = {name: FAULTS[fault](seen) for name, seen in visits.items()}
-    assert {name: faults for name, faults in found.items() if faults} == {}
+    assert faults_by_page(fault, visits) == {}
 
 
 def test_there_is_something_to_see(visits):

@@ -20,7 +20,7 @@ from designs import one_job
 from longrnn import kernels
 from longrnn.cells import cell_class, cell_names, make_cell
 from longrnn.kernels import _cuda, library
-from processes import python
+from processes import python, run_tests
 from study.training import cache_key, plans, vmapped_pass
 from study.training.model import Model
 from torch import nn
@@ -30,27 +30,18 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map_only
 
 
-def pytest_on(*names, **environment):
-    """Run the tests in files of this folder; return the exit status and what was printed."""
-    command = ["-m", "pytest", "-q", "-x", "-p", "no:cacheprovider"]
-    command += ["-o", "faulthandler_timeout=600", "-k", "numba-cuda or cuda_"]
-    files = [f"tests/{name}" for name in names]
-    done = python(*command, *files, env=os.environ | environment, timeout=3600)
-    return done.returncode, done.stdout + done.stderr
-
-
 @pytest.mark.slow
 def test_kernels_in_the_simulator():
-    status, told = pytest_on("test_kernels.py", "cuda_simulated.py", NUMBA_ENABLE_CUDASIM="1")
-    assert status == 0, told
+    status, printed = run_tests("test_kernels.py", "cuda_simulated.py", NUMBA_ENABLE_CUDASIM="1")
+    assert status == 0, printed
 
 
 @pytest.mark.slow
 def test_kernels_compiled_for_a_gpu():
-    status, told = pytest_on("cuda_compiled.py")
+    status, printed = run_tests("cuda_compiled.py")
     if status == 5 and os.environ.get("LTD_COMPILER") != "1":  # the file skipped itself
         pytest.skip("NVIDIA's compiler is not installed; see requirements-ptxas.in")
-    assert status == 0, told
+    assert status == 0, printed
 
 
 def test_without_a_gpu_its_target_is_not_imported():

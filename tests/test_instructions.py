@@ -26,7 +26,7 @@ import numpy as np, torch
 from longrnn.cells import make_cell
 torch.set_num_threads(1)
 digest = hashlib.sha256()
-for name in ("lem", "cornn", "gru", "lstm", "rnn"):
+for name in ("lem", "lstm"):  # a kernel of ours, and one of PyTorch's
     for engine in ("reference", "auto"):
         torch.manual_seed(0)
         cell = make_cell(name, 3, 16)

@@ -92,16 +92,18 @@ def test_wide_layers_compile(layer_class):
     torch.testing.assert_close(compiled(u)[0], layer(u)[0])
 
 
-def test_one_process_can_compile_every_layer_and_step():
-    # More than eight classes: torch.compile gives up if they share the code of `forward`.
+def test_one_process_can_compile_many_layers_and_steps():
+    # torch.compile gives up at the ninth class if they share the code of `forward`. That each
+    # layer compiles by itself is tested in test_conformance.py.
     def compiled(module):
         return torch.compile(module, fullgraph=True, backend="eager")
 
     u = torch.randn(1, B, P)
-    for name in LAYER_CLASSES:
-        layer = getattr(longrnn, name)(P, D)
+    for layer_class in [*LAYER_CLASSES.values()][:10]:
+        layer = layer_class(P, D)
         output, _ = compiled(layer)(u)
         torch.testing.assert_close(output, layer(u)[0])
+    for name in LAYER_CLASSES:
         step = getattr(longrnn, f"{name}Cell")(P, D)
         torch.testing.assert_close(compiled(step)(u[0]), step(u[0]))
 

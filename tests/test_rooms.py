@@ -8,6 +8,7 @@ import ast
 import re
 import sys
 from collections import defaultdict
+from functools import cache
 from graphlib import TopologicalSorter
 
 import pytest
@@ -171,7 +172,10 @@ class Names:
                 yield ".".join(self.imported.get(part.value.id, ("", ""))), part.attr
 
 
-MODULES = {_module(file): Names(file.read_text("utf-8")) for file in FILES}
+@cache
+def _modules():
+    """Return the names in every module of `lib/`."""
+    return {_module(file): Names(file.read_text("utf-8")) for file in FILES}
 
 
 def _reached(start):
@@ -179,11 +183,11 @@ def _reached(start):
     seen, todo = set(), list(start)
     while todo:
         module, name = found = todo.pop()
-        if f"{module}.{name}" in MODULES:
+        if f"{module}.{name}" in _modules():
             todo.append((f"{module}.{name}", None))
-        elif module in MODULES and found not in seen:
+        elif module in _modules() and found not in seen:
             seen.add(found)
-            here, todo = MODULES[module], [*todo, (module, None)]
+            here, todo = _modules()[module], [*todo, (module, None)]
             nodes = [here.own[name]] if name in here.own else []
             if name is None:
                 nodes = [node for node in here.tree.body if node not in here.own.values()]
@@ -195,19 +199,19 @@ def _reached(start):
             elif name in here.imported:
                 todo.append(here.imported[name])
             todo += [(of or module, used) for node in nodes for of, used in here.used_by(node)]
-    return {(module, name) for module, name in seen if name in MODULES[module].own}
+    return {(module, name) for module, name in seen if name in _modules()[module].own}
 
 
 def _definitions(name):
-    if name in MODULES:
-        return {(name, own) for own in MODULES[name].own}
+    if name in _modules():
+        return {(name, own) for own in _modules()[name].own}
     return {tuple(name.rsplit(".", 1))}
 
 
 def test_every_definition_in_lib_is_needed():
-    roots = [(name, None) for name in MODULES if name.startswith(TRAINED)]
-    commands = [name for name in MODULES if name.endswith("__main__") or name in COMMANDS]
-    roots += [(name, own) for name in commands for own in (None, *MODULES[name].own)]
+    roots = [(name, None) for name in _modules() if name.startswith(TRAINED)]
+    commands = [name for name in _modules() if name.endswith("__main__") or name in COMMANDS]
+    roots += [(name, own) for name in commands for own in (None, *_modules()[name].own)]
     notebooks = defaultdict(set)
     for path in sorted(NOTEBOOKS.glob("*.ipynb")):
         code = "\n".join(cell.source for cell in read_cells(path) if cell.kind == "code")
@@ -220,7 +224,7 @@ def test_every_definition_in_lib_is_needed():
     reached = _reached(roots)
     reached |= {definition for definition, names in notebooks.items() if len(names) > 1}
     allowed = reached | _reached(set().union(*map(_definitions, ORACLES)))
-    everything = {(module, own) for module, names in MODULES.items() for own in names.own}
+    everything = {(module, own) for module, names in _modules().items() for own in names.own}
     assert not [(one, notebooks[one] or "tests alone") for one in sorted(everything - allowed)]
     needless = [name for name in ORACLES if _definitions(name) <= reached]
     assert not needless, f"take these off the list of oracles: {needless}"

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from resource import RLIMIT_FSIZE, setrlimit
+from typing import NamedTuple
 from unittest.mock import Mock
 
 import nbformat
@@ -24,6 +25,40 @@ from study.pipeline.cleaning import clean
 from study.pipeline.notebooks import NotebookError, convert, read_parameters
 
 PARAMETERS = 'count = 1\nrate = 0.1\nflag = False\nname = "x"'
+
+
+class Server(NamedTuple):
+    """A process to fork from."""
+
+    process: psutil.Process
+    environment: dict[str, str]
+    """Of those that ask it for a fork."""
+
+
+@contextlib.contextmanager
+def _serving():
+    """Start a process to fork from; only who gets its environment uses it."""
+    # What a shell starts in the background ignores interrupts, and so does all that it starts.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    with warm.serving() as process:
+        signal.signal(signal.SIGINT, before)
+        socket = os.environ.pop(warm.SOCKET)
+        yield Server(psutil.Process(process.pid), os.environ | {warm.SOCKET: socket})
+
+
+@pytest.fixture(scope="module")
+def server():
+    """A process to fork from for all tests: each start imports its packages."""
+    with _serving() as server:
+        yield server
+
+
+@pytest.fixture(scope="module", params=["by itself", "forked"])
+def environment(request):
+    """The environment of runs that start each by itself, or in forks of a server."""
+    if request.param == "forked":
+        return request.getfixturevalue("server").environment
+    return dict(os.environ)
 
 
 def _notebook(path, *code, parameters=PARAMETERS, **more):
@@ -168,12 +203,11 @@ _VARIES = (
 
 
 @pytest.mark.notebook
-def test_equal_inputs_give_equal_bytes_forked_or_not(tmp_path):
+def test_equal_inputs_give_equal_bytes_forked_or_not(server, tmp_path):
     notebook = _notebook(tmp_path / "a.ipynb", *_VARIES)
     given = ["-p", "count", "3", "-p", "rate", "1e-5", "-p", "flag", "true", "-p", "name", "no"]
     first = _run(notebook, tmp_path / "1.ipynb", *given)
-    with warm.serving():
-        second = _run(notebook, tmp_path / "2.ipynb", *given)
+    second = _run(notebook, tmp_path / "2.ipynb", *given, env=server.environment)
     assert (first.returncode, second.returncode) == (0, 0), first.stderr + second.stderr
     content = (tmp_path / "1.ipynb").read_bytes()
     assert content == (tmp_path / "2.ipynb").read_bytes()
@@ -217,17 +251,18 @@ def test_cleaning_numbers_random_ids_and_merges_output():
 
 
 @pytest.mark.notebook
-def test_a_failing_cell_leaves_the_partial_notebook(tmp_path):
+def test_a_failing_cell_leaves_the_partial_notebook(server, tmp_path):
     notebook = _notebook(tmp_path / "a.ipynb", "print('before')", "1 / 0", "print('after')")
-    done = _run(notebook, tmp_path / "out.ipynb")
+    done = _run(notebook, tmp_path / "out.ipynb", env=server.environment)
     assert done.returncode == 1 and "ZeroDivisionError" in done.stderr
     assert "out.failed.ipynb" in done.stderr.splitlines()[-1]
     assert _names(tmp_path) == ["a.ipynb", "out.failed.ipynb"]
     kinds = [output.output_type for output in _outputs(tmp_path / "out.failed.ipynb")]
     assert kinds == ["stream", "error"]
-    # Mended and run again, the remains of the failure are gone.
+    # Corrected and run again, it leaves no trace of the failure.
     _notebook(tmp_path / "a.ipynb", "print('before')")
-    assert _run(notebook, tmp_path / "out.ipynb").returncode == 0
+    done = _run(notebook, tmp_path / "out.ipynb", env=server.environment)
+    assert done.returncode == 0, done.stderr
     assert _names(tmp_path) == ["a.ipynb", "out.ipynb"]
 
 
@@ -243,14 +278,6 @@ def test_dead_kernels_and_full_disks_take_one_sentence(tmp_path, code, before, s
     done = _run(_notebook(tmp_path / "a.ipynb", code), tmp_path / "out.ipynb", preexec_fn=before)
     assert done.returncode == 1 and said in done.stderr.splitlines()[-1]
     assert not (tmp_path / "out.ipynb").exists()
-
-
-_WAITING = """
-import os, subprocess, sys, time
-wait = "import os, time; open({path!r}, 'a').write(f'{{os.getpid()}} '); time.sleep(3600)"
-subprocess.Popen([sys.executable, "-c", wait.format(path=child)], start_new_session=True)
-exec(wait.format(path=kernel))
-"""
 
 
 TWO_SETS = ("-s", "one", "1.nc", "-s", "two", "2.nc")
@@ -274,16 +301,6 @@ def _alive(process):
     return False
 
 
-@pytest.fixture(scope="module", params=["by itself", "forked"])
-def started(request):
-    """How runs are started: each by itself, or in forks of a process with their packages."""
-    # What a shell starts in the background ignores interrupts, and so does all that it starts.
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    with warm.serving() if request.param == "forked" else contextlib.nullcontext():
-        yield request.param
-    signal.signal(signal.SIGINT, before)
-
-
 _WAITS = """
 import os, time
 from dask.distributed import LocalCluster
@@ -296,13 +313,21 @@ with LocalCluster(**options) as cluster:
 """
 
 
+@pytest.fixture
+def interruptible():
+    """Let what this process starts be interrupted, even if a shell runs it in the background."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 @pytest.mark.notebook
-@pytest.mark.usefixtures("started")
+@pytest.mark.usefixtures("interruptible")
 @pytest.mark.parametrize(
     ("killed", "sets"),
-    [(signal.SIGKILL, TWO_SETS), (signal.SIGTERM, ()), (signal.SIGINT, TWO_SETS), ("DVC", ())],
+    [(signal.SIGKILL, ()), (signal.SIGTERM, ()), (signal.SIGINT, TWO_SETS), ("DVC", ())],
 )
-def test_a_killed_run_ends_its_kernels_and_workers(tmp_path, killed, sets):
+def test_a_killed_run_ends_its_kernels_and_workers(environment, tmp_path, killed, sets):
     began = tmp_path / "began"
     notebook = _notebook(
         tmp_path / "beat.ipynb", _WAITS, parameters=f"began = {str(began)!r}\n{_SETS}"
@@ -312,10 +337,10 @@ def test_a_killed_run_ends_its_kernels_and_workers(tmp_path, killed, sets):
     how = killed
     if killed == "DVC":  # dvc.stage.run: a shell in an environment that names the stage
         how = signal.SIGKILL
-        stage = os.environ | {"DVC_STAGE": "beat"}
+        stage = environment | {"DVC_STAGE": "beat"}
         shell = f"{shlex.join(command)!r}, shell=True, env={stage!r}"
         command = [sys.executable, "-c", f"import subprocess; subprocess.Popen({shell}).wait()"]
-    run = subprocess.Popen(command, cwd=ROOT)
+    run = subprocess.Popen(command, cwd=ROOT, env=environment)
     try:
         expected = 4 if sets else 2
         _until(lambda: len(_numbers(began)) == expected, 120, "each kernel and its worker")
@@ -350,43 +375,50 @@ _CLIENT = "import sys; from study.pipeline import warm; sys.exit(warm.run(sys.ar
 
 
 def _start_waiting(server, mark):
-    """Start a caller whose fork waits; return both."""
+    """Start a caller of a server whose fork waits; return both."""
     code = f"open({str(mark)!r}, 'w').write(str(__import__('os').getpid())); import time"
     waits = ["timeit", "-n1", "-r1", "-s", code, "time.sleep(600)"]
-    caller = subprocess.Popen([sys.executable, "-c", _CLIENT, *waits], cwd=ROOT)
+    command = [sys.executable, "-c", _CLIENT, *waits]
+    caller = subprocess.Popen(command, cwd=ROOT, env=server.environment)
     _until(lambda: mark.exists() and mark.read_text(), 60, "the fork")
     return caller, psutil.Process(int(mark.read_text()))
 
 
-@pytest.mark.parametrize("killed", ["caller", "fork", "server", "fork and caller"])
-def test_a_fork_ends_with_its_caller_and_server(tmp_path, killed):
-    with warm.serving() as started:
-        server = psutil.Process(started.pid)
+@pytest.mark.parametrize("killed", [["caller"], ["fork"], ["fork", "caller"]], ids=" and ".join)
+def test_a_fork_and_its_caller_end_together(server, tmp_path, killed):
+    caller, fork = _start_waiting(server, tmp_path / "pid")
+    processes = {"fork": fork, "caller": caller}
+    for name in killed:
+        processes[name].kill()
+    assert caller.wait(20) != 0
+    _until(lambda: not _alive(fork), 20, "the fork to end")
+    assert _alive(server.process)
+    _until(lambda: not server.process.children(), 20, "its supervisor to end")
+
+
+def test_a_fork_and_its_caller_end_with_the_server(tmp_path):
+    with _serving() as server:
         caller, fork = _start_waiting(server, tmp_path / "pid")
-        processes = {"fork": fork, "caller": caller, "server": server}
-        for name in killed.split(" and "):
-            processes[name].kill()
+        server.process.kill()
         assert caller.wait(20) != 0
         _until(lambda: not _alive(fork), 20, "the fork to end")
-        assert _alive(server) == (killed != "server")
-        _until(lambda: not _alive(server) or not server.children(), 20, "its supervisor to end")
+        _until(lambda: not _alive(server.process), 20, "the server to end")
 
 
-def test_a_fork_gets_streams_folder_and_environment(tmp_path):
+def test_a_fork_gets_streams_folder_and_environment(server, tmp_path):
     code = (
         "import os, sys; print(os.getcwd(), len(os.environ['LONG0'])); print('x', file=sys.stderr)"
     )
     command = ["timeit", "-n1", "-r1", "-s", code, "pass"]
     long = {f"LONG{number}": "x" * 60_000 for number in range(5)}  # more than a datagram holds
-    with warm.serving():
-        done = subprocess.run(
-            [sys.executable, "-c", _CLIENT, *command],
-            cwd=tmp_path,
-            env=os.environ | long,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+    done = subprocess.run(
+        [sys.executable, "-c", _CLIENT, *command],
+        cwd=tmp_path,
+        env=server.environment | long,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.stdout.startswith(f"{tmp_path} 60000\n")
     assert (done.stderr, done.returncode) == ("x\n", 0)
 
@@ -410,18 +442,18 @@ def test_a_long_temporary_folder_works(tmp_path):
 
 
 @pytest.mark.notebook
-def test_the_terminal_does_not_change_a_copy(tmp_path):
+def test_the_terminal_does_not_change_a_copy(server, tmp_path):
     code = "import shutil; print(shutil.get_terminal_size())"
     notebook = _notebook(tmp_path / "a.ipynb", code)
     for columns in ("40", "200"):
         output = tmp_path / f"{columns}.ipynb"
-        done = _run(notebook, output, env=os.environ | {"COLUMNS": columns})
+        done = _run(notebook, output, env=server.environment | {"COLUMNS": columns})
         assert done.returncode == 0, done.stderr
     assert (tmp_path / "40.ipynb").read_bytes() == (tmp_path / "200.ipynb").read_bytes()
 
 
 @pytest.mark.notebook
-def test_sets_run_at_once_with_their_results(tmp_path):
+def test_sets_run_at_once_with_their_results(server, tmp_path):
     # Each waits for the other, so that one after the other would never end.
     code = (
         "import time; from pathlib import Path\nPath(folder, result_set).write_text(results)\n"
@@ -429,19 +461,19 @@ def test_sets_run_at_once_with_their_results(tmp_path):
     )
     notebook = _notebook(tmp_path / "a.ipynb", code, parameters=_SETS)
     given = ["-p", "folder", str(tmp_path), "-s", "set-one", "1.nc", "-s", "set-two", "2.nc"]
-    done = _run(notebook, tmp_path / "out" / "{set}.ipynb", *given)
+    output = tmp_path / "out" / "{set}.ipynb"
+    done = _run(notebook, output, *given, env=server.environment)
     assert done.returncode == 0, done.stderr
     assert [(tmp_path / f"set-{name}").read_text() for name in ("one", "two")] == ["1.nc", "2.nc"]
     assert _names(tmp_path / "out") == ["set-one.ipynb", "set-two.ipynb"]
 
 
 @pytest.mark.notebook
-@pytest.mark.usefixtures("started")
-def test_a_failing_set_ends_the_others(tmp_path):
+def test_a_failing_set_ends_the_others(environment, tmp_path):
     code = "import time\nif results == 'bad': 1 / 0\nif results == 'slow': time.sleep(3000)"
     notebook = _notebook(tmp_path / "a.ipynb", code, parameters=_SETS)
     given = ["-s", "one", "bad", "-s", "two", "slow"]
-    done = _run(notebook, tmp_path / "{set}.ipynb", *given, timeout=500)
+    done = _run(notebook, tmp_path / "{set}.ipynb", *given, timeout=500, env=environment)
     assert done.returncode == 1 and "ZeroDivisionError" in done.stderr
     assert str(tmp_path / "one.failed.ipynb") in done.stderr
     assert not (tmp_path / "one.ipynb").exists() and not (tmp_path / "two.ipynb").exists()
