@@ -25,7 +25,7 @@ def assert_agrees(case):
 
 
 @pytest.mark.parametrize("name", [*DENSE, "indrnn", "sru", "unicornn"])
-def test_numba_s_own_threads_come_to_the_same(name, monkeypatch):
+def test_threads_of_numba_give_the_same(name, monkeypatch):
     monkeypatch.setattr(_cuda.kernel, "compiled", NUMBA)
     assert_agrees(random_case(name, 2, 2, 3))
 
@@ -38,7 +38,7 @@ SCHEDULED = [
 
 
 @pytest.mark.parametrize(("name", "special"), SCHEDULED)
-def test_barriers_stand_where_a_hostile_schedule_needs_them(name, special, monkeypatch):
+def test_a_hostile_schedule_changes_nothing(name, special, monkeypatch):
     """Between two barriers the last thread runs ahead here, and the first one in all other tests.
 
     A thread that reads another's value, or overwrites it, on the wrong side of a barrier then
@@ -48,7 +48,7 @@ def test_barriers_stand_where_a_hostile_schedule_needs_them(name, special, monke
     assert_agrees(random_case(name, 3, 2, 3, torch.float64, **special))
 
 
-def test_a_block_serves_more_units_than_it_has_threads(monkeypatch):
+def test_a_block_computes_more_units_than_threads(monkeypatch):
     monkeypatch.setattr(_cuda, "MOST_THREADS", 32)
     for name in DENSE:
         assert_agrees(random_case(name, 2, 1, 40))
@@ -110,7 +110,7 @@ def test_adjoints_by_kernel_equal_the_reference(name, tile, order, monkeypatch):
 
 
 @pytest.mark.parametrize("name", ["lstm", "gru"])
-def test_adjoints_lost_by_kernel_are_pulled_back_step_by_step(name):
+def test_underflowed_adjoints_are_recomputed_step_by_step(name):
     torch.manual_seed(0)
     cell, u = make_cell(name, 2, 3).double(), torch.randn(20, 2, 2)
     with torch.no_grad():
@@ -126,7 +126,7 @@ def test_adjoints_lost_by_kernel_are_pulled_back_step_by_step(name):
     ("name", "buffers"),
     [("antisymmetric", 3), ("cornn", 4), ("irnn", 4), ("lem", 7), ("lipschitz", 5), ("rnn", 2)],
 )
-def test_a_block_does_as_many_sequences_as_its_memory_holds(name, buffers, tile, monkeypatch):
+def test_block_memory_limits_its_sequences(name, buffers, tile, monkeypatch):
     launch, tiles = _cuda.launch, set()
 
     def noting(*arguments, **more):
@@ -141,7 +141,7 @@ def test_a_block_does_as_many_sequences_as_its_memory_holds(name, buffers, tile,
 
 @pytest.mark.parametrize("inputs", [1, 3, 4, 5])
 @pytest.mark.parametrize("name", ["indrnn", "unicornn"])
-def test_few_inputs_are_weighed_inside_the_kernel(name, inputs):
+def test_kernels_multiply_few_inputs_themselves(name, inputs):
     assert_agrees(random_case(name, 3, 2, 3, inputs=inputs))
 
 
@@ -169,13 +169,13 @@ TOLD = {
 
 
 @pytest.mark.parametrize("words", TOLD)
-def test_a_width_beyond_the_shared_memory_and_a_reversible_way_back_are_refused(words):
+def test_excess_width_and_reversible_backward_are_refused(words):
     with pytest.raises(ValueError, match=words):
         TOLD[words](torch.zeros(1, 1, 1), engine="numba-cuda")
     assert kernels.choose("unicornn", "cpu", REVERSED.engine_options) == "numba-cpu"
 
 
-def test_auto_passes_over_a_kernel_too_narrow():
+def test_auto_skips_a_kernel_that_is_too_narrow():
     wide = {"dtype": torch.float32, "units": 1800}
     assert kernels.choose("lem", "cpu", **wide) == "numba-cpu"
     assert kernels.choose("lem", "cpu", dtype=torch.float32, units=1755) == "numba-cuda"

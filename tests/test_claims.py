@@ -116,7 +116,7 @@ def test_the_interval_decides(finding, region, published, expected):
     assert decide(finding, region, published).verdict == expected
 
 
-def test_a_reservation_leaves_undecided_what_it_is_about():
+def test_a_reservation_leaves_its_claim_undecided():
     sure, unsure = Estimate(2, 1, 3), Estimate(2, 1, 3, reservation="three seeds")
     below, unsure_below = Estimate(-2, -3, -1), Estimate(-3, -4, -2, reservation="three seeds")
     for parts, said in (
@@ -135,7 +135,7 @@ def test_a_reservation_leaves_undecided_what_it_is_about():
 @pytest.mark.parametrize(
     ("region", "ratio"), [(Region(above=0), False), (Region(above=0.5, below=2), True)]
 )
-def test_p_is_below_a_twentieth_exactly_where_the_interval_holds_no_border(region, ratio):
+def test_p_agrees_with_the_interval(region, ratio):
     rng = np.random.default_rng(6)
     for _ in range(200):
         low, high = np.sort(rng.normal(0.5, 1, 2))
@@ -146,7 +146,7 @@ def test_p_is_below_a_twentieth_exactly_where_the_interval_holds_no_border(regio
         assert (p_value(finding, region) < 0.05) == decided
 
 
-def test_holm_corrects_within_a_text():
+def test_holm_corrects_within_a_paper():
     p = np.random.default_rng(0).random(20) ** 3
     found = holm_adjusted(pd.Series([*p, np.nan]))
     np.testing.assert_allclose(found, [*multipletests(p, method="holm")[1], np.nan])
@@ -175,7 +175,7 @@ def test_holm_corrects_within_a_text():
     ],
     ids=["difference", "ratio", "share", "magnitude"],
 )
-def test_power_is_how_often_such_an_experiment_agrees(found, region, published):
+def test_power_is_the_rate_of_agreement(found, region, published):
     rng = np.random.default_rng(0)
     draws = [found(rng) for _ in range(400)]
     agreed = np.mean([region.contains(found.low, found.high) for found in draws])
@@ -185,7 +185,7 @@ def test_power_is_how_often_such_an_experiment_agrees(found, region, published):
     assert math.isnan(decide(draws[0], region, -1.0 if published else 9.0).power)
 
 
-def test_the_power_of_a_share_of_variance_does_not_hang_on_the_share_found():
+def test_power_does_not_depend_on_the_estimated_variance():
     """Intervals found at 6 % of the variance give the power at half a percent."""
 
     def explained(truth, n=1500):
@@ -248,11 +248,11 @@ def test_intervals_of_correlations_cover(rho):
     (lambda: extremes.largest([]), "nothing was measured"),
     (lambda: estimates.correlation([*range(5), math.nan], range(6)), "have no number"),
 ])  # fmt: skip
-def test_where_nothing_can_be_said_the_reason_is(found, why):
+def test_estimates_without_data_give_the_reason(found, why):
     assert math.isnan(found().low) and why in found().note
 
 
-def test_an_extreme_has_the_widest_ends():
+def test_an_extreme_has_the_widest_interval():
     known = Estimate(1, 0.5, 1.5)
     assert extremes.smallest([known, Estimate(2, 0.1, 4)]).low == 0.1
     assert extremes.largest([known, Estimate(2, 0.1, 4)]).high == 4
@@ -277,7 +277,7 @@ def test_an_extreme_has_the_widest_ends():
 # the list
 
 
-def test_claims_are_whole_and_have_one_judge():
+def test_claims_are_complete_and_have_one_judge():
     for column in ("text", "section", "statement", "quantity", "region", "refuted_by"):
         assert (LISTED[column] != "").all(), column
     assert set(LISTED["artefact"]) <= set(artefacts()["id"])
@@ -300,7 +300,7 @@ def two_pairs_in_a_bounded_region():
     return estimated(true_of(GATED), GATED.model_copy(update=region))
 
 
-test_a_damaged_claim_is_named = refused(
+test_an_invalid_claim_is_named = refused(
     ClaimError,
     ("expected one of lead", lambda: changed(verb="beats")),
     ("write a claim for each", two_pairs_in_a_bounded_region),
@@ -317,7 +317,7 @@ test_a_damaged_claim_is_named = refused(
         ("region: {above: 0}\n  comparison: {group: a, verb: lead}", "paper_steps"),
     ],
 )
-def test_a_damaged_list_names_claim_and_field(tmp_path, text, message):
+def test_an_invalid_list_names_claim_and_field(tmp_path, text, message):
     whole = (
         "- id: lem-x\n  section: '1'\n  statement: a\n  artefact: b\n"
         "  quantity: c\n  refuted_by: d\n"
@@ -338,7 +338,7 @@ def true_of(claim, **more):
 
 
 @pytest.mark.parametrize("claim", [*FALSE, *IN_NOTEBOOKS])
-def test_judges_are_not_persuaded_by_false_data(claim):
+def test_judges_reject_false_data(claim):
     rng = np.random.default_rng(20)
     own = [judges[claim] for judges in JUDGES.values() if claim in judges]
     judge = own[0] if own else lambda estimate: estimate
@@ -349,14 +349,14 @@ def test_judges_are_not_persuaded_by_false_data(claim):
 
 
 @pytest.mark.parametrize("claim", TRUE)
-def test_judges_are_persuaded_by_true_data(claim):
+def test_judges_accept_true_data(claim):
     (judge,) = (judges[claim] for judges in JUDGES.values() if claim in judges)
     rng = np.random.default_rng(21)
     assert [verdict_of(claim, judge(TRUE[claim](rng))) for _ in range(2)] == [AGREES] * 2
 
 
 @pytest.mark.parametrize("name", IDS)
-def test_verbs_are_persuaded_by_true_data_only(name):
+def test_verbs_agree_with_true_data_only(name):
     claim = CLAIMS[name]
 
     def verdicts(true, draws):
@@ -398,7 +398,7 @@ SHORT_RUNS = [  # claim, and whether "agrees", and what is not "agrees", outlast
 
 @pytest.mark.parametrize("true", [True, False])
 @pytest.mark.parametrize(("name", "agrees", "differs"), SHORT_RUNS)
-def test_short_runs_bar_what_they_explain(name, agrees, differs, true):
+def test_short_runs_bar_verdicts_they_explain(name, agrees, differs, true):
     """Half of the paper's steps explain that an advantage is missing, not that it is there."""
     claim = CLAIMS[name]
     ds = evidence(claim, np.random.default_rng(3), true=true)
@@ -425,7 +425,7 @@ def test_short_runs_leave_an_open_lead_untested():
     assert decide(both, claim.region).verdict == UNDECIDED
 
 
-def test_a_number_of_steps_that_is_open_refutes_nothing():
+def test_an_unbounded_number_of_steps_refutes_nothing():
     region = CLAIMS["irnn-4.2-300"].region
     closed, still_open = Estimate(500, 400, 600), Estimate(500, 400, math.inf)
     assert not barred_verdicts("steps_needed", region, closed).differs
@@ -514,7 +514,7 @@ def test_emphasis_is_more_than_a_little_weight(weight, verdict):
     assert verdict_of("diss-2.5-emphasis", judge(ds)) == verdict
 
 
-def test_orthogonality_is_judged_at_the_paper_s_place():
+def test_orthogonality_is_judged_at_the_published_position():
     """A cost at another place is no cost at t* = 50."""
     rng = np.random.default_rng(0)
     here, there = linear(rng, cost=-0.1), linear(rng, cost=0.4).assign_coords(place=[10])
@@ -524,7 +524,7 @@ def test_orthogonality_is_judged_at_the_paper_s_place():
 
 
 @pytest.mark.parametrize(("accuracy", "factor"), [(50.0, 1.0), (98.0, 0.28)])
-def test_a_spread_is_scaled_to_the_paper_s_accuracy(accuracy, factor):
+def test_spread_is_scaled_to_the_published_accuracy(accuracy, factor):
     claim = CLAIMS["unicornn-E-spread-ncifar"]
     plain, scaled = (
         estimated(
@@ -593,7 +593,7 @@ def test_the_false_discovery_rate_is_that_of_statsmodels():
 # claims of no effect
 
 
-def test_claims_true_of_a_shuffled_metric_are_marked():
+def test_claims_that_shuffled_data_support_are_marked():
     """What models say of accuracies unrelated to the metric supports no claim of an effect."""
     rng, draws, agreed = np.random.default_rng(5), 10, []
     for _ in range(draws):

@@ -250,7 +250,7 @@ def test_library_turns_tf32_off_during_its_passes_only():
     assert torch.backends.cudnn.allow_tf32 is True
 
 
-def test_engines_away_from_the_cpu_have_names_of_their_own():
+def test_engines_of_other_devices_have_other_names():
     named = {on: kernels.choose("lstm", on) for on in ("cpu", "cuda", "meta")}
     assert named == {"cpu": "library", "cuda": "library-cuda", "meta": "reference-meta"}
     u = torch.zeros(3, 2, 2, device="meta")
@@ -264,7 +264,7 @@ FACTORIAL = ["rnn", "lstm", "gru", "lipschitz", "antisymmetric", "exponential", 
 
 @pytest.mark.parametrize("vocabulary", [0, 9])
 @pytest.mark.parametrize("name", FACTORIAL)
-def test_a_pass_of_many_networks_and_their_steps_ask_for_no_value(name, vocabulary, monkeypatch):
+def test_a_batched_pass_asks_for_no_value(name, vocabulary, monkeypatch):
     models = [Model(make_cell(name, 2, 5), 3, vocabulary_size=vocabulary) for _ in range(3)]
     models = [model.to("meta") for model in models]
     inputs = torch.zeros(4, 6, dtype=torch.int64) if vocabulary else torch.zeros(4, 6, 2)
@@ -305,7 +305,7 @@ def test_a_pass_of_many_networks_and_their_steps_ask_for_no_value(name, vocabula
 
 
 @pytest.mark.parametrize("name", cell_names())
-def test_a_job_on_a_gpu_is_named_apart_and_knows_its_code(name, monkeypatch):
+def test_jobs_on_a_gpu_have_other_keys(name, monkeypatch):
     monkeypatch.setattr(cache_key, "_fingerprint", lambda modules: modules)
     keys = []
     for device in ("cpu", "cuda"):

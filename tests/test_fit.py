@@ -136,7 +136,7 @@ def _checked(**settings):
     return lambda: parse_section(Recipe, {"learning_rate": 0.1} | settings, "recipe")
 
 
-test_a_recipe_that_cannot_train_is_refused_when_it_is_read = refused(
+test_recipes_that_cannot_train_are_refused = refused(
     ParameterError,
     ("expected either epochs or steps, got 0 and 0", _checked()),
     ("expected either epochs or steps, got 1 and 1", _checked(epochs=1, steps=1)),
@@ -189,7 +189,7 @@ SERIES = Split(STEPS[:, :-1], STEPS[:, 1:])  # the next value
         ("steps", Split(SERIES.inputs, SERIES.inputs + 0.1), None, 0.01, 0.1),  # copying
     ],
 )
-def test_guessing_costs_what_it_costs(target, part, asked, loss, metric):
+def test_loss_and_metric_at_chance(target, part, asked, loss, metric):
     if target == "class":
         part, asked = (Split(np.zeros((len(k), 1, 1), np.float32), k) for k in (part, asked))
     outputs = 1 if target == "steps" else int(asked.targets.max()) + 1
@@ -285,7 +285,7 @@ def test_resumed_run_ends_with_the_same_bits(tmp_path, going_on, stop, capsys):
     [("one", lambda s: s[:-9]), ("one", lambda s: s[:50] + b"?" + s[51:]), ("two", lambda s: s)],
     ids=["cut", "altered", "another's"],
 )
-def test_a_cut_altered_or_foreign_state_begins_anew(tmp_path, going_on, name, damage, capsys):
+def test_a_damaged_or_foreign_checkpoint_starts_over(tmp_path, going_on, name, damage, capsys):
     run, whole = going_on
     path, written = tmp_path / "one.state", tmp_path / f"{name}.state"
     with pytest.raises(KeyboardInterrupt):

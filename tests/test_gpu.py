@@ -83,7 +83,7 @@ def test_three_runs_give_the_same_bits(name):
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("name", CELLS)
-def test_a_pass_on_a_side_stream_waits_for_the_input_that_is_computed_there(name):
+def test_a_pass_waits_for_its_own_stream(name):
     cell, u, state = a_case(name)
     expected = run(cell, u, state)
     late, work = torch.zeros_like(u).requires_grad_(), torch.randn(4096, 4096, device="cuda")
@@ -118,7 +118,7 @@ def capture(run):
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("name", CELLS)
-def test_a_captured_pass_gives_on_new_inputs_what_a_plain_one_gives(name):
+def test_captured_passes_accept_new_inputs(name):
     cell, u, state = a_case(name)
     # Evaluated before: a map such as the matrix exponential looks at values.
     weights = tree_map_only(Tensor, lambda part: part.detach().requires_grad_(), cell.weights())
@@ -142,7 +142,7 @@ def test_bad_numbers_spread_as_in_the_reference(name):
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("name", CELLS)
-def test_what_a_kernel_cannot_take_is_refused_in_a_sentence(name):
+def test_unsupported_inputs_are_refused_in_a_sentence(name):
     cell, u, state = a_case(name)
     on_cpu = random_case(name, *SIZES, torch.float32)
     for call, told in [
@@ -198,7 +198,7 @@ def test_no_gpu_ends_the_benchmark_in_a_sentence(tmp_path, not_on_a_box, monkeyp
 
 
 @pytest.mark.slow
-def test_the_tests_on_a_gpu_need_no_more_than_the_box_has(not_on_a_box):
+def test_gpu_tests_need_only_installed_packages(not_on_a_box):
     asked = "-q", "-p", "no:cacheprovider", "-m", "gpu", "tests/test_gpu.py"
     done = run_without(not_on_a_box, "pytest", *asked)
     assert done.returncode in (0, 5), done.stdout + done.stderr  # 5: none is left without a GPU
@@ -212,7 +212,7 @@ def test_a_part_whose_process_dies_is_a_row(tmp_path, monkeypatch):
     assert (row["what"], row["failure"]) == ("engines rnn", "its process ended with status 1")
 
 
-def test_a_slice_of_the_factorial_tells_its_rates_with_what_a_box_has(not_on_a_box, monkeypatch):
+def test_a_slice_of_the_factorial_is_timed(not_on_a_box, monkeypatch):
     ledger, sizes = Ledger(), {"places": 2, "rounds": 1, "device": "cpu"}
     with monkeypatch.context() as patch:
         for module in not_on_a_box:  # whatever is imported late
@@ -228,7 +228,7 @@ def test_a_slice_of_the_factorial_tells_its_rates_with_what_a_box_has(not_on_a_b
     assert values[graph, "rate, tflops"] == pytest.approx(2 * of.flop / step / 1e6)
 
 
-def test_engines_are_set_beside_the_kernels_and_the_machine_is_told_first(monkeypatch):
+def test_the_benchmark_names_machine_and_engines(monkeypatch):
     first, *parts = bench.parts()
     assert first == "machine"
     assert [part for part in parts if "engines" in part] == [f"engines {n}" for n in CELLS]
@@ -250,7 +250,7 @@ def fails():
     raise RuntimeError("no device\nand a long story")
 
 
-def test_rounds_are_interleaved_and_ratios_are_of_one_round():
+def test_rounds_are_interleaved_and_give_the_ratios():
     order = []
 
     def logged(name, timer):
@@ -268,7 +268,7 @@ def test_rounds_are_interleaved_and_ratios_are_of_one_round():
     assert all(row["machine"] and "torch" in row["versions"] for row in found)
 
 
-def test_an_entrant_that_fails_is_a_row_and_the_others_go_on(tmp_path):
+def test_a_failing_candidate_stops_no_other(tmp_path):
     ledger = Ledger(tmp_path / "times.csv")
     entrants = {"bad": fails, "good": entrant(1.0, 1.0, 2.0)}
     (row,) = race(entrants, ledger, size="", rounds=2, baselines=["bad"])
@@ -277,7 +277,7 @@ def test_an_entrant_that_fails_is_a_row_and_the_others_go_on(tmp_path):
     assert (failure["what"], failure["failure"]) == ("bad", "RuntimeError: no device")
 
 
-def test_a_run_that_is_cut_short_keeps_what_it_measured(tmp_path):
+def test_an_interrupted_benchmark_keeps_its_measurements(tmp_path):
     def cut():
         if len(ledger.rows) == 4:
             raise KeyboardInterrupt
@@ -291,7 +291,7 @@ def test_a_run_that_is_cut_short_keeps_what_it_measured(tmp_path):
     assert kept == [("one", "1", 1), ("two", "1", 6), ("one", "2", 1), ("two", "2", 7)]
 
 
-def test_rows_are_added_to_a_table_or_begin_it_anew(tmp_path):
+def test_rows_extend_a_table_or_replace_it(tmp_path):
     path = tmp_path / "times.csv"
     Ledger(path, overwrite=False, where="here").add("a", "speed", value=1 / 3, passed=False)
     Ledger(path, overwrite=False).add("b", "speed")
@@ -305,7 +305,7 @@ def test_rows_are_added_to_a_table_or_begin_it_anew(tmp_path):
         Ledger().add("a", "b", speed=1)
 
 
-def test_a_timer_counts_milliseconds_of_its_clock_and_other_devices_are_not_timed():
+def test_timers_measure_milliseconds_on_known_devices():
     assert wall(lambda: None, iter([2.0, 2.5]).__next__)() == 500
     assert engines_on("rnn") == ["reference", "numba-cpu", "library"]
 
@@ -322,7 +322,7 @@ def test_measured_times_are_the_stored_ones():
                 assert (row["machine"], float(row["value"])) == (device, milliseconds)
 
 
-def test_auto_takes_the_engine_that_was_faster_on_this_gpu(monkeypatch):
+def test_auto_takes_the_faster_engine(monkeypatch):
     for key, engine in list(kernels._ENGINES.items()):
         monkeypatch.setitem(kernels._ENGINES, key, replace(engine, obstacle=str))
     chosen = {}
@@ -414,7 +414,7 @@ def test_probes_by_an_engine_submit_dozens_of_kernels(name, launches):
     assert 30 < submitted.kernels * ENGINE_CHUNK < 120
 
 
-def test_products_of_a_step_are_those_counted_by_hand():
+def test_products_of_a_step_are_counted():
     d, p, batch = 16, 3, 32
     found = count("rnn", d, p, TRAINING, batch)
     # W x forward, its two products back; R u forward and the gradient of R: 2 operations each.

@@ -111,7 +111,7 @@ def test_variants_equal_the_reference(name, engine, variant, dtype, T, batch, hi
 
 @pytest.mark.parametrize("times", [(0, 0, 0), (0, 2, 5)], ids=["together", "apart"])
 @pytest.mark.parametrize(("name", "engine", "variant"), BY_TIME)
-def test_an_engine_follows_the_steps_that_each_sequence_has_done(name, engine, variant, times):
+def test_engines_follow_each_sequence_s_own_time(name, engine, variant, times):
     cell, u, (x, t) = random_case(name, 11, 3, 6, **variant)
     if name == "irnn":
         torch.nn.init.uniform_(cell.eta, 0, 0.5)
@@ -128,7 +128,7 @@ def test_bad_numbers_spread_as_in_the_reference(name, engine, dtype, bad):
 
 
 @pytest.mark.parametrize("name", ["exponential", "lipschitz"])
-def test_a_network_that_diverges_does_so_in_the_kernel(name):
+def test_a_diverging_network_diverges_in_the_kernel(name):
     """Nothing bounds the state: divergence is a result."""
     cell, u, state = random_case(name, 200, 2, 8, torch.float32)
     weights = cell.weights()
@@ -265,7 +265,7 @@ def test_a_product_over_threads_is_the_product(threads):
 
 @pytest.mark.skipif(SIMULATED, reason="the simulator's engine comes first")
 @pytest.mark.parametrize("name", ["gru", "rnn"])
-def test_auto_takes_the_library_for_wide_cells_on_several_threads(name, threads):
+def test_auto_takes_the_library_for_wide_cells(name, threads):
     threads(2)
     assert kernels.choose(name, "cpu") == "numba-cpu"
     assert kernels.choose(name, "cpu", units=511) == "numba-cpu"
@@ -274,7 +274,7 @@ def test_auto_takes_the_library_for_wide_cells_on_several_threads(name, threads)
     assert kernels.choose(name, "cpu", units=512) == "numba-cpu"
 
 
-def test_what_fails_on_another_thread_is_raised(threads):
+def test_errors_of_other_threads_are_raised(threads):
     threads(2)
 
     def fail(start, stop):
@@ -286,7 +286,7 @@ def test_what_fails_on_another_thread_is_raised(threads):
 
 
 @pytest.mark.parametrize("flush", [False, True])
-def test_other_threads_flush_denormals_as_their_caller_does(threads, flush):
+def test_other_threads_flush_denormals_as_their_caller(threads, flush):
     threads(2)
     flushed = np.zeros(200, bool)
 
@@ -357,7 +357,7 @@ print(hits)
 """
 
 
-def test_processes_share_the_machine_code_and_nothing_is_compiled_at_import(tmp_path):
+def test_processes_share_compiled_code(tmp_path):
     done = python("-c", _FIRST_USE, env=os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)})
     assert (done.returncode, done.stdout) == (0, "[1]\n"), done.stderr
 

@@ -56,7 +56,7 @@ def assert_same(found, expected):
 # The classes themselves
 
 
-def test_every_cell_has_a_layer_and_a_one_step_class():
+def test_every_cell_has_both_classes():
     assert {layer.core.name for layer in LAYER_CLASSES.values()} == set(cell_names())
     for name, layer_class in LAYER_CLASSES.items():
         assert getattr(longrnn, name) is layer_class
@@ -534,7 +534,7 @@ def test_the_meta_device_gives_shapes_without_numbers(layer_class):
 
 
 @every_layer
-def test_dtype_and_conversion_are_the_modules(layer_class):
+def test_dtype_converts_as_in_any_module(layer_class):
     layer = layer_class(P, D, dtype=DOUBLE)
     assert {parameter.dtype for parameter in layer.parameters()} == {DOUBLE}
     assert layer(noise(T, B, P))[0].dtype == DOUBLE
@@ -582,7 +582,7 @@ def test_numpy_numbers_are_sizes_and_settings():
 LAYER, U = longrnn.LEM(P, D), torch.zeros(T, B, P)
 PACKED = pack_padded_sequence(U, torch.tensor(LENGTHS), enforce_sorted=False)
 
-test_inputs_that_are_no_tensors_are_refused = refused(
+test_inputs_other_than_tensors_are_refused = refused(
     TypeError,
     ("got tuple; a recurrent module returns", lambda: nn.Sequential(LAYER, LAYER)(U)),
     ("got list; stack sequences", lambda: LAYER([U[:, 0], U[:, 1]])),
@@ -657,7 +657,7 @@ def test_torch_hub_loads_every_layer_from_a_clone():
         assert type(layer) is layer_class
 
 
-def test_the_stub_names_what_the_package_offers():
+def test_the_stub_lists_all_public_names():
     stub = ast.parse((ROOT / "lib" / "longrnn" / "__init__.pyi").read_text("utf-8"))
     imports = [node for node in stub.body if isinstance(node, ast.ImportFrom)]
     names = {alias.asname for node in imports for alias in node.names}

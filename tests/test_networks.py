@@ -79,7 +79,7 @@ def test_outcomes_are_means_with_their_spread(ds):
     assert networks.chosen_rates(ds)["learning_rate"].values.tolist() == [0.01, 0.01]
 
 
-def test_every_row_of_ours_and_of_theirs_is_kept(ds):
+def test_joining_published_results_keeps_every_row(ds):
     published = pd.DataFrame(
         {"network": ["quoted", "LEM"], "task": "made up", "published": [50.0, 92.3], "spread": 1.0}
     ).assign(parameters=[100, 91], note=["quoted", np.nan])
@@ -101,7 +101,7 @@ def test_the_first_record_below_a_threshold_counts(ds):
 
 
 @pytest.mark.parametrize("tried", [1, 50])
-def test_hardly_one_of_the_trainings_that_guess_is_above_chance(tried):
+def test_guessing_runs_are_rarely_above_chance(tried):
     best = np.random.default_rng(0).binomial(1000, 0.11, (20_000, tried)).max(axis=1) / 1000
     assert 0.02 < above_chance(best, 0.11, 1000, tried).mean() <= SURE
     assert (best + 0.001 > chance_bound(0.11, 1000, tried)).mean() > 0.9 * SURE
@@ -113,7 +113,7 @@ LEARNED = [(RIGHT, 0.3075, False), (RIGHT, 0.4, True), (RMSE, 0.24, False), (RMS
 
 
 @pytest.mark.parametrize(("metric", "found", "learned"), LEARNED)
-def test_a_group_has_learned_where_its_best_network_beats_guessing(ds, metric, found, learned):
+def test_a_group_learned_if_its_best_network_did(ds, metric, found, learned):
     """An accuracy beyond chance, an error by a tenth."""
     ds["metric"] = ("run", [metric] * 3)
     ds["test_metric"][:] = ds["test_metric"].clip(max=found) if metric == "accuracy" else found
@@ -128,7 +128,7 @@ def test_a_group_has_learned_where_its_best_network_beats_guessing(ds, metric, f
         ([[1, 1, 0], [1, 0, 0]], False),
     ],
 )  # fmt: skip
-def test_a_factorial_asks_of_architectures_that_fail_where_others_learn(learns, expected):
+def test_a_factorial_needs_learning_on_most_tasks(learns, expected):
     """Most tasks are learned by some architecture, and each architecture learns somewhere."""
     ds = factorial(examples=500, architecture=["rnn", "gru"], dataset=list("abc"))
     there = xr.DataArray(learns, dims=("architecture", "dataset"))
@@ -137,7 +137,7 @@ def test_a_factorial_asks_of_architectures_that_fail_where_others_learn(learns, 
 
 
 @pytest.mark.parametrize(("above", "learned"), [(-0.01, False), (0.01, True)])
-def test_linear_gaps_are_learned_where_the_best_of_a_place_beats_a_coin(above, learned):
+def test_linear_gaps_are_learned_above_chance(above, learned):
     ds = linear(np.random.default_rng(0)).assign_attrs(schema="linear_gaps/1")
     ds["accuracy"][:] = chance_bound(0.5, 4000, ds["accuracy"].size) + above
     assert networks_learned(xr.concat([ds] * 50, "place")) is learned
@@ -203,7 +203,7 @@ def test_leads_are_ahead_behind_or_undecided():
 
 
 @pytest.mark.parametrize("validated", [True, False])
-def test_a_lead_says_whether_networks_still_improved_at_the_end(validated):
+def test_leads_say_whether_networks_still_improved(validated):
     """By validation; if nothing is validated, by the test metric, whose last record counts."""
     end = _draw()
     end = end.assign(validation_metric=end["test_metric"] * (1 if validated else np.nan))
@@ -227,7 +227,7 @@ NEARER = "fair was still closing the gap to good when training stopped"
 
 @pytest.mark.parametrize("of", [1, 3])
 @pytest.mark.parametrize(("late", "reservation"), [(4.0, NEARER), (1.0, "")])
-def test_who_comes_nearer_at_the_end_may_yet_be_level(late, reservation, of):
+def test_a_closing_gap_is_a_reservation(late, reservation, of):
     """The network behind gains much in the last third, or little, in all runs or in one."""
     ds = _draw(spread=1e-3)
     behind = xr.where(ds["label"] == "fair", late / 100, 0.0)
@@ -239,7 +239,7 @@ def test_who_comes_nearer_at_the_end_may_yet_be_level(late, reservation, of):
 
 
 @pytest.mark.parametrize(("late", "falls"), [(0.1, True), (0.02, False), (-0.05, False)])
-def test_an_error_that_still_falls_to_a_tenth_of_the_guess_decides_nothing(late, falls):
+def test_a_falling_error_is_a_reservation(late, falls):
     """The last third takes `late` from an error of .3; twice as long takes it below .1 or not."""
     ds = _draw({"slow": 0.3, "fair": 0.5}, spread=1e-3, measure="error", guess=1.0)
     fall = late * xr.DataArray([3, 2, 1, 0], dims="record")
@@ -250,7 +250,7 @@ def test_an_error_that_still_falls_to_a_tenth_of_the_guess_decides_nothing(late,
     ) == falls
 
 
-def test_pairs_of_answers_to_the_same_sequences_sharpen_a_comparison():
+def test_paired_answers_narrow_a_comparison():
     """The interval is that of paired differences, not of two binomials."""
     ds = _draw({"LEM": 80.0, "LSTM": 70.0}, spread=1e-6, test_sequences=400)
     hard = np.random.default_rng(3).permutation(400)
@@ -315,7 +315,7 @@ def _answering(rng, chances):
 
 
 @pytest.mark.parametrize("spread", [0.0, 0.03])
-def test_the_spread_of_trainings_is_beyond_that_of_few_test_sequences(spread):
+def test_spread_excludes_sampling_of_test_sequences(spread):
     """The chances of runs have this spread; how often 4 points are met is known by drawing."""
     rng, found, said = np.random.default_rng(7), [], Region(below=4)
     assert (
@@ -332,7 +332,7 @@ def test_the_spread_of_trainings_is_beyond_that_of_few_test_sequences(spread):
     assert chance == pytest.approx(agreed, abs=0.05)
 
 
-def test_networks_that_guess_agree_as_often_as_those_that_learn_say_they_would():
+def test_power_at_chance_does_not_depend_on_learners():
     """The power of "no better than chance" does not depend on the spread of networks that learn."""
     rng, said = np.random.default_rng(8), Region(below=2)
     guess = _draw({"LEM": 60.0})["guess_metric"].item()
@@ -344,7 +344,7 @@ def test_networks_that_guess_agree_as_often_as_those_that_learn_say_they_would()
 
 
 @pytest.mark.parametrize("measure", ["error", "squared error"])
-def test_pairs_of_errors_are_taken_where_the_score_bends(measure, monkeypatch):
+def test_paired_errors_follow_the_delta_method(measure, monkeypatch):
     """The interval of a ratio, by the delta method, is that of a bootstrap over sequences."""
     rng = np.random.default_rng(4)
     base = rng.exponential(size=500)
@@ -378,7 +378,7 @@ def test_few_test_sequences_widen_an_interval():
 
 
 @pytest.mark.parametrize(("measure", "guess"), [("perplexity", 100.0), ("squared error", 100.0)])
-def test_of_errors_the_smaller_is_the_better(measure, guess):
+def test_smaller_errors_are_better(measure, guess):
     networks = Networks(in_measure(_draw(spread=0.01, measure=measure, guess=guess), measure))
     assert ask(networks, "lead", "poor", "good").value == pytest.approx(70, abs=2)
     assert ask(networks, "ratio", "good", "poor").value == pytest.approx(8, rel=0.05)
@@ -413,7 +413,7 @@ def test_only_the_named_tasks_change_their_measure():
         ("good", "fair", {"substitute": "a stand-in for worms"}, "a stand-in for worms"),
     ],
 )
-def test_what_learned_nothing_was_not_trained_or_on_other_data_leads_none(one, over, changed, why):
+def test_untrained_or_guessing_networks_lead_none(one, over, changed, why):
     ds = _draw()
     networks = Networks(ds.assign({k: ("run", [v] * ds.sizes["run"]) for k, v in changed.items()}))
     found = [ask(networks, "lead", one, over)]
@@ -421,7 +421,7 @@ def test_what_learned_nothing_was_not_trained_or_on_other_data_leads_none(one, o
     assert all(math.isnan(each.low) and each.note == why for each in found)
 
 
-def test_who_has_learned():
+def test_networks_at_chance_are_found():
     assert Networks(_draw()).at_chance() == ["poor"]
     # Replicates on the same sequences are no further evidence against chance.
     ds = _draw({"LEM": 25.0}, guess=20, test_sequences=39)
@@ -435,7 +435,7 @@ def test_who_has_learned():
     assert Networks(ds).at_chance() == ["LSTM"]
 
 
-def test_a_training_that_diverged_at_once_scores_as_the_guess_does():
+def test_a_run_diverged_at_once_scores_at_chance():
     ds = _draw()
     ds["records"][0, 0], ds["status"][0, 0] = 0, 1
     assert Networks(ds).scores("good")[0] == 10
@@ -453,7 +453,7 @@ def _solved(steps, records=(50, 100, 300, 400, 900)):
     return kept.assign(records=5 * ds["records"])
 
 
-def test_steps_are_known_up_to_the_spacing_of_records():
+def test_steps_are_known_between_two_records():
     networks = Networks(_solved({"slow": 400, "fast": 100, "never": None, "stuck": None}))
     found = ask(networks, "longer", "slow", "fast")
     assert (found.low, found.high) == pytest.approx((300 / 100, 400 / 50))
@@ -481,7 +481,7 @@ def test_unsolved_problems_need_seeds_and_learning_rates():
     assert ask(Networks(ds), "steps_needed", "never").value == 900
 
 
-def test_a_tuned_network_is_the_one_that_validates_best():
+def test_tuning_takes_the_best_validated_network():
     ds = _draw({"LEM": 95, "LEM, dt=1": 50, "LEM, dt=0.1": 90, "LEM, L=2": 99}, dt=[2, 1, 0.1, 1])
     for some, best in ((ds, 95), (ds.isel(run=slice(1, None)), 90)):  # a plain label is a level
         assert Networks(some).scores(NetworkName(label="LEM", best="dt")).mean() == pytest.approx(

@@ -408,7 +408,7 @@ def test_a_job_has_one_level_of_every_factor():
         design.replicates = 5
 
 
-def test_the_command_prints_a_profile_or_what_is_wrong(capsys):
+def test_the_command_prints_profile_or_error(capsys):
     assert main(["smoke"]) == 0
     assert "factorial " in capsys.readouterr().out
     assert main(["fast"]) == 2

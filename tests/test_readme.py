@@ -136,7 +136,7 @@ def test_lines_end_at_column_100():
     assert [line for line in lines if len(line) > 100] == []
 
 
-def test_cause_is_claimed_only_if_intervals_leave_out_zero():
+def test_cause_needs_intervals_without_zero():
     effects = pd.read_csv(STORED / "intervention.csv")
     shifted = effects.assign(high=effects["high"] + 0.5)
     for write in (describe_intervention, summarize_intervention):

@@ -396,7 +396,7 @@ def test_a_fork_and_its_caller_end_together(server, tmp_path, killed):
     _until(lambda: not server.process.children(), 20, "its supervisor to end")
 
 
-def test_a_fork_and_its_caller_end_with_the_server(tmp_path):
+def test_forks_and_callers_end_with_the_server(tmp_path):
     with _serving() as server:
         caller, fork = _start_waiting(server, tmp_path / "pid")
         server.process.kill()

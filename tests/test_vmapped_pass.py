@@ -101,7 +101,7 @@ TAKE_RUNS = sorted(
 )
 
 
-def test_all_trained_cells_have_an_engine_for_many_networks():
+def test_trained_cells_have_engines_for_many_networks():
     assert set(CELLS) <= set(TAKE_RUNS)
     assert {"cornn", "indrnn", "sru"} <= set(TAKE_RUNS)
 
@@ -128,7 +128,7 @@ def test_engine_takes_all_networks_in_one_call(cell, monkeypatch):
         (cpu_cornn._CORNN, 1),
     ],
 )
-def test_networks_beside_others_have_the_bits_of_each_alone(loop, rows, count, monkeypatch):
+def test_batched_networks_equal_single_ones_bitwise(loop, rows, count, monkeypatch):
     monkeypatch.setattr(_threads, "PARALLEL_FROM", 0)
     monkeypatch.setattr(_threads.torch, "get_num_threads", lambda: count)
     networks, T, batch, d = 3, 5, 2, 7
@@ -356,7 +356,7 @@ def test_replays_of_one_model_train_as_plain_passes(cell, replays, monkeypatch):
     assert states.rows == expected.rows
 
 
-def test_each_shape_has_a_graph_up_to_a_limit(replays, monkeypatch):
+def test_each_shape_has_its_graph_within_limits(replays, monkeypatch):
     monkeypatch.setattr(graphed_objective, "MOST_SHAPES", 2)
     model = _model("gru", 0)
     objective = graphed_objective.with_graphs(_objective, model)

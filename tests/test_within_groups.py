@@ -39,7 +39,7 @@ def test_correlation_is_that_of_residuals():
     assert relation.high < 0
 
 
-def test_interval_covers_the_truth_as_often_as_it_should():
+def test_intervals_cover_the_truth():
     slope, noise = -0.4, 0.3
     truth = slope / np.hypot(slope, noise)
     covered = []

@@ -49,7 +49,7 @@ def _save(clone, version):
     nbformat.write(plain_notebook("rate = 1", code), clone / "notebooks" / "a.ipynb")
 
 
-def test_a_notebook_saved_during_a_run_is_not_stale(trials, clone):
+def test_saving_during_a_run_leaves_no_stale_copy(trials, clone):
     executed = clone / "data" / "executed" / "a.ipynb"
     _save(clone, "'first'")
     begin = time.monotonic()
