@@ -30,7 +30,7 @@ _SETTINGS_OF_DATA = {
     "dataset": (Annotated[str, Field(pattern=r"^\w+$")], ...),
     **dict.fromkeys(_SIZES, (Size, 0)),
 }
-"""Settings of all tasks of prepared data sets: types and defaults by name, as pydantic reads them."""
+"""Settings of tasks of prepared data sets: type and default by name, as pydantic reads them."""
 
 Count = Annotated[int, Field(ge=1, le=10**7)]
 """Number of time steps of a task that draws its sequences."""
