@@ -9,10 +9,14 @@ from functools import cache, partial
 import numpy as np
 import xarray as xr
 from drawn import RECORD, drawn
-from study.claims import attempts, chapter2, models, tasks
+from study.claims import attempts, models, tasks
 from study.claims.attempts import COUNTEREXAMPLES, FRAGILE, ROBUST
+from study.claims.coadjoint_gaps import judge_coadjoint_gaps
 from study.claims.estimates import mean, proportion
 from study.claims.factorial import Evidence
+from study.claims.latching import judge_latching
+from study.claims.linear_gaps import judge_linear_gaps
+from study.claims.padding import PAPERS_DATA, judge_padding
 from study.results.factorial import ATTEMPT
 from study.results.schema import COMPLETED, DIVERGED, NOT_PLANNED
 from study.stats.padded_images import SWEEP
@@ -169,7 +173,7 @@ def sweep(rng, together=False, networks=24) -> xr.Dataset:
     shape, stage = (2 * networks, 1, 1), (*RECORD[:2], "stage")
     metric = 5 * rng.standard_normal(shape)
     accuracy = rng.standard_normal(shape) - (abs(metric) if together else 0)
-    levels = {"padding": [0, 3] * networks, "dataset": [chapter2.PAPERS_DATA[1]] * 2 * networks}
+    levels = {"padding": [0, 3] * networks, "dataset": [PAPERS_DATA[1]] * 2 * networks}
     start = np.repeat(["orthogonal", "glorot"], networks).tolist()
     levels |= {"kappa": [0.0] * 2 * networks, "initialisation": start}
     make = drawn({f"{SWEEP}, {n}": 50.0 for n in range(2 * networks)}, spread=1, **levels)
@@ -181,10 +185,10 @@ JUDGES = {
     "factorial": attempts.judge_attempts,
     "factorial, by task": tasks.judge_tasks,
     **{f"factorial, models {family}": judges for family, judges in models.JUDGES.items()},
-    "linear_gaps": chapter2.judge_linear_gaps,
-    "coadjoint_gaps": chapter2.judge_coadjoint_gaps,
-    "latching": chapter2.judge_latching,
-    "padding": chapter2.judge_padding,
+    "linear_gaps": judge_linear_gaps,
+    "coadjoint_gaps": judge_coadjoint_gaps,
+    "latching": judge_latching,
+    "padding": judge_padding,
 }
 """By the results that they judge."""
 
@@ -224,9 +228,9 @@ TRUE = {
     **dict.fromkeys(COUNTEREXAMPLES, with_metric(partial(poor_vanish, below=1.0))),
     "diss-3.4-basic-rnn": with_metric(lambda rng, a: others_nearer(rng, a)[::-1]),
     "diss-3.4-inverse": with_metric(lambda rng, a: -60 * a - rng.random(a.shape)),
-    **dict.fromkeys(chapter2.judge_linear_gaps, lambda rng: linear(rng, cost=0.1)),
-    **dict.fromkeys(chapter2.judge_coadjoint_gaps, coadjoint),
-    **dict.fromkeys(chapter2.judge_latching, latching),
+    **dict.fromkeys(judge_linear_gaps, lambda rng: linear(rng, cost=0.1)),
+    **dict.fromkeys(judge_coadjoint_gaps, coadjoint),
+    **dict.fromkeys(judge_latching, latching),
     "diss-2.8-relation": lambda rng: sweep(rng, together=True),
     "diss-2.8-no-relation": lambda rng: sweep(rng, networks=500),
 }

@@ -28,10 +28,11 @@ from study.claims.verdict import AGREES, NO_EFFECT, UNDECIDED, UNTESTABLE
 from study.paths import ROOT
 from study.report.__main__ import main
 from study.report.build import build
-from study.report.claim_text import describe_claim, place_interval
+from study.report.claim_text import describe_claim
 from study.report.coverage import COLUMNS, STATES, count_coverage, summarise
 from study.report.findings import read_findings, write_sentence
 from study.report.inputs import ReportError, load_artefacts, load_notebooks
+from study.report.intervals import place_interval
 from study.report.numbers import formatter
 from study.report.tables import PAGES, beside_html, key_columns, panels, to_html
 from study.report.tally import count_causes, count_verdicts, in_words, tally

@@ -14,7 +14,7 @@ from drawn import RECORD, drawn
 from drawn_judged import linear, sweep
 from refusals import refused
 from statsmodels.stats.proportion import proportion_confint
-from study.claims import chapter2
+from study.claims.padding import nearness
 from study.figures.networks import plot_histograms
 from study.results import quartiles
 from study.results.latching import LATCHING
@@ -331,7 +331,7 @@ def test_equal_seeds_do_not_narrow_a_correlation():
     one = sweep(np.random.default_rng(4), together=True)
     parts = [one.assign_coords(replicate=[k]) for k in range(10)]
     ten = xr.concat(parts, "replicate", data_vars="minimal")
-    actual = [chapter2.nearness(ds, 0)[0] for ds in (one, ten)]
+    actual = [nearness(ds, 0)[0] for ds in (one, ten)]
     assert [actual[0].low, actual[0].high] == pytest.approx([actual[1].low, actual[1].high])
 
 

@@ -12,6 +12,7 @@ from study.claims.verdict import (
     AGREES,
     DIFFERS,
 )
+from study.report.intervals import Interval, place_interval
 from study.report.numbers import counted, significant
 from study.report.tally import CAUSES, kind_of
 from study.report.verdicts import DECIDED
@@ -58,21 +59,6 @@ _UNITS = {
     "R²": "share of variance",
 }
 """Units by a phrase of the quantity that has them; the first phrase that occurs counts."""
-
-
-@dataclass(frozen=True)
-class Interval:
-    """Where a claim's estimate, interval and region lie on a line from 0 to 100.
-
-    The threshold of the region nearest to the estimate lies at 50, and the region to its right;
-    ``far`` is the region's other end. Each claim has its own scale.
-    """
-
-    estimate: float
-    low: float
-    high: float
-    far: float
-    published: float | None
 
 
 @dataclass(frozen=True)
@@ -330,52 +316,3 @@ def _published(value: float, region: Region) -> str:
     if region.contains(value, value):
         return f"{value:g}"
     return f"{value:g}, which does not bear the claim out"
-
-
-def place_interval(row: pd.Series, region: Region) -> Interval:
-    """Return where to draw a claim's interval.
-
-    An end at infinity is drawn at the edge.
-
-    Parameters
-    ----------
-    row : pandas.Series
-        A row of `study.report.verdicts.judge_claims` with an estimate.
-    region : Region
-        Where the quantity lies if the claim is true.
-
-    Returns
-    -------
-    Interval
-        Positions on a line from 0 to 100.
-    """
-    estimate = row["estimate"]
-    ends = [end for end in (region.above, region.below) if math.isfinite(end)]
-    threshold = min(ends, key=lambda end: abs(end - estimate))
-    if threshold == region.below:
-        direction = -1.0
-        far = region.above
-    else:
-        direction = 1.0
-        far = region.below
-    distances = []
-    for value in (estimate, row["low"], row["high"], row["published"]):
-        if math.isfinite(value):
-            distances.append(abs(value - threshold))
-    span = max(distances) or 1.0
-
-    def position(value: float) -> float:
-        distance = direction * (value - threshold) / span
-        return 50 + 45 * max(-1.1, min(1.1, distance))
-
-    low, high = sorted((position(row["low"]), position(row["high"])))
-    published = None
-    if not math.isnan(row["published"]):
-        published = position(row["published"])
-    return Interval(
-        estimate=position(estimate),
-        low=low,
-        high=high,
-        far=min(position(far), 100.0),
-        published=published,
-    )

@@ -12,7 +12,6 @@ import io
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import takewhile
 from pathlib import Path
 
 import nbformat
@@ -41,9 +40,6 @@ _ARCHITECTURES = re.compile(
     rf"(?<![a-z])({'|'.join(sorted(LOOKS, key=len, reverse=True))})(?![a-z])", re.I
 )
 """Architectures in file names."""
-_ANSWER = re.compile(r"^#+ .*\banswer.*$", re.IGNORECASE | re.MULTILINE)
-_LONGEST_ANSWER = 300
-"""Characters of an answer on a list of questions."""
 _FORMS = re.compile(r"<(input|svg|iframe|object|form)\b", re.IGNORECASE)
 """HTML that needs a browser's help, such as xarray's foldable view: its text says the same."""
 _TERMINAL = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
@@ -198,49 +194,6 @@ def short_name(name: str) -> str:
     # An architecture keeps the name that the papers give it.
     words = _ARCHITECTURES.sub(lambda match: label(match[0].lower()), words)
     return f"{number} · {words.replace('_', ' ')}"
-
-
-def answer(notebook: Notebook) -> str:
-    """Find the answer of a notebook: the first paragraph below its last heading with that word.
-
-    Outputs of the cells below the heading come before the heading's own prose, which often only
-    leads there. Lists, such as that of judged claims, are not paragraphs.
-
-    Parameters
-    ----------
-    notebook : Notebook
-
-    Returns
-    -------
-    str
-        Without markup, cut after a sentence if it is long; empty if there is none.
-    """
-    cells = nbformat.read(notebook.path, as_version=4).cells
-    for position in range(len(cells) - 1, -1, -1):
-        cell = cells[position]
-        if cell.cell_type == "markdown" and _ANSWER.search(cell.source):
-            below = takewhile(lambda cell: cell.cell_type != "markdown", cells[position + 1 :])
-            outputs = [output for code in below for output in code.get("outputs", [])]
-            texts = [output.get("data", {}).get("text/markdown", "") for output in outputs]
-            texts.append(_ANSWER.split(cell.source)[-1])
-            for text in texts:
-                for paragraph in text.split("\n\n"):
-                    if paragraph.strip()[:2] not in ("", "- "):
-                        return _shorten(paragraph)
-            return ""
-    return ""
-
-
-def _shorten(text: str) -> str:
-    """Return a paragraph without markup, cut after a sentence if it is long."""
-    plain = re.sub(r"\*+|^- |\[([^]]*)\]\([^)]*\)", r"\1", text, flags=re.MULTILINE)
-    plain = " ".join(plain.split())
-    if len(plain) <= _LONGEST_ANSWER:
-        return plain
-    sentences = plain[:_LONGEST_ANSWER].rpartition(". ")[0]
-    if sentences:
-        return f"{sentences}."
-    return f"{plain[:_LONGEST_ANSWER].rpartition(' ')[0]} …"
 
 
 def write_notebook(

@@ -13,6 +13,7 @@ from sphinx.util.images import get_image_size
 from toolz import groupby
 
 from study.claims.short_runs import rule_in_words
+from study.report.answers import answer
 from study.report.claim_text import describe_claim
 from study.report.coverage import STATES, main_files, state
 from study.report.findings import Sentence, read_findings, write_sentence
@@ -27,7 +28,7 @@ from study.report.inputs import (
     read_table,
 )
 from study.report.intervention import EFFECTS, FIGURE, describe_intervention
-from study.report.notebooks import answer, escape_markdown, short_name, write_notebook
+from study.report.notebooks import escape_markdown, short_name, write_notebook
 from study.report.numbers import counted
 from study.report.questions import questions, tables_by_question
 from study.report.restricted import NOTEBOOK_FOLDER, caption_html

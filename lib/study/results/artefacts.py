@@ -5,22 +5,18 @@ named by the artefact's id in ``data/published/artefacts.csv``. The report and t
 read the manifests. A manifest is written last: if one exists, its files are whole.
 """
 
-from functools import partial
 from pathlib import Path
-from string import ascii_lowercase
 
-import matplotlib as mpl
 import matplotlib.pyplot as plt
 import pandas as pd
 import xarray as xr
 from IPython.display import Image, display
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 from pandas.io.formats.style import Styler
 
 from study.paths import ROOT, resolve
 from study.pipeline.files import write_whole
+from study.results.artefact_files import has_labels, write_csv, write_figure
 from study.results.learned import data_and_length, networks_learned, stands_in
 from study.results.manifest import Manifest, check_name
 from study.results.published import artefacts
@@ -31,11 +27,6 @@ OWN = "own-"
 
 CLAIMS = f"{OWN}claims"
 """Name of a notebook's judged claims; the report collects them."""
-
-_DPI = 300
-"""Dots per inch of a stored picture."""
-_LABELS = "row"
-"""Name of row labels that have none."""
 
 
 class Artefacts:
@@ -199,10 +190,9 @@ class Artefacts:
         """Write data and figure, and last the manifest, with the fields `words`."""
         manifest = path.with_suffix(".json")
         manifest.unlink(missing_ok=True)
-        _write_csv(data, path.with_suffix(".csv"))
+        write_csv(data, path.with_suffix(".csv"))
         if figure:
-            _letter_panels(figure)
-            _draw(figure, path)
+            write_figure(figure, path)
         content = Manifest(
             profile=self.profile,
             runs=self.runs,
@@ -218,70 +208,6 @@ class Artefacts:
         return path
 
 
-def has_labels(frame: pd.DataFrame) -> bool:
-    """Return whether the rows of a table have labels, and not just numbers.
-
-    Parameters
-    ----------
-    frame
-        A table.
-
-    Returns
-    -------
-    bool
-        Whole numbers without a name are a numbering, also with gaps, as a selection of rows has.
-
-    Examples
-    --------
-    >>> has_labels(pd.DataFrame({"x": [1, 2]})), has_labels(pd.DataFrame({"x": [1, 2]}).describe())
-    (False, True)
-    """
-    index = frame.index
-    if any(name is not None for name in index.names):
-        return True
-    return index.nlevels > 1 or not pd.api.types.is_integer_dtype(index)
-
-
-def _letter_panels(figure: Figure) -> None:
-    """Write a, b, c … above the left corner of each panel, if there are several.
-
-    Twins share their panel's letter; color bars and insets have none.
-    """
-    panels = {}
-    for ax in figure.axes:
-        place = ax.get_subplotspec()
-        if place is not None and ax.axison and ax.get_label() != "<colorbar>":
-            panels.setdefault((id(place.get_gridspec()), place.num1, place.num2), ax)
-    if not 1 < len(panels) <= len(ascii_lowercase):
-        return
-    for letter, ax in zip(ascii_lowercase, panels.values(), strict=False):
-        ax.annotate(
-            letter,
-            xy=(0, 1),
-            xytext=(-14, 4),
-            xycoords="axes fraction",
-            textcoords="offset points",
-            fontweight="bold",
-        )
-
-
-def _draw(figure: Figure, path: Path) -> None:
-    """Write `figure` at `path` as PNG, and next to it as SVG.
-
-    Each is drawn once, and laid out once for both: `Figure.savefig` draws twice, the first time
-    for the layout alone.
-    """
-    dpi = figure.dpi
-    with mpl.rc_context({"svg.hashsalt": path.stem}):
-        figure.set_dpi(_DPI)
-        draw = partial(FigureCanvasAgg(figure).print_png, metadata={"Software": None})
-        write_whole(path, draw)
-        figure.set_layout_engine("none")
-        draw = partial(FigureCanvasSVG(figure).print_svg, metadata={"Date": None})
-        write_whole(path.with_suffix(".svg"), draw)
-    figure.set_dpi(dpi)
-
-
 def _stem(artefact: str, part: str) -> str:
     """Return the name of an artefact's files, without suffix."""
     if not artefact.startswith(OWN) and artefact not in set(artefacts()["id"]):
@@ -292,20 +218,3 @@ def _stem(artefact: str, part: str) -> str:
     stem = f"{artefact}-{part}" if part else artefact
     check_name("the file", stem)
     return stem
-
-
-def _write_csv(frame: pd.DataFrame, path: Path) -> None:
-    """Write a table with its row labels as columns."""
-    if frame.columns.nlevels > 1:
-        raise ValueError(f"{path.stem}: expected one row of column names, got nested columns")
-    labelled = has_labels(frame)
-    labels = []
-    for level, name in enumerate(frame.index.names):
-        unnamed = _LABELS if level == 0 else f"{_LABELS}_{level + 1}"
-        labels.append(unnamed if name is None else name)
-    write_whole(
-        path,
-        lambda target: frame.to_csv(
-            target, index=labelled, index_label=labels if labelled else None, lineterminator="\n"
-        ),
-    )

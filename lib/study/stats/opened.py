@@ -15,7 +15,8 @@ from IPython.display import Markdown, display
 from study.figures.style import use_style
 from study.paths import NOTEBOOKS, resolve
 from study.pipeline.notebooks import read_parameters
-from study.results.artefacts import Artefacts, has_labels
+from study.results.artefact_files import has_labels
+from study.results.artefacts import Artefacts
 from study.results.datasets import load
 from study.results.netcdf import ResultsError
 from study.results.rows import NAME as ROWS

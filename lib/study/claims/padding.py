@@ -1,0 +1,108 @@
+"""Claims about how balanced adjoints and accuracy go together on padded images (section 2.8)."""
+
+from dataclasses import replace
+
+import numpy as np
+import xarray as xr
+
+from study.claims.comparisons import magnitude
+from study.claims.estimates import (
+    Cause,
+    Estimate,
+    correlation,
+    not_testable,
+)
+from study.claims.experiment_sizes import scale_of_rows
+from study.claims.extremes import largest, smallest
+from study.claims.judging import Judges
+from study.stats.padded_images import SWEEP, padded_runs
+from study.stats.regimes import KAPPA
+
+PAPERS_DATA = ("mnist", "fashion_mnist")
+"""The data sets of the paper's sweep; others judge nothing."""
+SWEPT_KAPPA = 1.1e3
+"""Bound of the weights of Figure A2, in the author's units: our 1 is 1,024, the paper's 1e3."""
+
+
+def nearness(ds: xr.Dataset, padding: int) -> list[Estimate]:
+    """Estimate the correlation of accuracy with how near the adjoint metric is to zero.
+
+    It is over the settings of the sweep, each the mean of its runs, up to the largest weight of
+    Figure A2. Both ways to initialize at once would only tell which of them is better.
+
+    Parameters
+    ----------
+    ds
+        Results of `padding`.
+    padding
+        Padding of the task, in multiples of the image's rows.
+
+    Returns
+    -------
+    list of Estimate
+        One per initialization.
+    """
+    in_sweep = (ds["network"] == SWEEP) & (ds["padding"] == padding)
+    swept = ds.isel(run=np.flatnonzero(in_sweep))
+    rows = padded_runs(swept)
+    rows = rows[rows["kappa"] * KAPPA < SWEPT_KAPPA]
+    other_data = set(rows["dataset"]) - set(PAPERS_DATA)
+    if other_data:
+        reason = f"the sweep is over {min(other_data)}, which the paper does not use"
+        return [not_testable(reason, Cause.NO_DATA)]
+    rows = rows[np.isfinite(rows["metric"])].dropna(subset=["accuracy"])
+    rows = rows.assign(near=-rows["metric"].abs())
+    estimates = []
+    for _, initialized in rows.groupby("initialisation"):
+        # Seeds of a setting are nearly equal: more of them add no evidence about settings.
+        by_setting = initialized.groupby("run")
+        settings = by_setting[["accuracy", "near"]].mean()
+        scale = replace(
+            scale_of_rows(swept),
+            sequences=int(ds["sequences"].max()),
+            epochs=ds.sizes["record"],
+            replicates=int(by_setting.size().min()),
+        )
+        estimates.append(correlation(settings["accuracy"], settings["near"], scale))
+    return estimates
+
+
+def unrelated_without_padding(ds: xr.Dataset) -> Estimate:
+    """Estimate the larger size of the correlation without padding, over both initializations.
+
+    Parameters
+    ----------
+    ds
+        Results of `padding`.
+
+    Returns
+    -------
+    Estimate
+        Between 0 and 1.
+    """
+    return largest(magnitude(estimate) for estimate in nearness(ds, 0))
+
+
+def related_with_padding(ds: xr.Dataset) -> Estimate:
+    """Estimate the smaller correlation at the largest padding, over both initializations.
+
+    Parameters
+    ----------
+    ds
+        Results of `padding`.
+
+    Returns
+    -------
+    Estimate
+        Between -1 and 1.
+    """
+    most = int(ds["padding"].where(ds["network"] == SWEEP).max())
+    return smallest(nearness(ds, most))
+
+
+judge_padding = Judges(
+    {
+        "diss-2.8-no-relation": unrelated_without_padding,
+        "diss-2.8-relation": related_with_padding,
+    }
+)
