@@ -115,7 +115,7 @@ DIFFERENT = artefacts()["same_data"].isna().sum()
         ("claims/diss-3.6-longer", "verdict differs differs differs"),
         ("claims/lem-5-ptbchar-gated", "Our runs take 474 of the paper's 200,000 steps: the lead"),
         ("claims/lem-5-ptbchar-gated", "at the end of those tried: GRU on PTB (0.03)."),
-        ("claims/lem-5-ptbchar-lead", "no seeds (fewer than two runs, so there is no interval)"),
+        ("claims/lem-5-ptbchar-lead", "no seeds (fewer than two runs, which give no interval)"),
         (
             "claims/lem-fhn-single",
             "At half of it the verdict is agrees, at twice it agrees",
