@@ -73,10 +73,10 @@ def single_job(design, *, replicate=0, **changes):
     if isinstance(design, RunConfig):
         changed = changed_run(design, **changes, replicates=replicate + 1)
     else:
-        attempt = design.at(**changes)
+        attempt = design.copy_with(**changes)
         factors = {name: getattr(attempt, name) for name in design.factors()}
         levels = {n: v[:1] if isinstance(v, tuple) else (v,) for n, v in factors.items()}
-        changed = attempt.at(**levels, replicates=replicate + 1)
+        changed = attempt.copy_with(**levels, replicates=replicate + 1)
     return plan_jobs([changed])[replicate]
 
 
@@ -193,7 +193,7 @@ def fail_after(batches, monkeypatch):
 def factorial(**changes):
     """Return the smoke profile's factorial design, with what a test changes."""
     (design,) = loaded("smoke").designs["factorial"]
-    return design.at(**changes)
+    return design.copy_with(**changes)
 
 
 def first_attempt(**changes):

@@ -39,13 +39,13 @@ def test_attempts_do_not_depend_on_each_other(attempt, kind):
     for name in MEASUREMENTS:
         assert found[name].shape == (2, 2) and np.isfinite(found[name]).all()
     torch.manual_seed(123)
-    _train(attempt.at(replicate=7), toy_task(kind))
+    _train(attempt.copy_with(replicate=7), toy_task(kind))
     np.testing.assert_equal(_train(attempt, toy_task(kind)), found)
 
 
 def test_infinite_loss_ends_the_attempt(attempt, monkeypatch):
     fail_after(1, monkeypatch)  # the first epoch, of one batch
-    found = _train(attempt.at(training_length=4), toy_task())
+    found = _train(attempt.copy_with(training_length=4), toy_task())
     assert found["status"] == DIVERGED
     assert found["epochs_completed"] == 1
     for name in MEASUREMENTS:
@@ -110,7 +110,9 @@ def test_a_gpu_that_is_not_there_is_named(monkeypatch):
 
 def _started(attempt, architecture):
     torch.manual_seed(0)
-    return build_model(toy_task(), network_of(attempt.at(architecture=architecture, width=6)))
+    return build_model(
+        toy_task(), network_of(attempt.copy_with(architecture=architecture, width=6))
+    )
 
 
 @pytest.mark.parametrize("architecture", CELLS)
@@ -123,6 +125,6 @@ def test_author_start_differs_and_trains(attempt, architecture):
     if architecture in AUTHOR:
         trains_state = AUTHOR[architecture].get("train_initial_state", False)
         assert (authors.cell.x0 is not None) == trains_state
-    found = _train(attempt.at(architecture=architecture), toy_task())
+    found = _train(attempt.copy_with(architecture=architecture), toy_task())
     assert found["status"] == COMPLETED and found["classes"] == 3
     assert np.isfinite(found["loss"]).all()

@@ -15,14 +15,14 @@ from study.config.recipe import Recipe
 from study.config.section import ParameterError, parse_section
 from study.results.schema import DIVERGED
 from study.tasks import Split, Task
-from study.training.batches import Epochs
+from study.training.batches import EpochBatches
 from study.training.checkpoint import Checkpoint
 from study.training.loop import train
 from study.training.measures import penalized_loss
 from study.training.memory import STATE_ARRAYS, check_memory
 from study.training.model import Model, _drop_features, build_model
 from study.training.objectives import make_objective
-from study.training.record import Record, every_epoch
+from study.training.record import Record, epoch_ends
 from study.training.run_data import RunData, reduce_to_head
 from study.training.scores import evaluate, task_loss
 from study.training.seeds import seeds, torch_seed
@@ -45,22 +45,22 @@ def _objective(model, inputs, labels):
 
 
 def _train(model, recipe, *, record=None, objective=_objective, keep=None, **more):
-    batches = Epochs(_part(), 3, np.random.default_rng(1))
+    batches = EpochBatches(_part(), 3, np.random.default_rng(1))
     if record is None:
-        recorded = every_epoch(batches.steps_per_epoch, recipe.total_steps(batches.steps_per_epoch))
-        record = Record(norm, recorded, keep=keep)
+        recorded = epoch_ends(batches.steps_per_epoch, recipe.total_steps(batches.steps_per_epoch))
+        record = Record(norm, recorded, score=keep)
     return train(model, batches, objective, recipe, record=record, **more)
 
 
 def test_epoch_is_a_permutation_of_the_sequences():
     part = Split(np.arange(7, dtype=np.float32).reshape(7, 1, 1), np.arange(7))
-    batches = Epochs(part, 3, np.random.default_rng(0))
+    batches = EpochBatches(part, 3, np.random.default_rng(0))
     first, second = (
         torch.cat([batches.next()[1] for _ in range(batches.steps_per_epoch)]) for _ in range(2)
     )
     assert sorted(first.tolist()) == sorted(second.tolist()) == list(range(7))
     assert first.tolist() != second.tolist()
-    whole = Epochs(part, 3, np.random.default_rng(0), drop_last=True)
+    whole = EpochBatches(part, 3, np.random.default_rng(0), drop_last=True)
     assert (batches.steps_per_epoch, whole.steps_per_epoch) == (3, 2)
 
 
@@ -84,7 +84,7 @@ def test_steps_equal_those_of_a_plain_pytorch_loop(how):
     else:
         optimisers = [optim.SGD([*cell, *head], lr=0.1, **how.get("options", {}))]
         schedules = [schedule.CosineAnnealingLR(optimisers[0], 12)] * how.get("cosine", 0)
-    batches = Epochs(_part(), 3, np.random.default_rng(1))
+    batches = EpochBatches(_part(), 3, np.random.default_rng(1))
     for _ in range(12):
         other.zero_grad()
         _objective(other, *batches.next()).backward()
@@ -104,7 +104,7 @@ def test_best_record_is_kept_latest_of_equals():
         seen.append(weights(model))
         return {"merit": next(merits)}
 
-    record = Record(measure, range(4), keep=lambda row: row["merit"])
+    record = Record(measure, range(4), score=lambda row: row["merit"])
     row, kept = _train(model, Recipe(learning_rate=0.1, steps=3), record=record).best
     assert row["step"] == 2
     model.load_state_dict(kept)
@@ -147,7 +147,10 @@ RNN = Network(cell="rnn", width=4)
 RNG = np.random.default_rng(0)
 test_what_does_not_fit_together_is_refused = refused(
     ValueError,
-    ("7 sequences do not fill a batch of 8; use", lambda: Epochs(_part(7), 8, RNG, drop_last=True)),
+    (
+        "7 sequences do not fill a batch of 8; use",
+        lambda: EpochBatches(_part(7), 8, RNG, drop_last=True),
+    ),
     ("toy: tokens need an embedding; give emb", lambda: build_model(toy_task("tokens"), RNN)),
 )
 

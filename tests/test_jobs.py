@@ -37,7 +37,7 @@ from study.training.jobs import run_jobs
 from study.training.progress import PendingJob, Progress
 from study.training.shards import SECONDS, THREADS, WORKER, read_shard, shard_path, write_shard
 from study.training.state import RunState
-from study.training.worker import JobError, work
+from study.training.worker import JobError, run_batch
 
 SMALL = {"architecture": ("rnn", "unicornn"), "width": (3,), "learning_rate": (0.01,)}
 SMALL |= {"start": "text", "order": ("sequential",), "noise": ("none", "post"), "replicates": 2}
@@ -150,8 +150,10 @@ def test_time_left_is_estimated_per_group(monkeypatch, capsys):
     clock = iter([2.5, 5.5, 10.4, 10.5, 20.5, 31.5])
     monkeypatch.setattr(progress, "time", SimpleNamespace(monotonic=lambda: next(clock)))
     groups = [("a", 1), ("a", 9), ("a", 5), ("b", 1000), ("b", 1)]
-    jobs = [PendingJob(plain_job(None, size=size), group, {}, None) for group, size in groups]
-    without_cost = PendingJob(plain_job(None, size=7), "b", {}, {})  # as a shard may be
+    jobs = [
+        PendingJob(plain_job(None, relative_cost=size), group, {}, None) for group, size in groups
+    ]
+    without_cost = PendingJob(plain_job(None, relative_cost=7), "b", {}, {})  # as a shard may be
     lines = Progress([*jobs, without_cost])
     expected = [  # of the second, too soon after the first, there is no line
         (1, 18.0, 1, "job 2/6, 1 attempts diverged, 0:00:03 elapsed, more than 0:00:06 left"),
@@ -266,7 +268,7 @@ def test_a_worker_keeps_the_memory_of_large_arrays():
 def test_worker_with_other_code_is_refused(prepared, tmp_path):
     job = first_attempt(**SMALL)
     with pytest.raises(JobError, match="code of this worker is .*, but 0123 in the process"):
-        work([job], [cache_key(job, prepared) | {"code": "0123"}], prepared, tmp_path)
+        run_batch([job], [cache_key(job, prepared) | {"code": "0123"}], prepared, tmp_path)
 
 
 DROPOUT = {
@@ -302,7 +304,7 @@ def test_a_worker_with_two_threads_is_refused(dropout_jobs, tmp_path):
 
 def test_jobs_in_two_threads_draw_their_own_dropout(dropout_jobs, tmp_path):
     def losses(job):
-        (result,) = work([job], [cache_key(job, None)], None, tmp_path)
+        (result,) = run_batch([job], [cache_key(job, None)], None, tmp_path)
         return result["test_loss"].tolist()
 
     expected = [losses(job) for job in dropout_jobs]

@@ -27,7 +27,7 @@ def config():
 def few_steps():
     """The design of all runs, each of which takes four steps."""
     (design,) = loaded("smoke").designs["latching"]
-    return design.at(training_steps=4, check_every=4, test_size=10, fit_size=10)
+    return design.copy_with(training_steps=4, check_every=4, test_size=10, fit_size=10)
 
 
 def _run(config, **changes):

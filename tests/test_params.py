@@ -403,7 +403,7 @@ def test_a_job_has_one_level_of_every_factor():
     design = parse_section(DESIGNS["linear_gaps"], section, "linear_gaps")
     jobs = list(design.jobs())
     assert [(job.place, job.orthogonality) for job in jobs] == [(3, 0), (3, 0.5), (5, 0), (5, 0.5)]
-    assert [job.replicate for job in design.at(replicates=2).jobs()][:2] == [0, 1]
+    assert [job.replicate for job in design.copy_with(replicates=2).jobs()][:2] == [0, 1]
     with pytest.raises(ValueError, match="frozen"):
         design.replicates = 5
 

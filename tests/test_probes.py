@@ -13,7 +13,7 @@ from longrnn.probes.lyapunov import largest_exponent, log_gain, singular_values,
 from longrnn.probes.time_steps import DECADES, count_time_steps
 from refusals import refused
 from study.results.rows import REAL_PARTS
-from study.training.equilibria import signs, stability
+from study.training.equilibria import equilibrium_eigenvalues, real_part_fractions
 from toys import linear
 
 T, BATCH, FEATURES, WIDTH = 12, 3, 3, 6
@@ -149,21 +149,26 @@ def test_low_rank_leaves_zero_eigenvalues(form):
     rank = 2
     cell = make_cell("irnn", FEATURES, WIDTH, rank=rank, form=form, inner_steps=2)
     cell.double().requires_grad_(False).b.fill_(5.0)  # all neurons active
-    eigenvalues = stability(cell, torch.randn(4, 3, FEATURES, dtype=torch.float64))
+    eigenvalues = equilibrium_eigenvalues(cell, torch.randn(4, 3, FEATURES, dtype=torch.float64))
     assert ((eigenvalues.abs() < 1e-9).sum(-1) == WIDTH - rank).all()
     U = torch.eye(WIDTH, dtype=torch.float64) + cell.V @ cell.H
     left = torch.trace(U @ U if form == 8 else U) - WIDTH
     torch.testing.assert_close(eigenvalues.sum(-1).real, left.expand(4, 3))
-    by_sign, by_size = signs(eigenvalues)
+    by_sign, by_size = real_part_fractions(eigenvalues)
     assert by_sign[1] == pytest.approx((WIDTH - rank) / WIDTH)
     assert by_sign.sum() == pytest.approx(1) == by_size.sum()
     assert by_size[REAL_PARTS.index(0.0)] >= by_sign[1]
-    assert (stability(_irnn(0.6), _noise(4, 3, FEATURES)).real < 0).all(), "||U|| < alpha"
-    assert (stability(_irnn(9.0), torch.randn(20, 3, FEATURES, dtype=torch.float64)).real > 0).any()
+    assert (equilibrium_eigenvalues(_irnn(0.6), _noise(4, 3, FEATURES)).real < 0).all(), (
+        "||U|| < alpha"
+    )
+    assert (
+        equilibrium_eigenvalues(_irnn(9.0), torch.randn(20, 3, FEATURES, dtype=torch.float64)).real
+        > 0
+    ).any()
 
 
 def test_real_parts_are_counted_by_sign_and_size():
-    by_sign, by_size = signs(torch.tensor([-9 + 1j, -0.96, 1e-10, -1e-10 + 2j, 0.3]))
+    by_sign, by_size = real_part_fractions(torch.tensor([-9 + 1j, -0.96, 1e-10, -1e-10 + 2j, 0.3]))
     assert by_sign.tolist() == [0.4, 0.4, 0.2]
     counted = {REAL_PARTS[k]: share for k, share in enumerate(by_size) if share}
     assert counted == {-3.0: 0.2, -1.0: 0.2, 0.0: 0.4, 0.3: 0.2}
@@ -175,5 +180,5 @@ test_impossible_measurements_are_refused = refused(
     ValueError,
     ("start between 0 and 2, got 3", lambda: next(step_jacobians(GRU, SHORT, start=3))),
     ("gru: expected 1 to 3 kinds of time steps .* got 0", lambda: count_time_steps(GRU, SHORT)),
-    ("gru: expected an iRNN.*remove eigenvalues from", lambda: stability(GRU, SHORT)),
+    ("gru: expected an iRNN.*remove eigenvalues from", lambda: equilibrium_eigenvalues(GRU, SHORT)),
 )

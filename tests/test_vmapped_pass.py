@@ -21,7 +21,7 @@ from study.results.factorial import MEASUREMENTS
 from study.results.schema import COMPLETED, DIVERGED
 from study.training import graphed_objective, plans, vmapped_pass
 from study.training.batched import Run, train_batched
-from study.training.batches import Epochs
+from study.training.batches import EpochBatches
 from study.training.cache_key import cache_key, engines
 from study.training.checkpoint import Checkpoint
 from study.training.factorial import AUTHOR, AUTHORS_GROUPS, train_on
@@ -30,10 +30,10 @@ from study.training.loop import train as train_alone
 from study.training.model import Model, build_model
 from study.training.plans import GPU_PASS_SIZE, plan_jobs
 from study.training.progress import PendingJob
-from study.training.record import Record, every_epoch
+from study.training.record import Record, epoch_ends
 from study.training.seeds import torch_seed
 from study.training.vmapped_pass import VmappedPass
-from study.training.worker import work
+from study.training.worker import run_batch
 from torch.nn import functional as F
 from toys import norm, toy_task, weights
 
@@ -60,9 +60,9 @@ def _training(cell, i, *, epochs=2, rate=None, dtype=torch.float32, **more):
     recipe = Recipe(learning_rate=RATES[i % 3], groups=AUTHORS_GROUPS.get(cell, ()), **how)
     if rate:  # one that no file may say
         recipe = recipe.model_copy(update={"learning_rate": rate})
-    batches = Epochs(part, 4, np.random.default_rng(i), drop_last=True)
-    recorded = every_epoch(batches.steps_per_epoch, recipe.total_steps(batches.steps_per_epoch))
-    record = Record(norm, recorded, keep=lambda row: row["norm"])
+    batches = EpochBatches(part, 4, np.random.default_rng(i), drop_last=True)
+    recorded = epoch_ends(batches.steps_per_epoch, recipe.total_steps(batches.steps_per_epoch))
+    record = Record(norm, recorded, score=lambda row: row["norm"])
     return Run(model, batches, recipe, record)
 
 
@@ -368,16 +368,16 @@ def test_each_shape_has_its_graph_within_limits(replays, monkeypatch):
 
 
 def test_models_that_no_graph_can_hold_run_plainly(replays, monkeypatch, capsys):
-    assert graphed_objective.obstacle(_model("gru", 0)) == ""
-    assert "parametrizations" in graphed_objective.obstacle(_model("exponential", 0))
+    assert graphed_objective.graph_obstacle(_model("gru", 0)) == ""
+    assert "parametrizations" in graphed_objective.graph_obstacle(_model("exponential", 0))
     dropping = _model("gru", 0)
     dropping.dropout = dropping.dropout.model_copy(update={"output_dropout": 0.5})
-    assert "masks of dropout" in graphed_objective.obstacle(dropping)
+    assert "masks of dropout" in graphed_objective.graph_obstacle(dropping)
     monkeypatch.setattr(torch.cuda, "make_graphed_callables", _fails(RuntimeError("no\nway")))
     run, _ = _train_one("gru")
     assert capsys.readouterr().err.count("without a CUDA graph, which is slower: no") == 1
     monkeypatch.setattr(vmapped_pass, "GRAPH_DEVICES", ("cuda",))
-    assert graphed_objective.obstacle(run.model) == "the model is on cpu"
+    assert graphed_objective.graph_obstacle(run.model) == "the model is on cpu"
     plain, _ = _train_one("gru")
     assert torch.equal(weights(run.model), weights(plain.model))
 
@@ -496,7 +496,9 @@ def test_unaligned_width_is_refused_side_by_side():
 
 def _pending(group, title, size=1.0, key="", *cells):
     pass_size = 2 if key else 1
-    job = plain_job(None, title=title, size=size, batch_key=key, pass_size=pass_size, cells=cells)
+    job = plain_job(
+        None, title=title, relative_cost=size, batch_key=key, pass_size=pass_size, cells=cells
+    )
     return PendingJob(job, group, {}, None)
 
 
@@ -521,7 +523,7 @@ def test_cut_off_apart_they_end_alike(where, prepared, whole, tmp_path, monkeypa
     with monkeypatch.context() as patch, ThreadPoolExecutor() as other:
         patch.setattr(Checkpoint, "save_if_due", dying)
         with pytest.raises(KeyboardInterrupt):
-            other.submit(work, jobs, keys, prepared, tmp_path).result()
+            other.submit(run_batch, jobs, keys, prepared, tmp_path).result()
     assert len(list(tmp_path.glob("*.state"))) == 3 and not shards(tmp_path)
     expected, cache = whole
     assert trained(where, prepared, tmp_path, replicates=3).identical(expected)

@@ -25,12 +25,12 @@ from study.config.network import Dropout
 from study.config.recipe import Recipe
 from study.paths import ROOT
 from study.training import cluster
-from study.training.batches import Epochs
+from study.training.batches import EpochBatches
 from study.training.checkpoint import Checkpoint
 from study.training.jobs import run_jobs
 from study.training.loop import train
 from study.training.model import Model
-from study.training.record import Record, every_epoch
+from study.training.record import Record, epoch_ends
 from study.training.seeds import torch_seed
 from study.training.shards import read_shard, shard_path, write_shard
 from torch.nn import functional as F
@@ -86,9 +86,9 @@ def _train_with_dropout(checkpoint):
     """Return the bytes of the weights after a run, and its records."""
     task = toy_task(n=60)
     recipe = Recipe(learning_rate=0.05, epochs=60, drops=(30,))
-    batches = Epochs(task.train, 3, np.random.default_rng(1))
+    batches = EpochBatches(task.train, 3, np.random.default_rng(1))
     record = Record(
-        norm, every_epoch(batches.steps_per_epoch, recipe.total_steps(batches.steps_per_epoch))
+        norm, epoch_ends(batches.steps_per_epoch, recipe.total_steps(batches.steps_per_epoch))
     )
 
     def objective(model, inputs, labels):

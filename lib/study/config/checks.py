@@ -8,7 +8,7 @@ from pydantic import ValidationError
 
 from study.config.grammar import NetworkDefinition, TaskDefinition
 from study.config.run import PARTS
-from study.config.section import ParameterError, Section, format_value, nearest
+from study.config.section import ParameterError, Section, format_value, similar_names
 from study.config.vocabulary import Makers, known_settings, refuse_unknown
 
 
@@ -35,7 +35,7 @@ def check_network(name: str, network: NetworkDefinition, makers: Makers) -> None
     if str(start) not in cell.starts:
         raise ParameterError(
             f"params.yaml: {where}.set.start is {format_value(start)}; "
-            f"expected one of {nearest(start, cell.starts)}"
+            f"expected one of {similar_names(start, cell.starts)}"
         )
     keywords = dict(cell.hyper_parameters)
     for start_method in cell.starts.values():
@@ -63,7 +63,7 @@ def check_task(name: str, task: TaskDefinition, makers: Makers) -> None:
     if task.maker not in makers:
         raise ParameterError(
             f"params.yaml: {where}.maker is {format_value(task.maker)}; "
-            f"expected one of {nearest(task.maker, makers)}"
+            f"expected one of {similar_names(task.maker, makers)}"
         )
     maker = makers[task.maker]
     for word, settings in (("set", task.set), ("sweep", task.sweep)):

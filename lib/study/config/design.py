@@ -54,9 +54,9 @@ class Design(Section):
         combinations = itertools.product(*(getattr(self, name) for name in names))
         for levels in combinations:
             for replicate in range(self.replicates):
-                yield self.at(**dict(zip(names, levels, strict=True)), replicate=replicate)
+                yield self.copy_with(**dict(zip(names, levels, strict=True)), replicate=replicate)
 
-    def at(self, *, replicate: int | None = None, **fields: object) -> Self:
+    def copy_with(self, *, replicate: int | None = None, **fields: object) -> Self:
         """Return a copy with some fields replaced: a job, or another design.
 
         Parameters

@@ -138,7 +138,7 @@ def _runs(
         texts = {key: level.text for key, level in chosen.items()}
         label = pair.entry.label or network.label
         if label is None:
-            swept = [level.part for level in combination if level.part]
+            swept = [level.label_part for level in combination if level.label_part]
             label = ", ".join([pair.network, *swept])
         names = {
             "network_name": pair.network,
@@ -202,7 +202,7 @@ def _refuse_equal(where: str, runs: Iterable[RunConfig]) -> None:
     """Refuse two runs with the same settings, whatever their names."""
     seen: dict[str, RunConfig] = {}
     for run in runs:
-        same = seen.setdefault(json.dumps(run.flat(), sort_keys=True), run)
+        same = seen.setdefault(json.dumps(run.flat_settings(), sort_keys=True), run)
         if same is not run:
             raise ParameterError(
                 f"params.yaml: {where} has the same run twice, as {format_value(same.label)} and "

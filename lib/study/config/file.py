@@ -13,8 +13,8 @@ from study.config.section import (
     ParameterError,
     Section,
     format_value,
-    nearest,
     parse_section,
+    similar_names,
 )
 from study.paths import ROOT
 
@@ -79,7 +79,7 @@ def merge_profile(profile: str | None = None, path: Path = PARAMS) -> dict[str, 
     name = content["profile"] if profile is None else profile
     if name not in profiles:
         raise ParameterError(
-            f"unknown profile {format_value(name)}; choose one of {nearest(name, profiles)}"
+            f"unknown profile {format_value(name)}; choose one of {similar_names(name, profiles)}"
         )
     return merge_mappings(content["base"], profiles[name] or {})
 

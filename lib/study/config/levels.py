@@ -20,13 +20,13 @@ class Level(NamedTuple):
         The value, or None for the default.
     text : str
         The level as text, which replaces ``{setting}`` in a label.
-    part : str
+    label_part : str
         Text to append to the default label of a network; empty for none.
     """
 
     value: Any
     text: str
-    part: str = ""
+    label_part: str = ""
 
 
 def settings_for_task(
@@ -138,4 +138,4 @@ def _swept(key: str, given: Levels, where: str, in_labels: bool) -> list[Level]:
         )
     if in_labels and key not in _COLUMNS:
         return levels
-    return [level._replace(part="") for level in levels]
+    return [level._replace(label_part="") for level in levels]

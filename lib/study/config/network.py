@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 from longrnn.cells import cell_class
 from pydantic import AfterValidator, Field
 
-from study.config.section import Positive, Section, Share, Size
+from study.config.section import Fraction, Positive, Section, Size
 
 Architecture = Annotated[str, AfterValidator(lambda name: cell_class(name).name)]
 """Name of a cell, checked when `params.yaml` is read."""
@@ -27,9 +27,9 @@ class Dropout(Section):
         Rate for the inputs of the head.
     """
 
-    input_dropout: Share = 0.0
-    embedding_dropout: Share = 0.0
-    output_dropout: Share = 0.0
+    input_dropout: Fraction = 0.0
+    embedding_dropout: Fraction = 0.0
+    output_dropout: Fraction = 0.0
 
 
 class Network(Dropout):

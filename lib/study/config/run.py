@@ -94,7 +94,7 @@ class RunConfig(Section):
         network = self.network
         return {**self.task.settings, **network.start_settings, **network.hyper_parameters}
 
-    def flat(self) -> dict[str, Any]:
+    def flat_settings(self) -> dict[str, Any]:
         """Return all settings that a result depends on, as one dictionary of JSON values.
 
         The displayed names and the number of replicates are left out. The settings of a run are
@@ -109,7 +109,7 @@ class RunConfig(Section):
             **self.recipe.model_dump(mode="json"),
             **self.network.model_dump(mode="json"),
             **self.measurement.model_dump(mode="json"),
-            "task": self.task.flat(),
+            "task": self.task.flat_settings(),
             "batch_size": self.batch_size,
             "device": self.device,
         }
@@ -123,5 +123,5 @@ class RunConfig(Section):
             JSON values by name.
         """
         nested = ("cell", "device", "task", "hyper_parameters", "start_settings")
-        levels = {name: value for name, value in self.flat().items() if name not in nested}
+        levels = {name: value for name, value in self.flat_settings().items() if name not in nested}
         return levels | self.settings

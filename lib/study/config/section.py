@@ -33,7 +33,7 @@ Draws = Annotated[int, Field(ge=0, le=10**6)]
 PositiveDraws = Annotated[int, Field(gt=0, le=10**6)]
 LearningRate = Annotated[float, Field(gt=0, le=1)]
 Weight = Annotated[float, Field(ge=0, le=1e12)]
-Share = Annotated[float, Field(ge=0, lt=1)]
+Fraction = Annotated[float, Field(ge=0, lt=1)]
 
 T = TypeVar("T")
 
@@ -51,7 +51,7 @@ class Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
 
-def distinct(levels: tuple) -> tuple:
+def check_distinct(levels: tuple) -> tuple:
     """Check that the levels of a factor differ from each other.
 
     Parameters
@@ -85,7 +85,7 @@ Factor = Annotated[
     tuple[T, ...],
     Field(min_length=1),
     BeforeValidator(_as_tuple),
-    AfterValidator(distinct),
+    AfterValidator(check_distinct),
     FACTOR,
 ]
 """Field with the levels of a factor: a single level, or a list of them.
@@ -157,7 +157,7 @@ def format_value(value: object) -> str:
     return text
 
 
-def nearest(name: object, known: Iterable[str]) -> str:
+def similar_names(name: object, known: Iterable[str]) -> str:
     """List known names for an error message, the most similar first.
 
     Parameters
@@ -224,7 +224,7 @@ def _sentence(kind: type[Section], where: str, keys: list[str], problem: Any) ->
         sentence = f"unknown parameter {key}; remove it or correct its spelling"
         section = _section_at(kind, problem["loc"][:-1])
         if section is not None:
-            sentence += f" (known: {nearest(problem['loc'][-1], section.model_fields)})"
+            sentence += f" (known: {similar_names(problem['loc'][-1], section.model_fields)})"
         return sentence
     message = problem["msg"].removeprefix("Value error, ")[:LONGEST_TEXT]
     message = message[0].lower() + message[1:]

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from study.config.file import merge_mappings
 from study.config.grammar import Entry, Group, NetworkDefinition, Table, TaskDefinition
 from study.config.levels import Level, settings_for_task, single_level
-from study.config.section import ParameterError, format_value, nearest, parse_section
+from study.config.section import ParameterError, format_value, parse_section, similar_names
 
 
 class Definitions(NamedTuple):
@@ -227,7 +227,7 @@ def fill_label(template: str, texts: Mapping[str, str], where: str) -> str:
         if match[1] not in texts:
             raise ParameterError(
                 f"params.yaml: the label of {where} is {format_value(template)}; expected "
-                f"settings in its braces, one of {nearest(match[1], texts)}"
+                f"settings in its braces, one of {similar_names(match[1], texts)}"
             )
         return texts[match[1]]
 
@@ -241,7 +241,7 @@ def refuse_unknown_names(names: Iterable[str], known: Iterable[str], where: str,
         if name not in known:
             raise ParameterError(
                 f"params.yaml: {where} names {format_value(name)}, which is not one of the {kind}; "
-                f"expected one of {nearest(name, known)}"
+                f"expected one of {similar_names(name, known)}"
             )
 
 

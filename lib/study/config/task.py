@@ -21,7 +21,7 @@ class TaskSpec(Section):
     maker: str
     settings: dict[str, Any] = Field(default_factory=dict)
 
-    def flat(self) -> dict[str, Any]:
+    def flat_settings(self) -> dict[str, Any]:
         """Return the maker's name and the settings in one dictionary.
 
         Returns

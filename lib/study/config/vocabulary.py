@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from longrnn.cells import cell_class
 
 from study.config.run import PARTS
-from study.config.section import ParameterError, Section, nearest
+from study.config.section import ParameterError, Section, similar_names
 
 Makers = Mapping[str, type[Section]]
 """The settings of each function that makes tasks, by the function's name."""
@@ -76,5 +76,5 @@ def refuse_unknown(key: str, where: str, known: Iterable[str]) -> None:
     known = list(known)
     if key not in known:
         raise ParameterError(
-            f"params.yaml: unknown setting {where}.{key}; expected one of {nearest(key, known)}"
+            f"params.yaml: unknown setting {where}.{key}; expected one of {similar_names(key, known)}"
         )

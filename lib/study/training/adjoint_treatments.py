@@ -81,7 +81,7 @@ class AdjointPath:
         self.norm: Tensor | None = None
         """Norm of the adjoint of the later state, (run, batch, 1); set in the backward pass."""
 
-    def note(self, adjoints: Sequence[Tensor]) -> None:
+    def store_norm(self, adjoints: Sequence[Tensor]) -> None:
         """Note the norm of the whole adjoint of a state, before it is pulled back."""
         self.norm = _norm(adjoints)
 
@@ -115,7 +115,7 @@ def _norm(adjoints: Sequence[Tensor]) -> Tensor:
     return torch.stack(squares).sum(dim=0).sqrt()
 
 
-class _Note(torch.autograd.Function):
+class _StoreNorm(torch.autograd.Function):
     """The identity; in the backward pass it notes the norm of the whole adjoint of a state."""
 
     @staticmethod
@@ -125,7 +125,7 @@ class _Note(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *adjoints: Tensor) -> tuple:
-        ctx.path.note(adjoints)
+        ctx.path.store_norm(adjoints)
         return None, *adjoints
 
 
@@ -166,5 +166,5 @@ def unroll_treated(
     for u_t in inputs.unbind(0):
         state = _Treat.apply(path, *state)
         state = step(state, u_t)
-        state = _Note.apply(path, *state)
+        state = _StoreNorm.apply(path, *state)
     return state

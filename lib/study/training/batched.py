@@ -11,7 +11,7 @@ from study.results.schema import COMPLETED, DIVERGED
 from study.training.batches import Batches
 from study.training.checkpoint import Checkpoint
 from study.training.optimizers import build_optimizers
-from study.training.record import NOTHING, Record
+from study.training.record import NO_RECORD, Record
 from study.training.state import NUMERICAL_ERRORS, RunState
 from study.training.vmapped_pass import Objective, VmappedPass
 
@@ -26,7 +26,7 @@ class Run:
     model: nn.Module
     batches: Batches
     recipe: Recipe
-    record: Record = NOTHING
+    record: Record = NO_RECORD
     checkpoint: Checkpoint | None = None
 
     def __post_init__(self) -> None:

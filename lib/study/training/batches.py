@@ -19,7 +19,7 @@ Batch = tuple[Tensor, Tensor]
 """Inputs and targets."""
 
 
-class Epochs:
+class EpochBatches:
     """Batches of a fixed set of sequences, reshuffled every epoch."""
 
     def __init__(
@@ -88,7 +88,7 @@ class Epochs:
         self._position = state["position"]
 
 
-class Fresh:
+class GeneratedBatches:
     """Batches of sequences that are generated when they are needed."""
 
     steps_per_epoch = 0
@@ -108,4 +108,4 @@ class Fresh:
             rng.bit_generator.state = rng_state
 
 
-Batches = Epochs | Fresh
+Batches = EpochBatches | GeneratedBatches

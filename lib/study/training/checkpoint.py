@@ -11,7 +11,7 @@ from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 
 from study.training.batches import Batches
-from study.training.sealed import read_sealed, say, write_sealed
+from study.training.sealed import log_line, read_sealed, write_sealed
 from study.training.state import RunState
 
 SECONDS_BETWEEN = 180.0
@@ -112,7 +112,7 @@ class Checkpoint:
         self._first_step = self._state.step
         self._earlier_seconds = stored["seconds"]
         self.resumed = True
-        say(f"{self._title}: resumes at step {self._state.step}")
+        log_line(f"{self._title}: resumes at step {self._state.step}")
 
     def save(self) -> None:
         """Write the state of the tracked objects."""
@@ -142,7 +142,7 @@ class Checkpoint:
         self._saved_at = time.monotonic()
         if now - Checkpoint._last_line >= self._every:
             Checkpoint._last_line = now
-            say(self._progress(now, total_steps))
+            log_line(self._progress(now, total_steps))
 
     def _progress(self, now: float, total_steps: int) -> str:
         state = self._state

@@ -25,7 +25,7 @@ ZERO = 1e-9
 """Real parts below this count as zero: rounding errors of linearly dependent rows."""
 
 
-def signs(eigenvalues: Tensor) -> tuple[np.ndarray, np.ndarray]:
+def real_part_fractions(eigenvalues: Tensor) -> tuple[np.ndarray, np.ndarray]:
     """Return the shares of eigenvalues by the sign and the size of their real parts.
 
     Parameters
@@ -53,7 +53,7 @@ def signs(eigenvalues: Tensor) -> tuple[np.ndarray, np.ndarray]:
     return by_sign, np.histogram(inside, REAL_PARTS)[0] / real.size
 
 
-def stability(cell: Cell, u: Tensor, *, every: int = 1) -> Tensor:
+def equilibrium_eigenvalues(cell: Cell, u: Tensor, *, every: int = 1) -> Tensor:
     """Return the eigenvalues of the derivative of F along sequences.
 
     Parameters

@@ -23,7 +23,7 @@ from study.results.factorial import ATTEMPT, MEASUREMENTS, SPLITS
 from study.tasks import Task, load_prepared
 from study.tasks.variations import vary
 from study.training.batched import Run, train_batched
-from study.training.batches import Epochs
+from study.training.batches import EpochBatches
 from study.training.checkpoint import Checkpoint
 from study.training.graphed_objective import with_graphs
 from study.training.job import Arrays, Job
@@ -31,7 +31,7 @@ from study.training.loop import train
 from study.training.measures import measure
 from study.training.model import Model, build_model, pick_device
 from study.training.objectives import make_objective
-from study.training.record import Record, every_epoch
+from study.training.record import Record, epoch_ends
 from study.training.seeds import seeds_of, torch_seed
 from study.training.state import RunState
 
@@ -174,14 +174,14 @@ def _prepare_run(attempt: Factorial, task: Task, checkpoint: Checkpoint | None) 
     with torch_seed(initial):
         model = build_model(task, network_of(attempt)).to(device)
     rng = np.random.default_rng(order)
-    batches = Epochs(task.train, attempt.batch_size, rng, device, drop_last=True)
+    batches = EpochBatches(task.train, attempt.batch_size, rng, device, drop_last=True)
     recipe = Recipe(
         learning_rate=attempt.learning_rate,
         epochs=attempt.training_length,
         groups=AUTHORS_GROUPS.get(attempt.architecture, ()),
         options={"eps": KERAS_EPSILON},
     )
-    recorded = every_epoch(batches.steps_per_epoch, recipe.total_steps(batches.steps_per_epoch))
+    recorded = epoch_ends(batches.steps_per_epoch, recipe.total_steps(batches.steps_per_epoch))
     record = Record(partial(_measure_splits, task, attempt), recorded)
     return Run(model, batches, recipe, record, checkpoint)
 

@@ -37,12 +37,12 @@ def with_graphs(objective: Objective, model: nn.Module) -> Objective:
     Returns
     -------
     Objective
-        The objective itself if no graph can be captured, see `obstacle`.
+        The objective itself if no graph can be captured, see `graph_obstacle`.
     """
-    return objective if obstacle(model) else GraphedObjective(objective, model)
+    return objective if graph_obstacle(model) else GraphedObjective(objective, model)
 
 
-def obstacle(model: nn.Module) -> str:
+def graph_obstacle(model: nn.Module) -> str:
     """Return why passes of a model can't be captured; an empty string if they can.
 
     Parameters

@@ -60,8 +60,8 @@ class Job:
         All settings that the results depend on, as JSON values, for the cache key.
     title : str
         Short name in lines of progress.
-    size : float
-        Relative cost, comparable within a group only. The largest jobs start first.
+    relative_cost : float
+        Relative cost, comparable only within a group. The largest jobs start first.
     cells : tuple of str
         Names under which the engines it uses are registered: its cells, and entries such as
         ``rnn/adjoints``.
@@ -83,7 +83,7 @@ class Job:
     replicate: int
     levels: Mapping[str, Any]
     title: str
-    size: float = 1.0
+    relative_cost: float = 1.0
     cells: tuple[str, ...] = ()
     device: str = "cpu"
     datasets: tuple[str, ...] = ()

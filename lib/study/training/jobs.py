@@ -23,9 +23,9 @@ from study.training.cache_key import cache_key
 from study.training.cluster import connect
 from study.training.job import Job
 from study.training.progress import PendingJob, Progress
-from study.training.sealed import say
+from study.training.sealed import log_line
 from study.training.shards import THREADS, WORKER, read_result, shard_path
-from study.training.worker import JobError, work
+from study.training.worker import JobError, run_batch
 
 _RETRIES = 2
 """How often a failed job is retried."""
@@ -120,7 +120,7 @@ def run_jobs(
                 by_shard[shard] = PendingJob(job, group, key, read_result(cache, key))
             by_group[group].append(by_shard[shard])
     missing = [pending for pending in by_shard.values() if pending.result is None]
-    say(f"{len(missing)} of {len(by_shard)} jobs to run")
+    log_line(f"{len(missing)} of {len(by_shard)} jobs to run")
     if missing:
         progress = Progress(list(by_shard.values()))
         _run_missing(missing, cache, cluster, prepared, progress)
@@ -197,7 +197,7 @@ def _submit(
     futures = {}
     for rank, batch in enumerate(batches):
         future = client.submit(
-            work,
+            run_batch,
             [pending.job for pending in batch],
             [pending.key for pending in batch],
             prepared,
@@ -242,12 +242,14 @@ def batch_jobs(missing: Iterable[PendingJob]) -> list[list[PendingJob]]:
     Returns
     -------
     list of list of PendingJob
-        One call of `study.training.worker.work` runs one batch. Jobs with the same `Job.batch_key`
+        One call of `study.training.worker.run_batch` runs one batch. Jobs with the same `Job.batch_key`
         share a batch of at most `Job.pass_size` jobs. The smallest batch of every cell comes first,
         then the largest of every group, then all others, the largest first.
     """
     batches = _split_batches(missing)
-    batches.sort(key=lambda batch: sum(pending.job.size for pending in batch), reverse=True)
+    batches.sort(
+        key=lambda batch: sum(pending.job.relative_cost for pending in batch), reverse=True
+    )
     smallest_of_cell: dict[tuple[str, ...], list[PendingJob]] = {}
     for batch in reversed(batches):
         smallest_of_cell.setdefault(batch[0].job.cells, batch)

@@ -31,7 +31,7 @@ from study.config.latching import Latching
 from study.config.recipe import Recipe
 from study.results.schema import COMPLETED
 from study.tasks.long_time_gap import draw_signs
-from study.training.batches import Fresh
+from study.training.batches import GeneratedBatches
 from study.training.checkpoint import Checkpoint
 from study.training.job import Arrays, Job
 from study.training.loop import train
@@ -51,11 +51,12 @@ def train_latching(
 ) -> list[Arrays]:
     """Train and measure some networks, see `study.training.job.Experiment.train`."""
     return [
-        train_one(job.config, checkpoint) for job, checkpoint in zip(jobs, checkpoints, strict=True)
+        train_network(job.config, checkpoint)
+        for job, checkpoint in zip(jobs, checkpoints, strict=True)
     ]
 
 
-def train_one(config: Latching, checkpoint: Checkpoint | None = None) -> Arrays:
+def train_network(config: Latching, checkpoint: Checkpoint | None = None) -> Arrays:
     """Train one network, fit its output layers, and measure it.
 
     A network is measured whether or not it reached the tolerance. One whose loss is not finite has
@@ -148,7 +149,7 @@ def _train(
         # At half the tolerance, the error on other sequences is below the tolerance, too.
         stop=lambda row: row["error"] < config.tolerance / 2,
     )
-    batches = Fresh(lambda: tensors(draw(config.batch_size, drawing)), drawing, checking)
+    batches = GeneratedBatches(lambda: tensors(draw(config.batch_size, drawing)), drawing, checking)
     return train(model, batches, objective, recipe, record=record, checkpoint=checkpoint)
 
 

@@ -27,7 +27,7 @@ from study.config.linear_gaps import LinearGaps
 from study.config.recipe import Recipe
 from study.results.schema import COMPLETED, DIVERGED
 from study.tasks.long_time_gap import draw_signs
-from study.training.batches import Batch, Fresh
+from study.training.batches import Batch, GeneratedBatches
 from study.training.checkpoint import Checkpoint
 from study.training.job import Arrays, Job
 from study.training.loop import train
@@ -75,7 +75,7 @@ def train_networks(config: LinearGaps, checkpoint: Checkpoint | None = None) -> 
         # Each network has its own weights, so the gradient of the sum is each one's own.
         return (losses + penalties).sum()
 
-    batches = Fresh(lambda: _draw(config, rngs, config.batch_size), *rngs)
+    batches = GeneratedBatches(lambda: _draw(config, rngs, config.batch_size), *rngs)
     recipe = Recipe(learning_rate=config.learning_rate, steps=config.steps)
     # One network may diverge while the others go on, so the summed loss is not checked.
     train(networks, batches, objective, recipe, checkpoint=checkpoint, check="nothing")

@@ -8,7 +8,7 @@ from study.config.recipe import Recipe
 from study.training.batches import Batches
 from study.training.checkpoint import Checkpoint
 from study.training.optimizers import build_optimizers
-from study.training.record import NOTHING, Record
+from study.training.record import NO_RECORD, Record
 from study.training.state import RunState, check_finite
 from study.training.vmapped_pass import Objective
 
@@ -21,7 +21,7 @@ def train(
     objective: Objective,
     recipe: Recipe,
     *,
-    record: Record = NOTHING,
+    record: Record = NO_RECORD,
     checkpoint: Checkpoint | None = None,
     check: Check = "loss",
 ) -> RunState:

@@ -77,7 +77,7 @@ def settings_of(design: AnyDesign) -> dict[str, Any]:
         "label": design.label,
         "task_label": design.task_label,
     }
-    return names | design.flat()
+    return names | design.flat_settings()
 
 
 def plan_runs(config: RunConfig) -> Iterator[Job]:
@@ -85,16 +85,16 @@ def plan_runs(config: RunConfig) -> Iterator[Job]:
     cell = config.network.cell
     measures = config.measurement.measures
     needs_adjoints = config.recipe.objective == "coadjoint" or "penalty" in measures
-    maker = find_task(config.task.flat())
+    maker = find_task(config.task.flat_settings())
     device = pick_device(config.device).type
     for replicate in range(config.replicates):
         yield Job(
             experiment=RUNS,
             config=config,
             replicate=replicate,
-            levels={**config.flat(), "replicate": replicate},
+            levels={**config.flat_settings(), "replicate": replicate},
             title=f"{config.run}, replicate {replicate}",
-            size=config.network.width * (config.recipe.epochs or config.recipe.steps),
+            relative_cost=config.network.width * (config.recipe.epochs or config.recipe.steps),
             cells=(cell, f"{cell}/adjoints") if needs_adjoints else (cell,),
             device=device,
             datasets=datasets_of(config),
@@ -126,7 +126,7 @@ def plan_factorial(design: Factorial) -> Iterator[Job]:
             levels=levels,
             title=_attempt_title(attempt),
             # Noise makes sequences about three times as long.
-            size=attempt.training_length * (1 if attempt.noise == "none" else 3),
+            relative_cost=attempt.training_length * (1 if attempt.noise == "none" else 3),
             cells=(attempt.architecture,),
             device=device,
             datasets=(attempt.dataset,),
@@ -157,7 +157,7 @@ def plan_linear_gaps(design: LinearGaps) -> Iterator[Job]:
             replicate=config.replicate,
             levels=config.values(),
             title=f"t* = {config.place}, orthogonality {config.orthogonality:g}",
-            size=config.steps * config.networks,
+            relative_cost=config.steps * config.networks,
         )
 
 
@@ -170,7 +170,7 @@ def plan_interventions(design: Interventions) -> Iterator[Job]:
             replicate=config.replicate,
             levels=config.values(),
             title=f"{config.cell}, rows at the {config.location}",
-            size=float(config.steps * config.networks),
+            relative_cost=float(config.steps * config.networks),
             cells=(config.cell,),
             datasets=datasets_of(config),
             modules=("study.tasks.located_rows",),

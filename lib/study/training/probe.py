@@ -13,7 +13,7 @@ from torch import Tensor
 from study.config.run import RunConfig
 from study.results.rows import POSITIONS
 from study.tasks import Split, Task
-from study.training.equilibria import signs, stability
+from study.training.equilibria import equilibrium_eigenvalues, real_part_fractions
 from study.training.measures import (
     cell_inputs_without_dropout,
     class_losses,
@@ -183,7 +183,9 @@ class Probe:
         cell = copy.deepcopy(self._model.cell).cpu().double().requires_grad_(False)
         inputs = self._test_batch[0][:_EIGENVALUE_SEQUENCES]
         u = cell_inputs_without_dropout(self._model, inputs).cpu().double()
-        by_sign, by_size = signs(stability(cell, u, every=_EIGENVALUE_EVERY))
+        by_sign, by_size = real_part_fractions(
+            equilibrium_eigenvalues(cell, u, every=_EIGENVALUE_EVERY)
+        )
         return {"eigenvalue_sign": by_sign, "eigenvalue_share": by_size}
 
     def trajectories(self) -> Values:

@@ -12,7 +12,7 @@ from study.config.jobs import Jobs
 from study.config.latching import Latching
 from study.config.linear_gaps import LinearGaps
 from study.config.run import RunConfig
-from study.config.section import ParameterError, format_value, nearest, parse_section
+from study.config.section import ParameterError, format_value, parse_section, similar_names
 from study.tasks import TASKS
 from study.tasks.sources import source_names
 from study.training.datasets import to_dataset
@@ -94,7 +94,7 @@ class Profile:
         if group not in self.designs:
             raise ParameterError(
                 f"profile {self.name} has no group {format_value(group)}; "
-                f"did you mean {nearest(group, self.designs)}?"
+                f"did you mean {similar_names(group, self.designs)}?"
             )
         return plan_jobs(self.designs[group])
 
@@ -189,7 +189,7 @@ def _check_datasets(profile: Profile) -> None:
         if dataset not in source_names():
             raise ParameterError(
                 f"params.yaml: there is no data set {format_value(dataset)}; "
-                f"known: {nearest(dataset, source_names())}"
+                f"known: {similar_names(dataset, source_names())}"
             )
 
 

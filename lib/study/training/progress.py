@@ -11,7 +11,7 @@ import numpy as np
 
 from study.results.schema import DIVERGED
 from study.training.job import Arrays, Job
-from study.training.sealed import say
+from study.training.sealed import log_line
 from study.training.shards import RESUMED, SECONDS, write_shard
 
 QUIET = 5.0
@@ -68,7 +68,7 @@ class PendingJob:
 class Progress:
     """Prints how many jobs have a result, and an estimate of the remaining time.
 
-    The estimate uses the seconds per unit of `Job.size` of finished jobs, including cached ones. It
+    The estimate uses the seconds per unit of `Job.relative_cost` of finished jobs, including cached ones. It
     is made for each group separately, because sizes are comparable only within a group. A group
     without a finished job can't be estimated, so the line then says "more than". If that is true
     for every group, the line gives no time.
@@ -97,7 +97,7 @@ class Progress:
         self._last_line_at = now
         diverged = sum(job.diverged for job in done if job.ran_now)
         elapsed = timedelta(seconds=round(now - self._started_at))
-        say(
+        log_line(
             f"job {len(done)}/{len(self._jobs)}, {diverged} attempts diverged, "
             f"{elapsed} elapsed{self._time_left(workers)}; {title}"
         )
@@ -108,9 +108,9 @@ class Progress:
         seconds_done: Counter = Counter()
         for pending in self._jobs:
             if pending.result is None:
-                size_left[pending.group] += pending.job.size
+                size_left[pending.group] += pending.job.relative_cost
             elif pending.seconds:
-                size_done[pending.group] += pending.job.size
+                size_done[pending.group] += pending.job.relative_cost
                 seconds_done[pending.group] += pending.seconds
         known = [group for group in size_left if seconds_done[group]]
         if not known:

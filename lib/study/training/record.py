@@ -25,7 +25,7 @@ class Record:
         ``-inf`` is an ordinary value.
     steps : container of int
         Steps to record at: numbers of optimizer steps taken so far, 0 for before training.
-    keep : callable, optional
+    score : callable, optional
         Score of a row, the larger the better. `RunState.best` gets the row with the largest score
         and the weights at that step; the later one if two scores are equal.
     stop : callable, optional
@@ -35,7 +35,7 @@ class Record:
 
     measure: Callable[[nn.Module], Row]
     steps: Container[int]
-    keep: Callable[[Row], Any] | None = None
+    score: Callable[[Row], Any] | None = None
     stop: Callable[[Row], bool] | None = None
 
     def add_if_due(self, model: nn.Module, state: RunState) -> bool:
@@ -73,17 +73,17 @@ class Record:
         return self.stop is not None and self.stop(row)
 
     def _is_best(self, row: Row, state: RunState) -> bool:
-        if self.keep is None:
+        if self.score is None:
             return False
         if state.best is None:
             return True
-        return self.keep(row) >= self.keep(state.best[0])
+        return self.score(row) >= self.score(state.best[0])
 
 
-NOTHING = Record(measure=lambda model: {}, steps=())
+NO_RECORD = Record(measure=lambda model: {}, steps=())
 """The record of a run that measures nothing during training."""
 
 
-def every_epoch(steps_per_epoch: int, total_steps: int) -> range:
+def epoch_ends(steps_per_epoch: int, total_steps: int) -> range:
     """Return the steps at which an epoch ends, for `Record.steps`."""
     return range(steps_per_epoch, total_steps + 1, steps_per_epoch)

@@ -7,7 +7,7 @@ from longrnn.probes.time_steps import count_time_steps
 
 from study.config.run import LAST_STATE_ONLY, RunConfig
 from study.tasks import Split, Task, check_task, find_task, make_task
-from study.training.equilibria import stability
+from study.training.equilibria import equilibrium_eigenvalues
 from study.training.model import Model, build_model
 from study.training.optimizers import parameter_groups
 from study.training.run_data import trains_head_only
@@ -31,7 +31,7 @@ def check_settings(config: RunConfig) -> None:
     ValueError
         The task or a setting of it is unknown, or does not fit the recipe or the measurement.
     """
-    spec = config.task.flat()
+    spec = config.task.flat_settings()
     check_task(spec)
     if not find_task(spec).draws:
         return
@@ -109,7 +109,7 @@ def _used(config: RunConfig) -> frozenset[str]:
 
 def _task_or_stand_in(config: RunConfig) -> Task:
     """Return the task of a run if it needs no data, and else a task of its kind."""
-    spec = config.task.flat()
+    spec = config.task.flat_settings()
     if find_task(spec).draws:
         task = make_task(spec, None, np.random.default_rng(0))
         check_target(config, task)
@@ -141,7 +141,7 @@ def _check_measures(config: RunConfig, model: Model) -> None:
     if "time_steps" in used:
         count_time_steps(model.cell, no_input)
     if "eigenvalues" in used:
-        stability(model.cell, no_input)
+        equilibrium_eigenvalues(model.cell, no_input)
     unsupported = used & TRAINED_CELLS_ONLY
     if "cell.*" in config.network.frozen and unsupported:
         raise ValueError(

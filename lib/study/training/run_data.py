@@ -63,7 +63,7 @@ def load_data(config: RunConfig, prepared: Path | None) -> RunData:
     ValueError
         The settings do not fit the task's data.
     """
-    spec = config.task.flat()
+    spec = config.task.flat_settings()
     measurement = config.measurement
     for_task, for_test, for_validation = seeds({"task": spec}, 3)
     task = make_task(spec, prepared, np.random.default_rng(for_task))

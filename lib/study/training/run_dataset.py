@@ -75,7 +75,7 @@ def runs_to_dataset(
     ds["width"].values[:] = [config.network.width for config in configs]
     ds["learning_rate"].values[:] = [config.recipe.learning_rate for config in configs]
     ds["task_settings"].values[:] = [
-        json.dumps(config.task.flat(), sort_keys=True) for config in configs
+        json.dumps(config.task.flat_settings(), sort_keys=True) for config in configs
     ]
     return ds.assign_coords(factors(coordinates(configs)))
 

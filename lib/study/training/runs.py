@@ -13,7 +13,7 @@ from study.config.recipe import WEIGHTS, Group, Recipe
 from study.config.run import RunConfig
 from study.results.schema import COMPLETED, DIVERGED
 from study.tasks import Split, Task
-from study.training.batches import Batches, Epochs, Fresh
+from study.training.batches import Batches, EpochBatches, GeneratedBatches
 from study.training.checkpoint import Checkpoint
 from study.training.graphed_objective import with_graphs
 from study.training.job import Arrays, Job
@@ -75,7 +75,7 @@ def train_run(
     check_target(config, task)
     if config.recipe.stop_below and not data.has_validation:
         raise ValueError(f"stop_below needs a validation split; {task.name} has none")
-    levels = {"task": config.task.flat(), "replicate": replicate}
+    levels = {"task": config.task.flat_settings(), "replicate": replicate}
     (order,) = seeds(levels, 1)
     network_levels = {"cell": config.network.cell, "width": config.network.width}
     (initial,) = seeds(levels | network_levels, 1)
@@ -146,8 +146,8 @@ def _batches(
 ) -> Batches:
     """Return the source of training batches: epochs over a split, or newly generated sequences."""
     if split is None:
-        return Fresh(lambda: tensors(task.draw(config.batch_size, rng), device), rng)
-    return Epochs(split, config.batch_size, rng, device)
+        return GeneratedBatches(lambda: tensors(task.draw(config.batch_size, rng), device), rng)
+    return EpochBatches(split, config.batch_size, rng, device)
 
 
 def _train(
@@ -182,7 +182,7 @@ def _train(
         record=Record(
             measure,
             _record_steps(config, recipe.total_steps(batches.steps_per_epoch)),
-            keep=_score_of_row(config, task, setup.measured),
+            score=_score_of_row(config, task, setup.measured),
             stop=is_good_enough if recipe.stop_below else None,
         ),
         checkpoint=checkpoint,
@@ -214,7 +214,7 @@ def _losses_and_metrics(
 def _score_of_row(
     config: RunConfig, task: Task, splits: Mapping[str, Split]
 ) -> Callable[[Row], tuple[float, ...]]:
-    """Return the function that scores a row for `Record.keep`, see there.
+    """Return the function that scores a row for `Record.score`, see there.
 
     The score is the validation metric. Of equal metrics the earliest row wins; the latest if
     trajectories are measured, because the paper's figure shows that one. Without a validation split

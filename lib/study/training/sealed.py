@@ -70,7 +70,7 @@ def read_sealed(path: Path, read: Callable[[io.BytesIO], Any], consequence: str)
         raise
     except Exception as error:  # a damaged file can make `read` raise anything
         reason = str(error).partition("\n")[0] or type(error).__name__
-        say(f"{path.name} is damaged ({reason}); {consequence}")
+        log_line(f"{path.name} is damaged ({reason}); {consequence}")
         set_aside(path)
         return None
 
@@ -88,6 +88,6 @@ def _digest(path: Path, content: bytes) -> bytes:
     return hashlib.sha256(path.stem.encode() + content).digest()
 
 
-def say(line: str) -> None:
+def log_line(line: str) -> None:
     """Print a line to standard error, which is not stored in executed notebooks."""
     print(line, file=sys.stderr, flush=True)

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from study.training.job import Arrays
-from study.training.sealed import read_sealed, say, write_sealed
+from study.training.sealed import log_line, read_sealed, write_sealed
 
 SECONDS = "core seconds"
 """Processor time of the job."""
@@ -66,5 +66,5 @@ def read_result(cache: Path, key: Mapping) -> dict[str, np.ndarray] | None:
     if result is None or int(result.get(THREADS, 0)) == 1:
         return result
     name = shard_path(cache, key).name
-    say(f"{name} does not come from a single-threaded worker; its job runs again")
+    log_line(f"{name} does not come from a single-threaded worker; its job runs again")
     return None

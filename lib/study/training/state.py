@@ -28,7 +28,7 @@ class RunState:
     rows : list of dict
         Recorded measurements in order; each row also holds its ``step``.
     best : tuple of (dict, dict), optional
-        Row and ``state_dict`` with the best score so far, see `study.training.record.Record.keep`.
+        Row and ``state_dict`` with the best score so far, see `study.training.record.Record.score`.
     loss_sum : Tensor or float
         Sum of the losses so far, kept on the GPU so that finiteness is checked only when a row is
         recorded. Not used on a CPU.

@@ -11,7 +11,7 @@ from torch.nn import functional as F
 
 from study.tasks import Split, Task
 from study.training.adjoint_treatments import AdjointPath, AdjointTreatment, unroll_treated
-from study.training.batches import Epochs
+from study.training.batches import EpochBatches
 from study.training.intervention_design import EXPERIMENT, PLAIN, TREATMENTS, Interventions
 from study.training.scores import tensors
 from study.training.seeds import seeds, torch_seed
@@ -108,7 +108,7 @@ class TreatedNetworks:
         parameters = list(self.parameters.values())
         optimizer = torch.optim.Adam(parameters, lr=job.learning_rate[job.cell])
         batches = [
-            Epochs(split, job.batch_size, np.random.default_rng(order), drop_last=True)
+            EpochBatches(split, job.batch_size, np.random.default_rng(order), drop_last=True)
             for order in self.orders
         ]
         losses = np.empty((job.steps, self.count))

@@ -21,7 +21,7 @@ class JobError(RuntimeError):
     """A job could not be run; the message says which and why."""
 
 
-def work(
+def run_batch(
     jobs: Sequence[Job], keys: Sequence[Mapping], prepared: Path | None, cache: Path
 ) -> list[Arrays]:
     """Run one job, or several in one vmapped pass, in this process.
