@@ -135,6 +135,9 @@ COMMANDS = (
 )
 COMMANDS += ("study.results.reference", "longrnn")
 ORACLES = {
+    "study.claims.coadjoint_gaps": "data in which its claims are false",
+    "study.claims.linear_gaps": "data in which its claims are false",
+    "study.claims.padding": "data in which its claims are false",
     "study.claims.models": "data in which its claims are false",
     "study.claims.tasks": "data in which its claims are false",
     "study.stats.comparisons.compare_error_rates": "R",
