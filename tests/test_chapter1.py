@@ -20,8 +20,8 @@ from numpy.testing import assert_allclose
 from refusals import refused
 from scipy.stats import chi2, kruskal
 from study.claims import tasks
+from study.claims.estimates import Cause
 from study.claims.factorial import Evidence
-from study.claims.region import Region
 from study.results.factorial import FACTORIAL, MEASUREMENTS
 from study.results.published import load_published
 from study.results.schema import COMPLETED
@@ -407,10 +407,25 @@ def test_variances_are_compared_or_give_a_cause():
     assert gone.loc[("rnn", "f_star"), "cause"].startswith("0 of 3 tasks have 2 attempts")
     flat = compared(attempts_table.assign(task_accuracy=0.5))
     assert set(flat["cause"]) == {"no variation within the tasks"}
-    for attempts_each, enough in ((5, False), (20, True)):  # that seven tests of four tasks reject
-        seven = pd.DataFrame({"tasks": [4] * 7, "attempts": [4 * attempts_each] * 7})
-        chance = tasks.chance_of_tests(seven, Region(above=0.5), 1.0)
-        assert (chance > 0.5) == enough
+
+
+@pytest.mark.parametrize("wide", [1.0, 6.0])
+def test_spread_of_deviations_is_that_of_the_tasks(wide):
+    """Half of the tasks vary `wide` times as much: the ratio of their spread to its mean."""
+    names = ["architecture", *TASK, "replicate"]
+    levels = [("rnn", "gru"), tuple("abcdefgh"), ("sequential", "permuted"), ("none",), range(40)]
+    frame = pd.MultiIndex.from_product(levels, names=names).to_frame(index=False)
+    varies = np.where(frame["dataset"].isin([*"abcd"]), wide, 1.0)
+    rng = np.random.default_rng(5)
+    accuracy = varies * rng.standard_normal(len(frame))
+    frame = frame.assign(task_accuracy=accuracy, left_out="")
+    estimate = tasks.spread_of_deviations(frame)
+    truth = (wide - 1) / 2 / ((wide + 1) / 2)
+    assert estimate.low <= truth + 0.05 and abs(estimate.value - truth) < 0.1
+    noisy = frame.assign(noise="post", task_accuracy=100 * accuracy)
+    assert tasks.spread_of_deviations(pd.concat([frame, noisy])) == estimate
+    alone = frame[frame["replicate"] == 0]
+    assert tasks.spread_of_deviations(alone).cause == Cause.NO_SEEDS
 
 
 @pytest.mark.parametrize(

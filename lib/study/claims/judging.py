@@ -24,6 +24,7 @@ from study.claims.verdict import (
     AGREES,
     DIFFERS,
     UNDECIDED,
+    UNTESTABLE,
     displayed_verdict,
     sensitivity,
     verdict_on,
@@ -33,7 +34,7 @@ from study.stats.power import detectable
 
 TOYS = ("smoke", "quick", "simulated")
 """Profiles that only show that the pipeline works; their runs are too small to judge claims."""
-COMPARES = (Statement.LEADS, Statement.EQUAL)
+COMPARES = (Statement.LEADS, Statement.NO_WORSE, Statement.EQUAL)
 """Statements that compare networks. If a network is at chance, the verdict gets a reservation."""
 Judge = Callable[[object], Estimate]
 
@@ -154,7 +155,7 @@ def judged_row(name: str, estimate: Estimate) -> dict[str, object]:
         notes.append(_null_note(estimate, verdict.verdict))
     published = claim.published
     excluded = published < estimate.low or published > estimate.high  # False without a value
-    if verdict.verdict == UNDECIDED and excluded:
+    if verdict.verdict in (UNDECIDED, UNTESTABLE) and excluded:
         notes.append(f"the interval excludes the paper's value, {published:g}")
     null_is = ""
     if estimate.known and not math.isnan(claim.null):

@@ -4,7 +4,7 @@ That the states of latching networks stay bounded (Figure 3.7) is not a claim: t
 whatever the weights.
 """
 
-from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import xarray as xr
@@ -17,12 +17,11 @@ from study.claims.estimates import (
 )
 from study.claims.experiment_sizes import scale_of_settings
 from study.claims.judging import Judges
+from study.claims.linear_gaps import EMPHASIS
 from study.results.schema import settings_of
 
 STEADY = 3.0
 """Orders of magnitude within which an adjoint neither vanishes nor explodes."""
-STANDS_OUT = 0.04
-"""An emphasized adjoint exceeds all others by a tenth; this is log10 of the factor."""
 
 
 def latched(ds: xr.Dataset, horizon: int | None = None) -> np.ndarray:
@@ -89,24 +88,11 @@ def latches_longer(ds: xr.Dataset) -> Estimate:
     return _share_of_runs(ds, below.all("horizon").values, latched(ds))
 
 
-def _share_at_longest(ds: xr.Dataset, condition: Callable[..., xr.DataArray]) -> Estimate:
-    """Estimate how many latching runs meet a condition at the longest horizon.
-
-    It is on log10 of the median adjoint norm at the deciding input, at the end, and its largest
-    elsewhere.
-    """
-    settings = settings_of(ds)
-    end = settings["longer"][-1]
-    median = ds["adjoint_median"].sel(horizon=end).astype(float)
-    deciding = median.sel(time=settings["place"])
-    elsewhere = median.sel(time=median["time"] != settings["place"]).max("time")
-    met = condition(deciding, median.sel(time=end), elsewhere)
-    return _share_of_runs(ds, met.values, latched(ds, end))
-
-
 def adjoints_stay(ds: xr.Dataset) -> Estimate:
     """Estimate how many latching runs have adjoints that neither vanish nor explode.
 
+    The deciding input is compared with the end by the median adjoint norm at the longest horizon.
+
     Parameters
     ----------
     ds
@@ -117,11 +103,18 @@ def adjoints_stay(ds: xr.Dataset) -> Estimate:
     Estimate
         A share of the runs that latch at the longest horizon.
     """
-    return _share_at_longest(ds, lambda deciding, end, _: abs(deciding - end) < STEADY)
+    settings = settings_of(ds)
+    end = settings["longer"][-1]
+    median = ds["adjoint_median"].sel(horizon=end).astype(float)  # log10
+    change = median.sel(time=settings["place"]) - median.sel(time=end)
+    return _share_of_runs(ds, (abs(change) < STEADY).values, latched(ds, end))
 
 
 def adjoints_emphasize(ds: xr.Dataset) -> Estimate:
-    """Estimate how many latching runs have the largest adjoint at the deciding input.
+    """Estimate how many latching runs emphasize the deciding input at the shortest horizon.
+
+    It is emphasized if its median adjoint norm is more than `EMPHASIS` times the mean of those at
+    the other times, as in section 2.5.
 
     Parameters
     ----------
@@ -131,9 +124,25 @@ def adjoints_emphasize(ds: xr.Dataset) -> Estimate:
     Returns
     -------
     Estimate
-        A share of the runs that latch at the longest horizon.
+        A share of the runs that latch at the shortest horizon.
     """
-    return _share_at_longest(ds, lambda deciding, _, elsewhere: deciding > elsewhere + STANDS_OUT)
+    settings = settings_of(ds)
+    horizon = settings["horizon"]
+    median = ds["adjoint_median"].sel(horizon=horizon, time=slice(1, horizon)).astype(float)
+    norms = 10 ** (median - median.max("time"))
+    deciding = norms.sel(time=settings["place"])
+    others = norms.sel(time=norms["time"] != settings["place"])
+    relative = (deciding / others.mean("time")).values
+    runs = latched(ds)
+    estimate = _share_of_runs(ds, relative > EMPHASIS, runs)
+    if not estimate.known:
+        return estimate
+    is_largest = (deciding > others.max("time")).values
+    note = (
+        f"the norm of the median run is {np.median(relative[runs]):.1f} times the mean of the "
+        f"others; in {is_largest[runs].sum()} of {runs.sum()} runs it is the largest of all"
+    )
+    return replace(estimate, note=note)
 
 
 judge_latching = Judges(

@@ -10,6 +10,7 @@ one network leads another    stays, with a reservation   become not testable
 a network learns             stays                       become not testable
 a network fails to learn     becomes not testable        stay
 networks do equally well     becomes not testable        become not testable
+a network is no worse        stays, if it is ahead       become not testable
 networks have a property     becomes not testable        become not testable
 training takes steps         stays                       stay, if the runs got there
 ===========================  ==========================  ==========================
@@ -34,6 +35,7 @@ class Statement(Enum):
     LEARNS = "a network learns"
     FAILS = "a network fails to learn"
     EQUAL = "networks do equally well"
+    NO_WORSE = "one network is no worse than another, within a margin"
     CONVERGED = "networks have a spread, gradients or time steps after training"
     COUNTS_STEPS = "training takes a number of steps"
 
@@ -51,6 +53,7 @@ _BARRED = {
     Statement.LEARNS: Barred(agrees=False, differs=True),
     Statement.FAILS: Barred(agrees=True, differs=False),
     Statement.EQUAL: Barred(agrees=True, differs=True),
+    Statement.NO_WORSE: Barred(agrees=True, differs=True),
     Statement.CONVERGED: Barred(agrees=True, differs=True),
     Statement.COUNTS_STEPS: Barred(agrees=False, differs=False),
 }
@@ -76,7 +79,10 @@ def statement(verb: str, region: Region) -> Statement:
     """
     if verb in _NO_DIFFERENCE:
         same = _NO_DIFFERENCE[verb]
-        return Statement.EQUAL if region.contains(same, same) else Statement.LEADS
+        if not region.contains(same, same):
+            return Statement.LEADS
+        within_margin = verb != "apart" and not region.bounded
+        return Statement.NO_WORSE if within_margin else Statement.EQUAL
     if verb in _LARGE_IF_LEARNED:
         says_large = math.isinf(region.below)
         learns = says_large == _LARGE_IF_LEARNED[verb]
@@ -106,7 +112,18 @@ def barred_verdicts(verb: str, region: Region, estimate: Estimate) -> Barred:
     """
     if verb == "steps_needed" and math.isinf(estimate.high):
         return Barred(agrees=False, differs=True)
-    return _BARRED[statement(verb, region)]
+    barred = _BARRED[statement(verb, region)]
+    if _ahead_of_a_margin(verb, region, estimate):
+        return barred._replace(agrees=False)
+    return barred
+
+
+def _ahead_of_a_margin(verb: str, region: Region, estimate: Estimate) -> bool:
+    """Return whether a network that is said to be no worse is ahead."""
+    if statement(verb, region) is not Statement.NO_WORSE:
+        return False
+    same = _NO_DIFFERENCE[verb]
+    return estimate.low > same if math.isinf(region.below) else estimate.high < same
 
 
 def rule_in_words() -> list[tuple[str, str, str]]:
@@ -122,6 +139,8 @@ def rule_in_words() -> list[tuple[str, str, str]]:
         agrees = "becomes not testable" if barred.agrees else "stays"
         if kind is Statement.LEADS:
             agrees += ", with a reservation"
+        if kind is Statement.NO_WORSE:
+            agrees += ", unless our interval shows it ahead"
         differs = "become not testable" if barred.differs else "stay"
         if kind is Statement.COUNTS_STEPS:
             differs += ", if our runs got there"
@@ -146,7 +165,9 @@ def lead_reservation(claim: Claim, steps: int | None) -> str:
     comparison = claim.comparison
     if comparison is None or steps is None or not steps < comparison.steps:
         return ""
-    if statement(comparison.verb, claim.region) is not Statement.LEADS:
+    kind = statement(comparison.verb, claim.region)
+    # A network that is said to be no worse agrees after short runs only if it is ahead.
+    if kind not in (Statement.LEADS, Statement.NO_WORSE):
         return ""
     return f"{in_words(steps, comparison.steps)}: the lead may only reflect faster learning"
 

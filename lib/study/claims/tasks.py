@@ -4,6 +4,7 @@ That an effect differs between tasks is measured by how much it differs, not by 
 reject: a small experiment rejects nothing, and that refutes nothing.
 """
 
+import math
 from dataclasses import replace
 from functools import partial
 
@@ -15,10 +16,9 @@ from scipy.optimize import brentq
 from study.claims.estimates import TAIL, Cause, Estimate, not_testable, proportion
 from study.claims.factorial import Evidence, judge_of
 from study.claims.judging import Judges
-from study.claims.power import chance_of_share
-from study.claims.region import Region
 from study.stats import comparisons, convergence, task_models, task_pairs
-from study.stats.accuracy import LEVEL
+from study.stats.accuracy import ENTERED, LEVEL
+from study.stats.attempts import TASK
 from study.stats.covariates import COVARIATES
 
 LARGE = 0.7
@@ -124,38 +124,55 @@ def _share_of_tests(table: pd.DataFrame) -> Estimate:
     return replace(rejected, high=1.0, chance=lambda *_: np.nan)
 
 
-def _variances(evidence: Evidence) -> Estimate:
-    table = comparisons.compare_variances(evidence.best).query("test == 'levene'")
-    made = table.dropna(subset="p_value")
-    return replace(_share_of_tests(table), chance=partial(chance_of_tests, made))
+def spread_of_deviations(frame: pd.DataFrame) -> Estimate:
+    """Estimate how much the variability of an accuracy differs between tasks beyond sampling.
 
-
-def chance_of_tests(made: pd.DataFrame, region: Region, _: float) -> float:
-    """Return the chance that enough tests of variances reject if these differ as much as they can.
-
-    That is so if accuracies are normal in some tasks and always the same in the others.
+    As in the test of Brown and Forsythe (1974), the variability at a task is the mean absolute
+    deviation from the task's median, here in units of the architecture's mean. The estimate is the
+    standard deviation of the true values over tasks, pooled over architectures, with the interval
+    of a variance component (Searle, Casella and McCulloch, 1992, section 3.6). A count of rejected
+    tests, as in Table 1.6, would depend on the number of attempts more than on the tasks.
 
     Parameters
     ----------
-    made
-        The tests that could be made, with ``tasks`` and ``attempts``.
-    region
-        Where the share of tests that reject must lie.
+    frame
+        Attempts at the best hyper-parameters; those that are ``left_out`` do not count.
 
     Returns
     -------
-    float
-        Between 0 and 1.
+    Estimate
+        A ratio: 0.5 if the variability at a task typically differs by half of the mean.
     """
-    tasks = made["tasks"].max()
-    size = (made["attempts"] // made["tasks"]).max()
-    drawn = np.random.default_rng(0).standard_normal((tasks, 1000, size))
-    rejections = []
-    for varied in range(1, tasks):
-        groups = drawn * (np.arange(tasks) < varied)[:, None, None]
-        p = stats.levene(*groups, axis=1).pvalue
-        rejections.append(np.mean(len(made) * p < LEVEL))
-    return chance_of_share(len(made), region, max(rejections))
+    rows = frame[(frame["left_out"] == ENTERED) & (frame["noise"] == comparisons.NO_NOISE)]
+    between = within = 0.0  # sums of squares
+    df_between = df_within = 0
+    sizes = []
+    for _, part in rows.groupby("architecture", observed=True):
+        task = part[list(TASK)].astype(str).agg(" ".join, axis=1)
+        accuracy = part["task_accuracy"]
+        deviation = (accuracy - accuracy.groupby(task).transform("median")).abs()
+        if task.nunique() < 2 or len(part) == task.nunique() or not deviation.any():
+            continue
+        deviation = deviation / deviation.mean()
+        by_task = deviation.groupby(task)
+        counts = by_task.size()
+        between += (counts * (by_task.mean() - 1) ** 2).sum()
+        within += ((deviation - by_task.transform("mean")) ** 2).sum()
+        df_between += len(counts) - 1
+        df_within += len(part) - len(counts)
+        sizes.append(stats.hmean(counts))
+    if not sizes:
+        return not_testable("no architecture has two attempts at two tasks", Cause.NO_SEEDS)
+    between /= df_between
+    within /= df_within
+    size = np.mean(sizes)
+
+    def end_of_interval(quantile: float) -> float:
+        ratio = between / within / stats.f.ppf(quantile, df_between, df_within)
+        return math.sqrt(max(0.0, (ratio - 1) * within / size))
+
+    value = math.sqrt(max(0.0, (between - within) / size))
+    return Estimate(value, end_of_interval(1 - TAIL), end_of_interval(TAIL))
 
 
 def _times(evidence: Evidence) -> Estimate:
@@ -170,7 +187,7 @@ def _share_explained(fits: task_models.TaskFits) -> Estimate:
 
 _QUANTITIES = {
     "diss-1.4-first-order-accuracy": _first_order,
-    "diss-1.4-variance": _variances,
+    "diss-1.4-variance": lambda evidence: spread_of_deviations(evidence.best),
     "diss-1.4-convergence": _times,
     "diss-1.4-second-order-architecture": partial(_second_order, effect=OF_ARCHITECTURE),
     "diss-1.4-second-order-hyperparameters": partial(_second_order, effect=OF_SETTINGS),
