@@ -111,7 +111,7 @@ DIFFERENT = artefacts()["same_data"].isna().sum()
         ("notebooks/rebuilt/22_errors", "secret.txt"),  # to be read
         ("notebooks/reference/22_errors", "The same with other results: this run (quick)."),
         ("claims", "differs each of the models of longer horizons"),
-        ("claims", "0.066, which does not bear the claim out"),
+        ("claims", "0.066, outside the region"),
         ("claims/diss-3.6-longer", "verdict differs differs differs"),
         ("claims/lem-5-ptbchar-gated", "Our runs take 474 of the paper's 200,000 steps: the lead"),
         ("claims/lem-5-ptbchar-gated", "at the end of those tried: GRU on PTB (0.03)."),
@@ -460,13 +460,21 @@ def test_an_artefact_counts_for_its_best_results(tmp_path, names, evidence, coun
         ([2.0, 0.00123, 97.2], ["2", "0.00123", "97.2"]),
         ([2670.8, 0.0591], ["2,671", "0.0591"]),
         ([0.1, 0.00001], ["0.1", "0.00001"]),
-        ([0.5, 0.00012], ["0.500", "1.20e-04"]),
-        ([float("-inf"), 0.5], ["−∞", "0.500"]),
+        ([0.079, 0.00288], ["0.0790", "0.0029"]),
+        ([0.5, 0.00012], ["0.500", "0.000120"]),
+        ([0.5, 0.0, 1.2e-9], ["5.00e-01", "0", "1.20e-09"]),
+        ([0.5, 0.25, 0.0, -1.5, -1.2e-9], ["0.50", "0.25", "0.00", "-1.50", "≈ 0"]),
+        ([float("-inf"), 0.5], ["−∞", "0.5"]),
     ],
 )
 def test_numbers_are_written_for_reading(values, written):
     column = pd.Series(values)
     assert list(map(formatter(column), column)) == written
+
+
+def test_p_values_are_written_without_powers():
+    column = pd.Series([0.5, 0.012345, 3e-12, None], name="robust_p")
+    assert list(map(formatter(column), column)) == ["0.5", "0.012", "< 0.0001", "–"]
 
 
 def test_results_say_which_data_they_are_of():

@@ -315,4 +315,4 @@ def _published(value: float, region: Region) -> str:
         return ""
     if region.contains(value, value):
         return f"{value:g}"
-    return f"{value:g}, which does not bear the claim out"
+    return f"{value:g}, outside the region"

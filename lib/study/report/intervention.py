@@ -33,10 +33,10 @@ def describe_intervention(effects: pd.DataFrame) -> str:
         "We changed only how gradients flow backward through time; the forward pass stayed as it "
         "is.",
         "In cells whose gradients do not vanish, letting them decay by ten orders of magnitude "
-        f"over the sequence changes test accuracy by {_points(dose)}, if the information is at the "
-        f"beginning of the sequence, and by {_points(end)}, if it is at the end.",
+        f"over the sequence changes test accuracy by {_points(dose)} if the information is at the "
+        f"beginning of the sequence, and by {_points(end)} if it is at the end.",
         "In LSTM, GRU and basic RNN, whose gradients vanish, keeping their norm constant changes "
-        f"accuracy by {_points(restored)}, if the information is at the beginning.",
+        f"accuracy by {_points(restored)} if the information is at the beginning.",
         "Two controls: gradients of constant norm with random signs change it by "
         f"{_points(signs)}, and ordinary gradients, only made as small as the decayed ones, by "
         f"{_points(norms)}.",

@@ -12,15 +12,23 @@ DASH = "–"
 _NAMES = ("architecture", "dataset")
 """Columns whose levels the papers write in their own way."""
 _DIGITS = 3
+_TINY = 1e-6
+"""Smaller numbers are written as powers of ten."""
+_NEARLY_ZERO = "≈ 0"
+_SMALLEST_P = 1e-4
+"""Smaller p-values are written as below this one."""
 
 
 def formatter(column: pd.Series) -> Callable[[object], str]:
     """Return a function that writes the values of a column as text.
 
+    A column has one notation: decimals, or powers of ten if a quarter of its numbers are below
+    1e-6. If fewer are, these are written as zero with a sign that says so.
     Whole numbers get thousands separators. Other numbers get equal decimals if the column spans
-    few orders of magnitude: three significant digits at the largest, and no more than they have.
-    If it spans many, each number has three significant digits of its own. Levels such as the
-    learning rates 0.1 and 0.00001 are written as they are.
+    few orders of magnitude: three significant digits at the largest, two at the smallest, and no
+    more than they have. If it spans many, each number has three significant digits of its own.
+    Levels such as the learning rates 0.1 and 0.00001 are written as they are, and p-values, in
+    columns with the word "p" in their name, as below 0.0001 if they are.
 
     Parameters
     ----------
@@ -37,28 +45,50 @@ def formatter(column: pd.Series) -> Callable[[object], str]:
     if not pd.api.types.is_numeric_dtype(column):
         name = label if column.name in _NAMES else str
         return lambda value: DASH if pd.isna(value) else " ".join(name(value).split())
+    if "p" in str(column.name).split("_"):
+        return _write_p
     finite = column[column.notna() & ~column.isin([math.inf, -math.inf])].abs()
     smallest = finite[finite > 0].min()
     largest = finite.max()
     if smallest < 10**-_DIGITS and all(float(f"{value:.1g}") == value for value in finite):
         return _write_level
+    tiny = (finite > 0) & (finite < _TINY)
+    if tiny.sum() * 4 > len(finite):
+        return _write_power
+    if tiny.any():
+        write_others = formatter(column[~column.abs().lt(_TINY)])
+        return lambda value: _NEARLY_ZERO if 0 < abs(value) < _TINY else write_others(value)
     if (finite % 1 == 0).all() or largest / smallest > 10**_DIGITS:
         return significant
-    decimals = _common_decimals(finite, largest)
+    decimals = _common_decimals(finite, smallest, largest)
 
     def write(value: float) -> str:
-        fewest = 10 ** (1 - decimals)  # smaller numbers would have fewer than two digits left
-        if value == 0 or fewest <= abs(value) < math.inf:
-            return f"{value:,.{decimals}f}"
-        return significant(value)
+        return _special(value) or f"{value:,.{decimals}f}"
 
     return write
 
 
-def _common_decimals(finite: pd.Series, largest: float) -> int:
+def _common_decimals(finite: pd.Series, smallest: float, largest: float) -> int:
     """Return how many decimals all numbers of a column get."""
     needed = max(len(f"{value:.10f}".rstrip("0").partition(".")[2]) for value in finite)
-    return max(0, min(_DIGITS, 2 * _DIGITS - 1 - math.ceil(math.log10(largest)), needed))
+    usual = min(_DIGITS, 2 * _DIGITS - 1 - math.ceil(math.log10(largest)))
+    at_largest = _DIGITS - 1 - math.floor(math.log10(largest))
+    at_smallest = 1 - math.floor(math.log10(smallest))
+    return max(0, min(max(usual, at_largest, at_smallest), needed))
+
+
+def _write_p(value: float) -> str:
+    """Return a p-value with two significant digits."""
+    if 0 <= value < _SMALLEST_P:
+        return f"< {_SMALLEST_P:.4f}"
+    return _special(value) or f"{value:.2g}"
+
+
+def _write_power(value: float) -> str:
+    """Return a number as a power of ten."""
+    if value == 0:
+        return "0"
+    return _special(value) or f"{value:.{_DIGITS - 1}e}"
 
 
 def _write_level(value: float) -> str:
@@ -82,16 +112,16 @@ def significant(value: float) -> str:
 
     Examples
     --------
-    >>> significant(0.012345), significant(1234.5), significant(0.0000123)
-    ('0.0123', '1,234', '1.23e-05')
+    >>> significant(0.012345), significant(1234.5), significant(0.000000123)
+    ('0.0123', '1,234', '1.23e-07')
     """
     if special := _special(value):
         return special
     if value % 1 == 0:
         return f"{value:,.0f}"
+    if abs(value) < _TINY:
+        return _write_power(value)
     magnitude = math.floor(math.log10(abs(value)))
-    if magnitude < -_DIGITS:
-        return f"{value:.{_DIGITS - 1}e}"
     return f"{value:,.{max(0, _DIGITS - 1 - magnitude)}f}"
 
 

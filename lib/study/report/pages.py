@@ -35,7 +35,7 @@ from study.report.restricted import NOTEBOOK_FOLDER, caption_html
 from study.report.tables import PAGES, panels, show, to_html
 from study.report.tally import CAUSES, TALLY, count_causes, count_verdicts, in_words, tally
 from study.report.titles import OURS, SHARED, chapter_name, slug, text_name
-from study.report.verdicts import COLUMNS
+from study.report.verdicts import COLUMNS, NOT_JUDGED
 from study.results import published
 from study.results.names import PUBLICATIONS
 
@@ -160,6 +160,7 @@ def _write_front_page(pages: _Pages) -> None:
         answers=front_page_answers(site["judged"], site["groups"]),
         experiment=_experiment(site["inputs"].artefacts),
         experiment_figure=site["groups"].get(FIGURE),
+        unjudged=int((site["judged"]["counted"] == NOT_JUDGED).sum()),
     )
 
 
