@@ -472,6 +472,11 @@ def test_numbers_are_written_for_reading(values, written):
     assert list(map(formatter(column), column)) == written
 
 
+def test_truth_values_with_gaps_are_words():
+    column = pd.Series([True, None, False], dtype=object)
+    assert list(map(formatter(column), column)) == ["yes", "–", "no"]
+
+
 def test_p_values_are_written_without_powers():
     column = pd.Series([0.5, 0.012345, 3e-12, None], name="robust_p")
     assert list(map(formatter(column), column)) == ["0.5", "0.012", "< 0.0001", "–"]

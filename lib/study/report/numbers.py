@@ -43,7 +43,7 @@ def formatter(column: pd.Series) -> Callable[[object], str]:
     if pd.api.types.is_bool_dtype(column):
         return lambda value: "yes" if value else "no"
     if not pd.api.types.is_numeric_dtype(column):
-        name = label if column.name in _NAMES else str
+        name = label if column.name in _NAMES else _write_word
         return lambda value: DASH if pd.isna(value) else " ".join(name(value).split())
     if "p" in str(column.name).split("_"):
         return _write_p
@@ -75,6 +75,13 @@ def _common_decimals(finite: pd.Series, smallest: float, largest: float) -> int:
     at_largest = _DIGITS - 1 - math.floor(math.log10(largest))
     at_smallest = 1 - math.floor(math.log10(smallest))
     return max(0, min(max(usual, at_largest, at_smallest), needed))
+
+
+def _write_word(value: object) -> str:
+    """Return a text as it is, and a truth value in words."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return str(value)
 
 
 def _write_p(value: float) -> str:

@@ -6,6 +6,11 @@ from study.results.names import PUBLICATIONS, label
 
 OURS = "ours"
 """Page of the figures that no paper publishes."""
+_SPELLED = {
+    **{"gru": "GRU", "irnn": "iRNN", "lem": "LEM", "lru": "LRU", "lstm": "LSTM", "lu": "LU"},
+    **{"rnn": "RNN", "unicornn": "UnICORNN"},
+}
+"""Words of an artefact's id as the papers write them."""
 SHARED = "shared"
 """Page of the notebooks that belong to no single publication."""
 
@@ -24,11 +29,13 @@ def own_name(artefact: str) -> str:
 
     Examples
     --------
-    >>> own_name("own-slope-model-5")
-    'Slope model 5'
+    >>> own_name("own-slope-model-5"), own_name("own-irnn-readings")
+    ('Slope model 5', 'iRNN readings')
     """
-    words = artefact.removeprefix("own-").replace("-", " ")
-    return words[:1].upper() + words[1:]
+    first, *others = [_SPELLED.get(word, word) for word in artefact.split("-")[1:]]
+    if first.islower():
+        first = first.capitalize()
+    return " ".join([first, *others])
 
 
 def text_name(text: str) -> str:
