@@ -7,8 +7,9 @@ from study.results.names import PUBLICATIONS, label
 OURS = "ours"
 """Page of the figures that no paper publishes."""
 _SPELLED = {
-    **{"gru": "GRU", "irnn": "iRNN", "lem": "LEM", "lru": "LRU", "lstm": "LSTM", "lu": "LU"},
-    **{"rnn": "RNN", "unicornn": "UnICORNN"},
+    "irnn": "iRNN",
+    "lem": "LEM",
+    "lu": "LU",
 }
 """Words of an artefact's id as the papers write them."""
 SHARED = "shared"
