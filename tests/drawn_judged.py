@@ -9,11 +9,13 @@ from functools import cache, partial
 import numpy as np
 import xarray as xr
 from drawn import RECORD, drawn
-from study.claims import attempts, models, tasks
-from study.claims.attempts import COUNTEREXAMPLES, FRAGILE, ROBUST
+from study.claims import models, tasks
 from study.claims.coadjoint_gaps import judge_coadjoint_gaps
+from study.claims.counterexamples import COUNTEREXAMPLES, judge_examples, judge_vanished
+from study.claims.error_rates import FRAGILE, ROBUST, judge_error_rates
 from study.claims.estimates import mean, proportion
 from study.claims.factorial import Evidence
+from study.claims.judging import Judges
 from study.claims.latching import judge_latching
 from study.claims.linear_gaps import judge_linear_gaps
 from study.claims.padding import PAPERS_DATA, judge_padding
@@ -192,7 +194,7 @@ def sweep(rng, together=False, networks=24) -> xr.Dataset:
 
 
 JUDGES = {
-    "factorial": attempts.judge_attempts,
+    "factorial": Judges({**judge_error_rates, **judge_vanished, **judge_examples}),
     "factorial, by task": tasks.judge_tasks,
     **{f"factorial, models {family}": judges for family, judges in models.JUDGES.items()},
     "linear_gaps": judge_linear_gaps,

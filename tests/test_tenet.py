@@ -17,8 +17,8 @@ import pytest
 import xarray as xr
 from refusals import refused
 from scipy import stats
-from study.claims.attempts import mean_share
 from study.claims.claim import claims
+from study.claims.counterexamples import mean_share
 from study.claims.estimates import Estimate, proportion
 from study.claims.extremes import smallest
 from study.claims.factorial import Evidence

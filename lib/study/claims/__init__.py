@@ -10,8 +10,8 @@
 - ``comparisons``, ``measurements``, ``time_steps``: the quantities that claims name, by verb;
 - ``estimating``: the quantity that decides a claim, from its verb and its networks;
 - ``judging``: every claim of a group as a row of a table, and as a sentence;
-- ``factorial``, ``attempts``, ``tasks``, ``models``, ``linear_gaps``, ``coadjoint_gaps``,
-  ``padding``, ``latching``: judges with an estimator of their own.
+- ``factorial``, ``error_rates``, ``counterexamples``, ``tasks``, ``models``, ``linear_gaps``,
+  ``coadjoint_gaps``, ``padding``, ``latching``: judges with an estimator of their own.
 
 ``tests/test_claims.py`` draws data in which the claim of each judge is false, and requires that
 hardly any verdict is "agrees". A statement that is true for any data is not a claim and is not

@@ -1,10 +1,10 @@
-"""Claims about single attempts: numerical errors (1.5.2) and counterexamples (3.4).
+"""Claims about attempts that learn with vanished gradients (section 3.4).
 
 Which replicates Figure 3.5 shows, and which attempts Figure 3.4, follows rules that can be stated
 in one sentence (`study.stats.treatments`).
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import partial
 
 import numpy as np
@@ -12,97 +12,14 @@ import pandas as pd
 import xarray as xr
 
 from study.claims.estimates import Cause, Estimate, correlation, mean, not_testable, proportion
-from study.claims.extremes import largest, smallest
+from study.claims.extremes import smallest
 from study.claims.factorial import Evidence, judge_of
 from study.claims.judging import Judges
 from study.results.learned import above_chance
-from study.results.published import load_published
 from study.results.quartiles import QUARTILES, TOP, quartiles
-from study.stats.attempts import TASK, TREATMENT, attempts, epochs, error_rates, terminal
+from study.stats.attempts import TASK, TREATMENT, epochs, terminal
 from study.stats.regimes import VANISHED, published_border, regimes
 from study.stats.treatments import FIGURE_35, choose_treatment, nearest_zero
-
-ROBUST = ("exponential", "antisymmetric", "unicornn")
-FRAGILE = ("rnn", "lstm", "gru", "lipschitz")
-
-
-def _rates(ds: xr.Dataset, names: Iterable[str], by: Iterable[str] = ()) -> list[Estimate]:
-    """Return the error rates of some architectures, each by further factors."""
-    names = list(names)
-    missing = set(names) - set(ds["architecture"].values.tolist())
-    if missing:
-        return [not_testable(f"not trained: {', '.join(missing)}", Cause.NO_DATA)]
-    largest_rate = float(ds["learning_rate"].max())
-    papers = _largest_published_rate()
-    if largest_rate < papers:
-        reason = (
-            f"not tested: our learning rates end at {largest_rate:g}, the paper's at {papers:g}, "
-            "and a large step is the usual cause of a numerical error"
-        )
-        return [not_testable(reason, Cause.TOO_SMALL)]
-    table = error_rates(attempts(ds), by=["architecture", *by])
-    table = table[table["architecture"].isin(names)]
-    return [proportion(row.diverged, row.entered) for row in table.itertuples()]
-
-
-def _largest_published_rate() -> float:
-    """Return the largest learning rate of the paper's factorial experiment (Table 3.2)."""
-    levels = load_published("diss-tab-3.2").query("factor == 'learning_rate'")["level"]
-    return float(levels.astype(float).max())
-
-
-def robust_error_rate(ds: xr.Dataset) -> Estimate:
-    """Estimate the largest error rate of the three architectures that the paper calls robust.
-
-    Parameters
-    ----------
-    ds
-        Results of the factorial.
-
-    Returns
-    -------
-    Estimate
-        A share of attempts; not testable if our learning rates end below the paper's.
-    """
-    return largest(_rates(ds, ROBUST))
-
-
-def robust_error_rate_of_a_task(ds: xr.Dataset) -> Estimate:
-    """Estimate the largest error rate of the three on any task.
-
-    Parameters
-    ----------
-    ds
-        Results of the factorial.
-
-    Returns
-    -------
-    Estimate
-        A share of attempts; not testable if our learning rates end below the paper's.
-    """
-    return largest(_rates(ds, ROBUST, TASK))
-
-
-def fragile_error_rate(ds: xr.Dataset) -> Estimate:
-    """Estimate the smallest error rate of the four other architectures.
-
-    The pooled rate of all four is an upper bound for the smallest, estimated from more attempts.
-
-    Parameters
-    ----------
-    ds
-        Results of the factorial.
-
-    Returns
-    -------
-    Estimate
-        A share of attempts; not testable if our learning rates end below the paper's.
-    """
-    rates = _rates(ds, FRAGILE)
-    if all(rate.n is not None for rate in rates):
-        failed = sum(round(rate.value * rate.n) for rate in rates)
-        rates.append(proportion(failed, sum(rate.n for rate in rates)))
-    return smallest(rates)
 
 
 def vanished_rows(rows: pd.DataFrame, border: float | None) -> pd.Series:
@@ -315,21 +232,22 @@ COUNTEREXAMPLES: dict[str, Callable[..., Estimate]] = {
 
 The threshold of the regime defaults to the paper's; vary it for a sensitivity analysis.
 """
-_QUANTITIES = {
-    "diss-1.5.2-robust": robust_error_rate,
-    "diss-1.5.2-fragile": fragile_error_rate,
-    "diss-1.4-error-rate": robust_error_rate_of_a_task,
-    **COUNTEREXAMPLES,
-    "diss-3.4-basic-rnn": basic_rnn_nearest,
-    "diss-3.4-inverse": nearer_is_worse,
-}
 
 
 def _on_dataset(quantity: Callable[[xr.Dataset], Estimate], evidence: Evidence) -> Estimate:
     return quantity(evidence.ds)
 
 
-judge_attempts = Judges(
-    {claim: judge_of(partial(_on_dataset, quantity)) for claim, quantity in _QUANTITIES.items()}
+def _judges_of(quantities: dict[str, Callable[..., Estimate]]) -> Judges:
+    judges = {}
+    for claim, quantity in quantities.items():
+        judges[claim] = judge_of(partial(_on_dataset, quantity))
+    return Judges(judges)
+
+
+judge_vanished = _judges_of(COUNTEREXAMPLES)
+"""The judges of `COUNTEREXAMPLES`."""
+judge_examples = _judges_of(
+    {"diss-3.4-basic-rnn": basic_rnn_nearest, "diss-3.4-inverse": nearer_is_worse}
 )
-"""The judges of numerical errors and counterexamples."""
+"""The judges of the attempts in Figures 3.4 and 3.5."""

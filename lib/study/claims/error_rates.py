@@ -1,0 +1,104 @@
+"""Claims about attempts that end in a numerical error (sections 1.4 and 1.5.2)."""
+
+from collections.abc import Iterable
+
+import xarray as xr
+
+from study.claims.estimates import Cause, Estimate, not_testable, proportion
+from study.claims.extremes import largest, smallest
+from study.claims.factorial import judge_of
+from study.claims.judging import Judges
+from study.results.published import load_published
+from study.stats.attempts import TASK, attempts, error_rates
+
+ROBUST = ("exponential", "antisymmetric", "unicornn")
+FRAGILE = ("rnn", "lstm", "gru", "lipschitz")
+
+
+def _rates(ds: xr.Dataset, names: Iterable[str], by: Iterable[str] = ()) -> list[Estimate]:
+    """Return the error rates of some architectures, each by further factors."""
+    names = list(names)
+    missing = set(names) - set(ds["architecture"].values.tolist())
+    if missing:
+        return [not_testable(f"not trained: {', '.join(missing)}", Cause.NO_DATA)]
+    largest_rate = float(ds["learning_rate"].max())
+    papers = _largest_published_rate()
+    if largest_rate < papers:
+        reason = (
+            f"not tested: our learning rates end at {largest_rate:g}, the paper's at {papers:g}, "
+            "and a large step is the usual cause of a numerical error"
+        )
+        return [not_testable(reason, Cause.TOO_SMALL)]
+    table = error_rates(attempts(ds), by=["architecture", *by])
+    table = table[table["architecture"].isin(names)]
+    return [proportion(row.diverged, row.entered) for row in table.itertuples()]
+
+
+def _largest_published_rate() -> float:
+    """Return the largest learning rate of the paper's factorial experiment (Table 3.2)."""
+    levels = load_published("diss-tab-3.2").query("factor == 'learning_rate'")["level"]
+    return float(levels.astype(float).max())
+
+
+def robust_error_rate(ds: xr.Dataset) -> Estimate:
+    """Estimate the largest error rate of the three architectures that the paper calls robust.
+
+    Parameters
+    ----------
+    ds
+        Results of the factorial.
+
+    Returns
+    -------
+    Estimate
+        A share of attempts; not testable if our learning rates end below the paper's.
+    """
+    return largest(_rates(ds, ROBUST))
+
+
+def robust_error_rate_of_a_task(ds: xr.Dataset) -> Estimate:
+    """Estimate the largest error rate of the three on any task.
+
+    Parameters
+    ----------
+    ds
+        Results of the factorial.
+
+    Returns
+    -------
+    Estimate
+        A share of attempts; not testable if our learning rates end below the paper's.
+    """
+    return largest(_rates(ds, ROBUST, TASK))
+
+
+def fragile_error_rate(ds: xr.Dataset) -> Estimate:
+    """Estimate the smallest error rate of the four other architectures.
+
+    The pooled rate of all four is an upper bound for the smallest, estimated from more attempts.
+
+    Parameters
+    ----------
+    ds
+        Results of the factorial.
+
+    Returns
+    -------
+    Estimate
+        A share of attempts; not testable if our learning rates end below the paper's.
+    """
+    rates = _rates(ds, FRAGILE)
+    if all(rate.n is not None for rate in rates):
+        failed = sum(round(rate.value * rate.n) for rate in rates)
+        rates.append(proportion(failed, sum(rate.n for rate in rates)))
+    return smallest(rates)
+
+
+judge_error_rates = Judges(
+    {
+        "diss-1.5.2-robust": judge_of(lambda evidence: robust_error_rate(evidence.ds)),
+        "diss-1.5.2-fragile": judge_of(lambda evidence: fragile_error_rate(evidence.ds)),
+        "diss-1.4-error-rate": judge_of(lambda evidence: robust_error_rate_of_a_task(evidence.ds)),
+    }
+)
+"""The judges of error rates."""
