@@ -1,15 +1,12 @@
 """The cells by name. A subclass of `longrnn.cells.Cell` with a name registers itself."""
 
-from typing import TYPE_CHECKING
+from torch import nn
 
-if TYPE_CHECKING:
-    from longrnn.cells._cell import Cell
-
-REGISTRY: dict[str, type["Cell"]] = {}
+REGISTRY: dict[str, type[nn.Module]] = {}
 """The class of every cell by its name."""
 
 
-def cell_class(name: str) -> type["Cell"]:
+def cell_class(name: str) -> type[nn.Module]:
     """Return the class of a cell.
 
     Parameters
@@ -31,7 +28,9 @@ def cell_class(name: str) -> type["Cell"]:
     return REGISTRY[name]
 
 
-def make_cell(name: str, input_size: int, hidden_size: int, **hyper_parameters: object) -> "Cell":
+def make_cell(
+    name: str, input_size: int, hidden_size: int, **hyper_parameters: object
+) -> nn.Module:
     """Return a new cell, initialized from torch's random generator.
 
     Parameters
