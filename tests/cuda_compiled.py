@@ -15,7 +15,7 @@ import torch
 from cuda.pathfinder import find_nvidia_binary_utility  # numba-cuda brings it
 from longrnn import kernels
 from longrnn.cells import cell_names, make_cell
-from longrnn.kernels import _cuda
+from longrnn.kernels import _cuda, _cuda_launch
 from longrnn.kernels.cpu_pull_back import Carried
 from numba.cuda import codegen, dispatcher
 
@@ -24,7 +24,7 @@ PROBED = ["lstm", "gru"]
 # With the multiprocessors of the GPU: of so many a block does one sequence.
 CASES = [*((name, 1, {}) for name in CELLS), ("rnn", 10**6, {})]
 CASES.append(("unicornn", 1, {"backward": "recovered"}))
-WIDTH = int(os.environ.get("LTD_WIDTH", _cuda.MOST_THREADS))
+WIDTH = int(os.environ.get("LTD_WIDTH", _cuda_launch.MOST_THREADS))
 """Of the networks: the widest block leaves a thread the fewest registers. Trials set another."""
 DEVICE = SimpleNamespace(compute_capability=(9, 0))
 
@@ -64,10 +64,10 @@ def ptx():
             found[key] = compiled(run, arguments, threads, **sizes)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_cuda, "launch", compile_instead)
+        patch.setattr(_cuda_launch, "launch", compile_instead)
         for name, processors, options in CASES:
             engine = kernels._ENGINES[name, "numba-cuda"]
-            patch.setattr(_cuda, "_processors", lambda _, processors=processors: processors)
+            patch.setattr(_cuda_launch, "_processors", lambda _, processors=processors: processors)
             # One in float64 shows that its arithmetic would be seen in the others.
             for dtype in (torch.float32, torch.float64)[: 1 + (name == CELLS[0])]:
                 cell = make_cell(name, 2, WIDTH).to(dtype)
@@ -137,7 +137,7 @@ def test_the_compiler_knows_the_threads_of_a_block(ptx):
             continue
         # Of independent chains a block does 128, if there are enough.
         units = dict(sizes).get("d", 128)
-        assert list(map(int, threads)) == [min(-(-units // 32) * 32, _cuda.MOST_THREADS)]
+        assert list(map(int, threads)) == [min(-(-units // 32) * 32, _cuda_launch.MOST_THREADS)]
 
 
 FORBIDDEN = {
@@ -161,4 +161,4 @@ def test_nothing_spills_from_the_registers(ptx, tmp_path):
     codes = {key: machine_code(text, tmp_path) for key, text in ptx.items()}
     assert not [key for key, (_, spilled) in codes.items() if spilled]
     for (*_, sizes, _), (registers, _) in codes.items():  # those of a whole block fit its processor
-        assert registers * min(dict(sizes).get("d", 1), _cuda.MOST_THREADS) <= 65536
+        assert registers * min(dict(sizes).get("d", 1), _cuda_launch.MOST_THREADS) <= 65536

@@ -8,7 +8,7 @@ import torch
 from cuda_threads import FIRST_AHEAD, LAST_AHEAD, in_turn
 from longrnn import kernels
 from longrnn.cells import make_cell
-from longrnn.kernels import _cuda
+from longrnn.kernels import _cuda, _cuda_launch
 from longrnn.probes.adjoint import adjoint_norms
 from study.bench.parity import random_case
 from torch.func import functional_call
@@ -49,7 +49,7 @@ def test_a_hostile_schedule_changes_nothing(name, special, monkeypatch):
 
 
 def test_a_block_computes_more_units_than_threads(monkeypatch):
-    monkeypatch.setattr(_cuda, "MOST_THREADS", 32)
+    monkeypatch.setattr(_cuda_launch, "MOST_THREADS", 32)
     for name in DENSE:
         assert_agrees(random_case(name, 2, 1, 40))
 
@@ -60,10 +60,10 @@ TAKE_RUNS = [name for name in DENSE if name != "irnn"] + ["indrnn", "sru", "unic
 @pytest.mark.parametrize("name", TAKE_RUNS)
 def test_many_networks_are_one_launch(name, monkeypatch):
     assert kernels._ENGINES[name, "numba-cuda"].runs
-    monkeypatch.setattr(_cuda, "_processors", lambda _: 3)  # two sequences of a run in a block
+    monkeypatch.setattr(_cuda_launch, "_processors", lambda _: 3)  # two sequences of a run in a block
     launches = []
-    launch = _cuda.launch
-    monkeypatch.setattr(_cuda, "launch", lambda *a, **k: launches.append(a[0]) or launch(*a, **k))
+    launch = _cuda_launch.launch
+    monkeypatch.setattr(_cuda_launch, "launch", lambda *a, **k: launches.append(a[0]) or launch(*a, **k))
     cell, u, _ = random_case(name, 3, 3, 3)
     stacked = {label: torch.stack([p, 0.5 * p]) for label, p in cell.named_parameters()}
     weights = {label: p.detach().requires_grad_() for label, p in stacked.items()}
@@ -96,7 +96,7 @@ PROBED = [
 @pytest.mark.parametrize(("name", "tile", "order"), PROBED)
 def test_adjoints_by_kernel_equal_the_reference(name, tile, order, monkeypatch):
     monkeypatch.setattr(_cuda.kernel, "compiled", in_turn(order))
-    monkeypatch.setattr(_cuda, "_processors", lambda _: -(-5 // tile))
+    monkeypatch.setattr(_cuda_launch, "_processors", lambda _: -(-5 // tile))
     torch.manual_seed(0)
     cell, u = make_cell(name, 2, 3), torch.randn(19, 5, 2)
     assert kernels.choose(f"{name}/pull_back", "cpu") == "numba-cuda"
@@ -127,14 +127,14 @@ def test_underflowed_adjoints_are_recomputed_step_by_step(name):
     [("antisymmetric", 3), ("cornn", 4), ("irnn", 4), ("lem", 7), ("lipschitz", 5), ("rnn", 2)],
 )
 def test_block_memory_limits_its_sequences(name, buffers, tile, monkeypatch):
-    launch, tiles = _cuda.launch, set()
+    launch, tiles = _cuda_launch.launch, set()
 
     def noting(*arguments, **more):
         tiles.add(more["tile"])
         launch(*arguments, **more)
 
-    monkeypatch.setattr(_cuda, "launch", noting)
-    monkeypatch.setattr(_cuda, "_SHARED_BYTES", tile * buffers * 3 * 8)
+    monkeypatch.setattr(_cuda_launch, "launch", noting)
+    monkeypatch.setattr(_cuda_launch, "_SHARED_BYTES", tile * buffers * 3 * 8)
     assert_agrees(random_case(name, 3, 5, 3))
     assert tiles == {tile}
 

@@ -19,7 +19,7 @@ import torch
 from designs import one_job
 from longrnn import kernels
 from longrnn.cells import cell_class, cell_names, make_cell
-from longrnn.kernels import _cuda, library
+from longrnn.kernels import _cuda_launch, library
 from processes import python, run_tests
 from study.training import cache_key, plans, vmapped_pass
 from study.training.model import Model
@@ -95,8 +95,8 @@ PASSES = [
 
 @pytest.mark.parametrize(("name", "engine"), [one for one in PASSES if one[1] != "numba-cpu"])
 def test_a_pass_asks_for_no_value(name, engine, monkeypatch):
-    monkeypatch.setattr(_cuda, "launch", lambda *_, **__: None)
-    monkeypatch.setattr(_cuda, "_processors", lambda _: 132)
+    monkeypatch.setattr(_cuda_launch, "launch", lambda *_, **__: None)
+    monkeypatch.setattr(_cuda_launch, "_processors", lambda _: 132)
     cell, u = make_cell(name, 2, 5).to("meta"), torch.randn(6, 3, 2, device="meta")
     weights, leaves = cell.weights(), list(cell.parameters())
     if name in MAPPED:
@@ -208,8 +208,8 @@ def test_launches_and_dispatches_of_a_pass(name, monkeypatch):
 def work_of_a_pass(name, steps, monkeypatch):
     """Return the work of a pass of three sequences by the kernels of a cell, on no device."""
     work = Work()
-    monkeypatch.setattr(_cuda, "launch", work.count_launch)
-    monkeypatch.setattr(_cuda, "_processors", lambda _: 132)
+    monkeypatch.setattr(_cuda_launch, "launch", work.count_launch)
+    monkeypatch.setattr(_cuda_launch, "_processors", lambda _: 132)
     cell, u = make_cell(name, 1, 128).to("meta"), torch.randn(steps, 3, 1, device="meta")
     detached = lambda part: part.detach().requires_grad_()  # noqa: E731
     weights, state = cell.weights(), cell.initial_state(3)

@@ -1,10 +1,11 @@
-r"""The one import of Numba's CUDA target: how kernels are compiled, launched and registered.
+r"""The one import of Numba's CUDA target: how kernels are compiled and registered.
 
 A kernel takes pointers to the first number of contiguous tensors and does its own indexing.
 Wrapping every tensor as a device array would cost more on the host than a short kernel does on the
 GPU. A pointer costs nothing, and Numba's simulator, where the tests run, gets flat NumPy views
-instead. Kernels are compiled for one type of number at their first launch, in about a second, and
-kept in memory: a cache on disk would not notice a change of the functions that a kernel inlines.
+instead (`longrnn.kernels._cuda_launch`). A kernel is compiled for one type of number at its first
+launch, in about a second, and kept in memory: a cache on disk would not notice a change of the
+functions that a kernel inlines.
 
 Rules for kernels:
 
@@ -14,11 +15,11 @@ Rules for kernels:
   order.
 - ``fastmath`` stays off: it flushes denormals, and this project measures vanishing gradients.
   Contraction to fused multiply-add is Numba's default and stays.
-- Constants are written ``real(1)``: 1 beside a float32 would make float64 arithmetic. A Python
-  float among the arguments arrives as `real`, so a scalar needs no tensor and no copy.
-- Launches are counted: a short pass waits for the host. A kernel computes what its weights stand
-  for, reads one weight for all sequences (``w[i % d]``) and writes the final state. A gradient that
-  is absent is None: the kernel gets a null pointer, and a flag not to read it.
+- Constants are written ``real(1)``: Numba would compute 1 + x in float64 if x is a float32. A
+  Python float among the arguments arrives as `real`, so a scalar needs no tensor and no copy.
+- Few launches: in a short pass the GPU waits for the host. So a kernel computes functions of its
+  weights itself, reads one weight for all sequences (``w[i % d]``) and writes the final state. A
+  gradient that is absent is None: the kernel gets a null pointer, and a flag not to read it.
 - A dense kernel is compiled for its sizes, too: the compiler then unrolls its products, and
   addresses become part of the instructions.
 """
@@ -47,41 +48,74 @@ if SIMULATED or torch.cuda.is_available() or "numba.cuda" in sys.modules:
 else:
     cuda = types = None
 
-Argument = Tensor | int | float | None
-"""What a kernel takes."""
 DEVICES = ("cpu",) if SIMULATED else ("cuda",)
 """Devices of the tensors that kernels take."""
 
 real = np.float32
 """Compile-time constant of kernels: the type of number."""
-d = tile = 1
-"""Compile-time constants of dense kernels: hidden size, and sequences per block."""
+d = 1
+"""Compile-time constant of dense kernels: the hidden size."""
+tile = 1
+"""Compile-time constant of dense kernels: the number of sequences per block."""
 
 
 class kernel:
-    """Decorator for a function of one thread, compiled per type of number and sizes."""
+    """Decorator for a kernel, which is compiled per type of number and sizes.
+
+    Parameters
+    ----------
+    function
+        What one thread does.
+    bounded
+        Whether the compiler gets the number of threads of a block. Without it the compiler saves
+        registers for blocks of 1,024 threads, and loads from memory wait for each other.
+    least_blocks
+        Number of blocks that must fit on a multiprocessor; None leaves it to the compiler.
+    """
 
     def __init__(
         self, function: Callable, bounded: bool = True, least_blocks: int | None = None
     ) -> None:
         self.function = function
         self.bounded = bounded
-        """Whether the compiler is told the threads of a block."""
         self.least_blocks = least_blocks
-        """Blocks that must fit on a multiprocessor; None leaves it to the compiler."""
         self.__name__ = function.__name__
         self._compiled = {}
-        self._prepared = {}
+        self._with_grid = {}
 
     def bound(self, dtype: torch.dtype, **sizes: int) -> FunctionType:
-        """Return the function with `real` meaning `dtype`, and each of `sizes` its number."""
+        """Return the function with its compile-time constants.
+
+        Parameters
+        ----------
+        dtype
+            The type that `real` stands for.
+        **sizes
+            Values of the other constants by name, such as `d` and `tile`.
+
+        Returns
+        -------
+        function
+            A copy of `function` whose global names have these values.
+        """
         names = self.function.__globals__ | {"real": _number(dtype)} | sizes
         return FunctionType(
             self.function.__code__, names, self.__name__, None, self.function.__closure__
         )
 
     def launch_bounds(self, threads: int) -> int | tuple[int, int] | None:
-        """Return what the compiler is told of blocks of so many threads."""
+        """Return the compiler's launch bounds.
+
+        Parameters
+        ----------
+        threads
+            Number of threads of a block.
+
+        Returns
+        -------
+        int, (int, int) or None
+            The threads, with the least number of blocks if there is one; None if not `bounded`.
+        """
         if not self.bounded:
             return None
         if self.least_blocks is None:
@@ -89,10 +123,21 @@ class kernel:
         return threads, self.least_blocks
 
     def compiled(self, arguments: tuple, threads: int, **sizes: int):
-        """Return the machine code for such arguments and blocks of so many threads.
+        """Return the machine code for arguments of these types, compiled at the first call.
 
-        The compiler is told the threads of a block. Without that it saves registers for blocks of
-        1,024 threads, and loads of memory wait for each other.
+        Parameters
+        ----------
+        arguments
+            The arguments of a launch; only their types matter.
+        threads
+            Number of threads of a block.
+        **sizes
+            Compile-time constants by name.
+
+        Returns
+        -------
+        callable
+            Numba's kernel.
 
         Raises
         ------
@@ -106,133 +151,151 @@ class kernel:
                     f"kernel {self.__name__} is not compiled yet, which a graph capture does not "
                     "allow; run the same forward and backward pass once before capturing it"
                 )
-            options = () if SIMULATED else (types.void(*signature(arguments)),)
-            # The simulator knows no bounds.
-            bounds = {} if SIMULATED else {"launch_bounds": self.launch_bounds(threads)}
-            self._compiled[key] = cuda.jit(*options, **bounds)(self.bound(key[0], **sizes))
+            function = self.bound(dtype_of(arguments), **sizes)
+            if SIMULATED:
+                self._compiled[key] = cuda.jit()(function)
+            else:
+                types_of_arguments = types.void(*signature(arguments))
+                bounds = self.launch_bounds(threads)
+                self._compiled[key] = cuda.jit(types_of_arguments, launch_bounds=bounds)(function)
         return self._compiled[key]
 
-    def prepared(
+    def with_grid(
         self, arguments: tuple, blocks: int, threads: int, stream: int, shared: int, **sizes: int
     ) -> Callable:
-        """Return the machine code with its grid, prepared once: it takes pointers and numbers."""
+        """Return the machine code with its grid, configured at the first call.
+
+        Parameters
+        ----------
+        arguments, threads, **sizes
+            As for `compiled`.
+        blocks
+            Number of blocks.
+        stream
+            Pointer to a CUDA stream.
+        shared
+            Dynamic shared memory of a block in bytes.
+
+        Returns
+        -------
+        callable
+            Launches the kernel on pointers and numbers.
+        """
         device = device_of(arguments)
         key = dtype_of(arguments), device, blocks, threads, stream, shared, *sizes.items()
-        if key not in self._prepared:
+        if key not in self._with_grid:
             code = self.compiled(arguments, threads, **sizes)
-            self._prepared[key] = code[blocks, threads, _stream(stream, device), shared]
-        return self._prepared[key]
+            self._with_grid[key] = code[blocks, threads, _stream(stream, device), shared]
+        return self._with_grid[key]
 
 
 unbounded = partial(kernel, bounded=False)
-"""Decorator for a kernel that ptxas compiles worse when it knows the threads of a block."""
-roomy = partial(kernel, least_blocks=1)
-"""Decorator for a kernel that needs more registers than ptxas gives it to fit several blocks."""
+"""Decorator for a kernel that ptxas compiles worse if it has the number of threads of a block."""
+many_registers = partial(kernel, least_blocks=1)
+"""Decorator for a kernel that needs more registers than ptxas would use to fit several blocks."""
 
 
 def device(function: Callable) -> Callable:
-    """Compile a function that kernels call; scalars in, scalars out."""
-    return function if cuda is None else cuda.jit(device=True, inline="always")(function)
+    """Compile a device function, which Numba inlines into the kernels that call it.
 
+    Parameters
+    ----------
+    function
+        Takes and returns scalars, arrays or pointers.
 
-def repeated(function: Callable) -> Callable:
-    """Compile a device function of which a kernel holds many copies.
-
-    Numba types it once, and NVIDIA's compiler inlines the copies. `device` has Numba inline it
-    before typing, which takes long with 16 copies of a step.
+    Returns
+    -------
+    callable
+        The compiled function; `function` itself if there is no CUDA target.
     """
     if cuda is None:
         return function
-    options = {} if SIMULATED else {"forceinline": True}
-    return cuda.jit(device=True, **options)(function)
+    return cuda.jit(device=True, inline="always")(function)
+
+
+def inlined_late(function: Callable) -> Callable:
+    """Compile a device function that NVIDIA's compiler inlines instead of Numba.
+
+    Numba then types it once. `device` has Numba inline it before typing, which takes long in a
+    kernel with 16 copies of a step.
+
+    Parameters
+    ----------
+    function
+        Takes and returns scalars, tuples, arrays or pointers.
+
+    Returns
+    -------
+    callable
+        The compiled function; `function` itself if there is no CUDA target.
+    """
+    if cuda is None:
+        return function
+    if SIMULATED:
+        return cuda.jit(device=True)(function)
+    return cuda.jit(device=True, forceinline=True)(function)
 
 
 def dtype_of(arguments: tuple) -> torch.dtype:
-    """Return the one type of the tensors among a kernel's arguments."""
+    """Return the common dtype of the tensors among a kernel's arguments.
+
+    Parameters
+    ----------
+    arguments
+        The arguments of a launch.
+
+    Returns
+    -------
+    torch.dtype
+    """
     (dtype,) = {part.dtype for part in arguments if isinstance(part, Tensor)}
     return dtype
 
 
 def device_of(arguments: tuple) -> torch.device:
-    """Return the device of a kernel's first tensor."""
+    """Return the device of the first tensor among a kernel's arguments.
+
+    Parameters
+    ----------
+    arguments
+        The arguments of a launch.
+
+    Returns
+    -------
+    torch.device
+    """
     return next(part.device for part in arguments if isinstance(part, Tensor))
 
 
 def signature(arguments: tuple) -> tuple:
-    """Return the types of a kernel's arguments: a pointer per tensor, int64 per integer."""
-    number = _number(dtype_of(arguments))
-    found = []
-    for part in arguments:
-        if part is None or isinstance(part, Tensor):
-            found.append(types.CPointer(number))
-        elif isinstance(part, float):
-            found.append(number)
-        else:
-            found.append(types.int64)
-    return tuple(found)
-
-
-def flag(value: Tensor | None) -> int:
-    """Return 1 for a tensor that a kernel is to read, 0 for one that is absent."""
-    return int(value is not None)
-
-
-def _number(dtype: torch.dtype):
-    """Return Numba's type of number."""
-    return getattr(types, str(dtype).removeprefix("torch."))
-
-
-def launch(
-    run: kernel, blocks: int, threads: int, *arguments: Argument, shared: int = 0, **sizes: int
-):
-    """Run a kernel on PyTorch's current stream.
+    """Return the types of a kernel's arguments.
 
     Parameters
     ----------
-    run : kernel
-    blocks, threads : int
-        Size of the grid and of a block.
-    *arguments : Tensor, int, float or None
-        Contiguous tensors of one type, numbers, and None for a tensor that is absent.
-    shared : int
-        Dynamic shared memory of a block in bytes.
-    **sizes : int
-        Compile-time constants of the kernel: `d`, `tile` and others.
+    arguments
+        The arguments of a launch.
 
-    Notes
-    -----
-    The kernel runs on the tensors' own device, whatever the current one is. While it is current
-    for PyTorch it is for Numba, too, which asks the driver.
+    Returns
+    -------
+    tuple of numba types
+        A pointer for a tensor or None, the type of the tensors' numbers for a float, int64 for an
+        integer.
     """
-    tensors = [part for part in arguments if isinstance(part, Tensor)]
-    if not all(part.is_contiguous() for part in tensors):
-        raise AssertionError(f"kernel {run.__name__} got a tensor that is not contiguous")
-    if SIMULATED:
-        values = [_simulated(part, dtype_of(arguments)) for part in arguments]
-        run.compiled(arguments, threads, **sizes)[blocks, threads, 0, shared](*values)
-        return
-    values = [_pointer(part) for part in arguments]
-    device = tensors[0].device
-    with torch.cuda.device(device):
-        stream = torch.cuda.current_stream(device).cuda_stream
-        run.prepared(arguments, blocks, threads, stream, shared, **sizes)(*values)
+    number = _number(dtype_of(arguments))
+    argument_types = []
+    for part in arguments:
+        if part is None or isinstance(part, Tensor):
+            argument_types.append(types.CPointer(number))
+        elif isinstance(part, float):
+            argument_types.append(number)
+        else:
+            argument_types.append(types.int64)
+    return tuple(argument_types)
 
 
-def _pointer(part: Argument) -> int | float:
-    """Return a kernel's argument as the compiled code takes it."""
-    if part is None:
-        return 0
-    return part.data_ptr() if isinstance(part, Tensor) else part
-
-
-def _simulated(part: Argument, dtype: torch.dtype) -> np.ndarray | int | np.floating:
-    """Return a kernel's argument as the simulator takes it."""
-    if isinstance(part, Tensor):
-        return part.detach().reshape(-1).numpy()
-    number = getattr(np, str(dtype).removeprefix("torch."))
-    if part is None:
-        return np.empty(0, number)
-    return number(part) if isinstance(part, float) else part
+def _number(dtype: torch.dtype):
+    """Return Numba's type of the numbers of a dtype."""
+    return getattr(types, str(dtype).removeprefix("torch."))
 
 
 @cache
@@ -241,83 +304,15 @@ def _stream(pointer: int, device: torch.device):
     return cuda.external_stream(pointer) if pointer else 0
 
 
-def launch_chains(run: kernel, chains: int, *arguments: Argument, **forms: int) -> None:
-    """Run a kernel with one thread for each of `chains` independent recurrences.
-
-    A block has 128 threads, or fewer if that would leave multiprocessors without a block. `forms`
-    are compile-time constants.
-    """
-    processors = _processors(device_of(arguments))
-    threads = next((count for count in (128, 64) if chains >= count * processors), 32)
-    launch(run, -(-chains // threads), threads, *arguments, chains, **forms)
-
-
-def launch_rows(
-    run: kernel,
-    state: Tensor,
-    *arguments: Argument,
-    buffers: int,
-    weights: int,
-    runs: int = 1,
-    **forms: int,
-) -> None:
-    """Run a kernel with one block per `tile` sequences and one thread per unit.
-
-    A weight that was read serves all sequences of a block. Weights that exceed the first cache
-    come from the second at every step, so a block does four sequences, a fourth of the reading.
-    Otherwise it does four, or fewer if four would leave multiprocessors without a block. Fewer,
-    too, if four exceed the shared memory. Above `MOST_THREADS` units, the most that a block may
-    have, a thread does several.
-
-    Parameters
-    ----------
-    run : kernel
-    state : (batch, hidden)
-        Gives the sizes.
-    *arguments
-        As in `launch`; the batch follows them.
-    buffers : int
-        Vectors of the hidden size that a block keeps in shared memory for each sequence.
-    weights : int
-        Weights that a block reads at every step.
-    runs : int
-        Number of runs, whose batches lie one after the other. A block does sequences of one run.
-    **forms : int
-        Further compile-time constants.
-    """
-    batch, d = state.shape
-    vector = d * state.element_size()
-    tiles = [tile for tile in (4, 2, 1) if tile * buffers * vector <= _SHARED_BYTES]
-    processors = _processors(state.device)
-    sequences = batch // runs
-    tile = next((tile for tile in tiles if runs * -(-sequences // tile) >= processors), 1)
-    if weights * state.element_size() > _CACHE_BYTES:
-        tile = next(tile for tile in tiles if tile <= max(sequences, 1))
-    threads = min(-(-d // 32) * 32, MOST_THREADS)
-    blocks = runs * -(-sequences // tile)
-    shared = tile * buffers * vector
-    launch(run, blocks, threads, *arguments, batch, shared=shared, d=d, tile=tile, **forms)
-
-
-MOST_THREADS = 1024
-_SHARED_BYTES = 48 * 1024
-_CACHE_BYTES = 192 * 1024
-"""What a multiprocessor's first cache has left for weights (256 KiB less shared memory)."""
-
-
-def most_units(buffers: int) -> Callable[[torch.dtype], int]:
-    """Return the largest hidden size, by type of number, of a dense kernel with such buffers."""
-    return lambda dtype: _SHARED_BYTES // buffers // dtype.itemsize
-
-
-@cache
-def _processors(device: torch.device) -> int:
-    return 1 if SIMULATED else torch.cuda.get_device_properties(device).multi_processor_count
-
-
 @cache
 def obstacle() -> str:
-    """Return why kernels cannot be compiled for this GPU; an empty string if they can."""
+    """Return the reason why kernels cannot be compiled for this GPU.
+
+    Returns
+    -------
+    str
+        End of an error message; an empty string if they can be compiled.
+    """
     if SIMULATED:
         return ""
     try:
@@ -333,4 +328,4 @@ def obstacle() -> str:
 
 
 engine = partial(register, "numba-cuda", devices=DEVICES, obstacle=obstacle)
-"""Returns a decorator that registers a function as the engine ``numba-cuda`` of the cells named."""
+"""Returns a decorator that registers a function as the engine ``numba-cuda`` of the given cells."""

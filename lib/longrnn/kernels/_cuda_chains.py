@@ -1,8 +1,13 @@
 r"""What layers of independent neurons share on the GPU: their drive, and gradients of weights.
 
+A chain is one neuron of one sequence; a thread computes all of its time steps. Arrays are
+(time, batch, hidden), so the numbers of a chain are as many apart as there are chains, and
+neighboring threads read neighboring numbers.
+
 The drive :math:`g_t = V x_t + b` of a layer with up to `MOST_INPUTS` inputs is computed inside its
-kernels: the few inputs are read instead of the drive, which is neither written nor kept. Of a wider
-layer V x is one product before the kernel, and the kernel adds the bias.
+kernels: they read the few inputs, and the drive is neither written nor kept. For a wider layer V x
+is one product before the kernel, and the kernel adds the bias. In the kernels `inputs` is the
+number of inputs, or 0 if they get V x.
 
 The gradients of w, b and V are sums over times and sequences. Each thread sums over the times of
 its chain. A second launch sums over the sequences, always in the same order.
@@ -14,21 +19,31 @@ share then has the runs as its first axis.
 import torch
 from torch import Tensor
 
-from longrnn.kernels._cuda import cuda, kernel, launch_chains, real, repeated
+from longrnn.kernels._cuda import cuda, inlined_late, kernel, real
 from longrnn.kernels._cuda_device import ZERO
+from longrnn.kernels._cuda_launch import launch_chains
 from longrnn.kernels._recurrence import drive
 
 MOST_INPUTS = 4
-"""Inputs of a layer up to which its kernels compute the drive."""
+"""Largest number of inputs of a layer whose kernels compute the drive."""
 
 
 def product_or_inputs(below: Tensor, V: Tensor) -> tuple[Tensor | None, Tensor | None]:
-    """Return V x for a wide layer and None, or None and the contiguous inputs of a narrow one.
+    """Return what the kernels read for the drive of a layer.
 
     Parameters
     ----------
     below : (time, batch, inputs)
+        Inputs of the layer.
     V : (hidden, inputs)
+        Input weights.
+
+    Returns
+    -------
+    product : (time, batch, hidden) or None
+        V x of a wide layer.
+    inputs : (time, batch, inputs) or None
+        The contiguous inputs of a narrow layer.
     """
     if V.shape[1] > MOST_INPUTS:
         return drive(below, V), None
@@ -36,25 +51,83 @@ def product_or_inputs(below: Tensor, V: Tensor) -> tuple[Tensor | None, Tensor |
 
 
 def source_of(g: Tensor | None, x: Tensor | None, V: Tensor | None) -> tuple[Tensor, int]:
-    """Return what the kernels read, and how many inputs they weigh: 0 if that is V x."""
-    return (g, 0) if x is None else (x, V.shape[-1])
+    """Return the tensor that the kernels read for the drive, and their number of inputs.
+
+    Parameters
+    ----------
+    g : (time, batch, hidden) or None
+        V x of a wide layer.
+    x : (time, batch, inputs) or None
+        Inputs of a narrow layer.
+    V : (hidden, inputs), (runs, hidden, inputs) or None
+        Input weights of a narrow layer.
+
+    Returns
+    -------
+    source : Tensor
+        `x` or `g`.
+    inputs : int
+        Number of inputs; 0 for a wide layer.
+    """
+    if x is None:
+        return g, 0
+    return x, V.shape[-1]
 
 
 def chains_per_run(state: Tensor, w: Tensor, *, vectors: int = 1) -> int:
-    """Return how many chains share weights w: (vectors * hidden), or (runs, vectors * hidden)."""
+    """Return the number of chains that share weights.
+
+    Parameters
+    ----------
+    state : (batch, hidden)
+        The state of all runs.
+    w : (vectors * hidden,) or (runs, vectors * hidden)
+        Weights per neuron.
+    vectors
+        Number of weights per neuron in `w`.
+
+    Returns
+    -------
+    int
+        The chains of one run.
+    """
     runs = w.numel() // (vectors * state.shape[1])
     return state.numel() // runs
 
 
 def of_sequences(weights: Tensor, state: Tensor) -> Tensor:
-    """Return weights (hidden), or those of runs for each sequence of `state` (batch, hidden)."""
+    """Return weights per neuron that broadcast over the sequences of all runs.
+
+    Parameters
+    ----------
+    weights : (hidden,) or (runs, hidden)
+        Weights of one run or of several.
+    state : (batch, hidden)
+        The state of all runs.
+
+    Returns
+    -------
+    (hidden,) or (batch, hidden)
+        The weights of one run, or of each sequence.
+    """
     if weights.dim() == 1:
         return weights
     return weights.repeat_interleave(len(state) // len(weights), dim=0)
 
 
 def drive_in_pytorch(g: Tensor | None, x: Tensor | None, V: Tensor | None) -> Tensor:
-    """Return V x, for the references: given, or computed for one run or several."""
+    """Return V x for the references.
+
+    Parameters
+    ----------
+    g, x, V
+        As for `source_of`.
+
+    Returns
+    -------
+    (time, batch, hidden)
+        `g`, or the product of V and x for one run or several.
+    """
     if x is None:
         return g
     if V.dim() == 2:
@@ -63,56 +136,84 @@ def drive_in_pytorch(g: Tensor | None, x: Tensor | None, V: Tensor | None) -> Te
 
 
 def inputs_gradient(delta: Tensor, V: Tensor) -> Tensor:
-    """Return the gradient of the inputs, of one run or several."""
+    """Return the gradient of the inputs of a narrow layer.
+
+    Parameters
+    ----------
+    delta : (time, batch, hidden)
+        Gradient of the drive.
+    V : (hidden, inputs) or (runs, hidden, inputs)
+        Input weights of one run or of several.
+
+    Returns
+    -------
+    (time, batch, inputs)
+    """
     if V.dim() == 2:
         return delta @ V
     return (delta.unflatten(1, (len(V), -1)) @ V).flatten(1, 2)
 
 
-@repeated
-def place_of_weights(chain, d, run_chains):
-    """Return where the weights of a chain's neuron are."""
+@inlined_late
+def neuron_of(chain, d, run_chains):
+    """Return the index of a chain's neuron among those of all runs."""
     return chain // run_chains * d + chain % d
 
 
-@repeated
+@inlined_late
 def load_drive_weights(V, b, neuron, inputs):
-    """Return the bias and four weights of a neuron, those beyond its inputs zero."""
+    """Return the bias and four input weights of a neuron; weights beyond its inputs are zero."""
     first = neuron * inputs
-    return (
-        b[neuron],
-        V[first] if inputs > 0 else ZERO,
-        V[first + 1] if inputs > 1 else ZERO,
-        V[first + 2] if inputs > 2 else ZERO,
-        V[first + 3] if inputs > 3 else ZERO,
-    )
+    V_1 = ZERO
+    V_2 = ZERO
+    V_3 = ZERO
+    V_4 = ZERO
+    if inputs > 0:
+        V_1 = V[first]
+    if inputs > 1:
+        V_2 = V[first + 1]
+    if inputs > 2:
+        V_3 = V[first + 2]
+    if inputs > 3:
+        V_4 = V[first + 3]
+    return b[neuron], V_1, V_2, V_3, V_4
 
 
-@repeated
+@inlined_late
 def start_of_drive(chain, d, inputs):
-    """Return where a chain's part of V x, or of the inputs, begins at the first time."""
-    return chain if inputs == 0 else chain // d * inputs
+    """Return the offset of a chain's V x, or of its inputs, at the first time."""
+    if inputs == 0:
+        return chain
+    return chain // d * inputs
 
 
-@repeated
+@inlined_late
 def step_of_drive(chains, d, inputs):
-    """Return how far V x, or the inputs, of two times are apart."""
-    return chains if inputs == 0 else chains // d * inputs
+    """Return the distance between V x, or the inputs, of two consecutive times."""
+    if inputs == 0:
+        return chains
+    return chains // d * inputs
 
 
-@repeated
-def fetch_drive(source, here, inputs):
-    """Return V x of a time, or four inputs; those that do not exist repeat the first."""
-    first = source[here]
-    second = source[here + 1] if inputs > 1 else first
-    third = source[here + 2] if inputs > 2 else first
-    fourth = source[here + 3] if inputs > 3 else first
+@inlined_late
+def fetch_drive(source, start, inputs):
+    """Return V x of a time, or four inputs; those beyond the number of inputs repeat the first."""
+    first = source[start]
+    second = first
+    third = first
+    fourth = first
+    if inputs > 1:
+        second = source[start + 1]
+    if inputs > 2:
+        third = source[start + 2]
+    if inputs > 3:
+        fourth = source[start + 3]
     return first, second, third, fourth
 
 
-@repeated
+@inlined_late
 def drive_of(weights, fetched, inputs):
-    """Return V x + b."""
+    """Return V x + b of a neuron from `load_drive_weights` and `fetch_drive`."""
     b, V_1, V_2, V_3, V_4 = weights
     x_1, x_2, x_3, x_4 = fetched
     if inputs == 0:
@@ -127,15 +228,15 @@ def drive_of(weights, fetched, inputs):
     return g
 
 
-@repeated
+@inlined_late
 def no_drive_sums(zero):
-    """Return sums for the gradients of the bias and of four weights, at their start."""
+    """Return sums of zero for the gradients of the bias and of four input weights."""
     return zero, zero, zero, zero, zero
 
 
-@repeated
+@inlined_late
 def add_to_drive_sums(sums, delta, fetched, inputs):
-    """Return the sums with the share of a time."""
+    """Return the sums after adding the terms of one time; `delta` is the drive's gradient."""
     of_b, of_1, of_2, of_3, of_4 = sums
     x_1, x_2, x_3, x_4 = fetched
     of_b += delta
@@ -150,23 +251,23 @@ def add_to_drive_sums(sums, delta, fetched, inputs):
     return of_b, of_1, of_2, of_3, of_4
 
 
-@repeated
-def store_drive_sums(stored, sums, here, chains, inputs):
-    """Write the sums of a chain to rows of `stored`, the first of them at `here`."""
+@inlined_late
+def store_drive_sums(stored, sums, start, chains, inputs):
+    """Write the sums of a chain to the rows of `stored`, from offset `start` on."""
     of_b, of_1, of_2, of_3, of_4 = sums
-    stored[here] = of_b
+    stored[start] = of_b
     if inputs > 0:
-        stored[here + chains] = of_1
+        stored[start + chains] = of_1
     if inputs > 1:
-        stored[here + 2 * chains] = of_2
+        stored[start + 2 * chains] = of_2
     if inputs > 2:
-        stored[here + 3 * chains] = of_3
+        stored[start + 3 * chains] = of_3
     if inputs > 3:
-        stored[here + 4 * chains] = of_4
+        stored[start + 4 * chains] = of_4
 
 
 vectors = 1
-"""Compile-time constant: how many gradients are vectors, before that of V."""
+"""Compile-time constant: the number of gradients that are vectors. That of V follows them."""
 
 
 @kernel
@@ -177,11 +278,13 @@ def _sum_kernel(stored, first, second, third, of_V, inputs, sequences, width, al
     """
     i = cuda.grid(1)
     if i < sums:
-        row, neuron = i // all_widths, i % all_widths
-        total, here = real(0), i // width * sequences * width + i % width
+        row = i // all_widths
+        neuron = i % all_widths
+        term = i // width * sequences * width + i % width
+        total = real(0)
         for _ in range(sequences):
-            total += stored[here]
-            here += width
+            total += stored[term]
+            term += width
         if row == 0:
             first[neuron] = total
         elif row == 1 and vectors > 1:
@@ -193,14 +296,14 @@ def _sum_kernel(stored, first, second, third, of_V, inputs, sequences, width, al
 
 
 def sum_over_batch(stored: Tensor, vectors: int, like: Tensor) -> list[Tensor | None]:
-    """Return sums over the sequences of each run, each in memory of its own, by one launch.
+    """Sum over the sequences of each run, with one launch.
 
     Parameters
     ----------
     stored : (vectors + inputs, batch, width)
         Sums over time.
     vectors : int
-        How many of the results are vectors, at most three.
+        Number of results that are vectors, at most three.
     like : (width) or (runs, width)
         Weights, of the shape of a vector.
 
@@ -208,7 +311,7 @@ def sum_over_batch(stored: Tensor, vectors: int, like: Tensor) -> list[Tensor | 
     -------
     list
         The vectors, then the gradient of V, which has the inputs as its last axis; None without
-        inputs.
+        inputs. Each is a tensor of its own.
     """
     count, batch, width = stored.shape
     inputs = count - vectors

@@ -310,7 +310,24 @@ class LSTM:
 
     @staticmethod
     def forward(weights, state, u):
-        """Return the state after some steps, and what `pull_back` needs."""
+        """Run some steps.
+
+        Parameters
+        ----------
+        weights : tuple
+            W, R and b; see `longrnn.cells.lstm.LSTMCore.step`.
+        state : tuple of (batch, d)
+            The state before the first step.
+        u : (time, batch, p)
+            The inputs of the steps.
+
+        Returns
+        -------
+        state : tuple of (batch, d)
+            The state after the last step.
+        saved : tuple of Tensor
+            What `pull_back` needs.
+        """
         W, R, b = weights
         arguments = drive(u, R, b)
         h, c = (part.clone(memory_format=torch.contiguous_format) for part in state)
@@ -321,9 +338,25 @@ class LSTM:
 
     @staticmethod
     def pull_back(weights, saved, carried, every, wanted):
-        """Pull `carried` back over the steps; return norms (time, batch) of readout and state.
+        """Pull adjoints back over some steps.
 
-        They are defined where `wanted` (time,) is not zero: the norms before a step.
+        Parameters
+        ----------
+        weights : tuple
+            As for `forward`.
+        saved : tuple of Tensor
+            From `forward`.
+        carried : Carried
+            The adjoints after the last step; they become those before the first.
+        every : int
+            Number of steps between two normalizations.
+        wanted : (time,)
+            Not zero at the steps before which norms are wanted.
+
+        Returns
+        -------
+        readout, full : (time, batch)
+            log10 norms of the adjoints of h and of the full state, before the wanted steps.
         """
         return _pull_back(_lstm_backward, weights, saved, carried, every, wanted)
 
@@ -337,7 +370,24 @@ class GRU:
 
     @staticmethod
     def forward(weights, state, u):
-        """Return the state after some steps, and what `pull_back` needs."""
+        """Run some steps.
+
+        Parameters
+        ----------
+        weights : tuple
+            W, R and b; see `longrnn.cells.gru.GRUCore.step`.
+        state : tuple of (batch, d)
+            The state before the first step.
+        u : (time, batch, p)
+            The inputs of the steps.
+
+        Returns
+        -------
+        state : tuple of (batch, d)
+            The state after the last step.
+        saved : tuple of Tensor
+            What `pull_back` needs.
+        """
         W, R, b = weights
         arguments = drive(u, R, b)
         h = state[0].clone(memory_format=torch.contiguous_format)
@@ -349,7 +399,26 @@ class GRU:
 
     @staticmethod
     def pull_back(weights, saved, carried, every, wanted):
-        """Pull `carried` back over the steps; as `LSTM.pull_back`."""
+        """Pull adjoints back over some steps.
+
+        Parameters
+        ----------
+        weights : tuple
+            As for `forward`.
+        saved : tuple of Tensor
+            From `forward`.
+        carried : Carried
+            The adjoints after the last step; they become those before the first.
+        every : int
+            Number of steps between two normalizations.
+        wanted : (time,)
+            Not zero at the steps before which norms are wanted.
+
+        Returns
+        -------
+        readout, full : (time, batch)
+            log10 norms of the adjoints of h and of the full state, before the wanted steps.
+        """
         return _pull_back(_gru_backward, weights, saved, carried, every, wanted)
 
 

@@ -1,14 +1,16 @@
-r"""IndRNN on the GPU, a layer at a time: one thread for each neuron of each sequence.
+r"""IndRNN on the GPU, one layer at a time: one thread per neuron and sequence.
 
-Forward and adjoint, and what is stored, are those of `longrnn.kernels.cpu_indrnn`. The kernels add
-the bias of the drive, and compute the whole drive of a narrow layer
+The forward and adjoint equations, and what is stored, are those of `longrnn.kernels.cpu_indrnn`.
+The kernels add the bias of the drive, and compute the whole drive of a narrow layer
 (`longrnn.kernels._cuda_chains`).
 """
+
+from typing import NamedTuple
 
 import torch
 
 from longrnn.kernels._cpu import PHI
-from longrnn.kernels._cuda import cuda, engine, flag, kernel, launch_chains, real, repeated
+from longrnn.kernels._cuda import cuda, engine, inlined_late, kernel, real
 from longrnn.kernels._cuda_chains import (
     add_to_drive_sums,
     chains_per_run,
@@ -17,9 +19,9 @@ from longrnn.kernels._cuda_chains import (
     fetch_drive,
     inputs_gradient,
     load_drive_weights,
+    neuron_of,
     no_drive_sums,
     of_sequences,
-    place_of_weights,
     product_or_inputs,
     source_of,
     start_of_drive,
@@ -28,95 +30,148 @@ from longrnn.kernels._cuda_chains import (
     sum_over_batch,
 )
 from longrnn.kernels._cuda_device import ZERO, activate, pipelined, times_slope
+from longrnn.kernels._cuda_launch import is_present, launch_chains
 from longrnn.kernels._recurrence import Recurrence, Sources
 from longrnn.kernels.cpu_indrnn import reference
 
 inputs = 0
-"""Compile-time constant: inputs whose weighted sum is the drive; 0 if the drive is given."""
+"""Compile-time constant: the number of inputs of a narrow layer, 0 for a wide one."""
 arriving = 0
 """Compile-time constant: whether gradients of the outputs arrive."""
 phi = 0
 """Compile-time constant: the number of the activation."""
 
 
-@repeated
+class _Arrays(NamedTuple):
+    """Arrays of the forward kernel, and where the numbers of a chain are in them."""
+
+    source: object
+    """V x, or the inputs."""
+    outputs: object
+    drive_start: int
+    """Offset of the first time in `source`."""
+    drive_step: int
+    """Distance between two times in `source`."""
+    chain: int
+    """Offset of the first time in `outputs`."""
+    chains: int
+    """Distance between two times in `outputs`."""
+    inputs: int
+
+
+@inlined_late
 def _fetch(arrays, t):
-    source, _, start, step, _, _, inputs = arrays
-    return fetch_drive(source, start + t * step, inputs)
+    return fetch_drive(arrays.source, arrays.drive_start + t * arrays.drive_step, arrays.inputs)
 
 
-@repeated
+@inlined_late
 def _step(neuron, h, fetched, arrays, t):
     phi, w, weights = neuron
-    _, outputs, _, _, at, size, inputs = arrays
-    h = activate(phi, w * h + drive_of(weights, fetched, inputs))
-    outputs[at + t * size] = h
+    h = activate(phi, w * h + drive_of(weights, fetched, arrays.inputs))
+    arrays.outputs[arrays.chain + t * arrays.chains] = h
     return h
 
 
-_steps = pipelined(_fetch, _step)
+_run_steps = pipelined(_fetch, _step)
 
 
 @kernel
 def _forward_kernel(source, V, w, b, h0, outputs, h_end, T, d, run_chains, chains):
     i = cuda.grid(1)
     if i < chains:
-        own = place_of_weights(i, d, run_chains)
-        neuron = phi, w[own], load_drive_weights(V, b, own, inputs)
-        start, step = start_of_drive(i, d, inputs), step_of_drive(chains, d, inputs)
-        h_end[i] = _steps(neuron, h0[i], (source, outputs, start, step, i, chains, inputs), T)
+        j = neuron_of(i, d, run_chains)
+        neuron = phi, w[j], load_drive_weights(V, b, j, inputs)
+        start = start_of_drive(i, d, inputs)
+        step = step_of_drive(chains, d, inputs)
+        arrays = _Arrays(source, outputs, start, step, i, chains, inputs)
+        h_end[i] = _run_steps(neuron, h0[i], arrays, T)
 
 
-@repeated
+class _AdjointArrays(NamedTuple):
+    """Arrays of the backward kernel, and where the numbers of a chain are in them.
+
+    The backward kernel counts its steps n from the last time.
+    """
+
+    source: object
+    """V x, which is not needed, or the inputs."""
+    outputs: object
+    from_outputs: object
+    delta: object
+    drive_end: int
+    """Offset of the last time in `source`."""
+    drive_step: int
+    """Distance between two times in `source`."""
+    end: int
+    """Offset of the last time in the other arrays."""
+    chains: int
+    """Distance between two times in the other arrays."""
+    inputs: int
+    arriving: int
+
+
+@inlined_late
 def _adjoint_fetch(arrays, n):
-    source, outputs, from_outputs, _, end_of_drive, step, end, size, inputs, arriving = arrays
-    here = end - n * size
-    return (
-        # V x itself is not needed, the inputs are.
-        fetch_drive(source, end_of_drive - n * step if inputs > 0 else 0, inputs),
-        outputs[here - size],
-        from_outputs[here] if arriving else ZERO,
-    )
+    index = arrays.end - n * arrays.chains
+    drive = 0
+    if arrays.inputs > 0:
+        drive = arrays.drive_end - n * arrays.drive_step
+    arrived = ZERO
+    if arrays.arriving:
+        arrived = arrays.from_outputs[index]
+    before = arrays.outputs[index - arrays.chains]
+    return fetch_drive(arrays.source, drive, arrays.inputs), before, arrived
 
 
-@repeated
+@inlined_late
 def _adjoint_step(neuron, state, fetched, arrays, n):
-    """The state holds h, its gradient from the step after, and the sums for those of w, b and V."""
+    """Backpropagate through one step.
+
+    The state is h, its gradient from the step after, and the sums for the gradients of w, b and V.
+    """
     phi, w = neuron
-    h, back, w_sum, sums = state
+    h, back, w_sum, drive_sums = state
     inputs_t, before, arrived = fetched
-    _, _, _, delta, _, _, end, size, inputs, _ = arrays
     d = times_slope(phi, arrived + back, h)
-    delta[end - n * size] = d
-    return before, w * d, w_sum + d * before, add_to_drive_sums(sums, d, inputs_t, inputs)
+    arrays.delta[arrays.end - n * arrays.chains] = d
+    drive_sums = add_to_drive_sums(drive_sums, d, inputs_t, arrays.inputs)
+    return before, w * d, w_sum + d * before, drive_sums
 
 
-_adjoint_steps = pipelined(_adjoint_fetch, _adjoint_step)
+_run_adjoint_steps = pipelined(_adjoint_fetch, _adjoint_step)
 
 
 @kernel
 def _backward_kernel(
-    x, w, h0, outputs, from_outputs, from_h_end, delta, of_h0, stored, has_h_end,
+    source, w, h0, outputs, from_outputs, from_h_end, delta, of_h0, stored, has_h_end,
     T, d, run_chains, chains,
 ):  # fmt: skip
     """`stored` (2 + inputs, chains) receives sums for the gradients of w, b and V."""
     i = cuda.grid(1)
     if i < chains:
-        neuron = phi, w[place_of_weights(i, d, run_chains)]
-        first, step = start_of_drive(i, d, inputs), step_of_drive(chains, d, inputs)
+        neuron = phi, w[neuron_of(i, d, run_chains)]
+        start = start_of_drive(i, d, inputs)
+        step = step_of_drive(chains, d, inputs)
         end = i + (T - 1) * chains
-        drives, steps = (first + (T - 1) * step, step), (end, chains)
-        arrays = x, outputs, from_outputs, delta, *drives, *steps, inputs, arriving
-        back = from_h_end[i] if has_h_end else real(0)
+        arrays = _AdjointArrays(
+            source, outputs, from_outputs, delta,
+            start + (T - 1) * step, step, end, chains, inputs, arriving,
+        )  # fmt: skip
+        back = real(0)
+        if has_h_end:
+            back = from_h_end[i]
         state = outputs[end], back, real(0), no_drive_sums(real(0))
-        state = _adjoint_steps(neuron, state, arrays, T - 1)
-        fetched = (  # what came before the first step is not among the outputs
-            fetch_drive(x, first if inputs > 0 else 0, inputs),
-            h0[i],
-            from_outputs[i] if arriving else ZERO,
-        )
-        _, of_h0[i], stored[i], sums = _adjoint_step(neuron, state, fetched, arrays, T - 1)
-        store_drive_sums(stored, sums, chains + i, chains, inputs)
+        state = _run_adjoint_steps(neuron, state, arrays, T - 1)
+        # The first step: the state before it is not among the outputs.
+        drive = 0
+        if inputs > 0:
+            drive = start
+        arrived = ZERO
+        if arriving:
+            arrived = from_outputs[i]
+        fetched = fetch_drive(source, drive, inputs), h0[i], arrived
+        _, of_h0[i], stored[i], drive_sums = _adjoint_step(neuron, state, fetched, arrays, T - 1)
+        store_drive_sums(stored, drive_sums, chains + i, chains, inputs)
 
 
 def _forward(phi, g, x, V, w, b, h0, outputs, h_end):
@@ -133,16 +188,17 @@ def _forward(phi, g, x, V, w, b, h0, outputs, h_end):
 
 def _backward(phi, x, V, w, b, h0, outputs, from_outputs, from_h_end):
     source, inputs = source_of(outputs, x, V)
-    delta, of_h0 = torch.empty_like(outputs), torch.empty_like(h0)
+    delta = torch.empty_like(outputs)
+    of_h0 = torch.empty_like(h0)
     stored = h0.new_empty(2 + inputs, *h0.shape)
     launch_chains(
         _backward_kernel,
         h0.numel(),
         *(source, w, h0, outputs, from_outputs, from_h_end, delta, of_h0, stored),
-        *(flag(from_h_end), len(outputs), h0.shape[1], chains_per_run(h0, w)),
+        *(is_present(from_h_end), len(outputs), h0.shape[1], chains_per_run(h0, w)),
         phi=phi,
         inputs=inputs,
-        arriving=flag(from_outputs),
+        arriving=is_present(from_outputs),
     )
     of_w, of_b, of_V = sum_over_batch(stored, 2, w)
     if inputs == 0:
@@ -151,8 +207,8 @@ def _backward(phi, x, V, w, b, h0, outputs, from_outputs, from_h_end):
 
 
 def _reference(phi, g, x, V, w, b, h0):
-    w, b = of_sequences(w, h0), of_sequences(b, h0)
-    return reference(phi, drive_in_pytorch(g, x, V) + b, w, h0)
+    g = drive_in_pytorch(g, x, V) + of_sequences(b, h0)
+    return reference(phi, g, of_sequences(w, h0), h0)
 
 
 def _shapes(a):
@@ -177,7 +233,24 @@ _INDRNN = Recurrence(
 
 @engine("indrnn", runs=True)
 def indrnn(weights, state, u):
-    """Run IndRNN, section 3 of Li et al.; shapes as in `longrnn.cells.Cell.forward`."""
+    """Run IndRNN, section 3 of Li et al.
+
+    Parameters
+    ----------
+    weights : Weights
+        See `longrnn.cells.indrnn.IndRNNCore.step`.
+    state : tuple of (batch, d)
+        The state of each layer before the first input.
+    u : (time, batch, p)
+        The inputs.
+
+    Returns
+    -------
+    outputs : (time, batch, d)
+        The states of the last layer.
+    state : tuple of (batch, d)
+        The state of each layer after the last input.
+    """
     layers, phi = weights
     below = u
     final = []

@@ -1,35 +1,29 @@
-r"""The incremental RNN on the GPU: one block for some sequences, one thread for each unit.
+r"""The incremental RNN on the GPU: a block for a few sequences, a thread for each unit.
 
-Forward and adjoint are those of `longrnn.kernels.cpu_irnn`, but a matrix of low rank is formed once
-per call: as two products it would take a barrier more in every inner step, and leave most threads
-idle during the first.
+The forward and adjoint equations are those of `longrnn.kernels.cpu_irnn`, for (5) and (8) of Kag et
+al. 2020. A matrix of low rank is formed once per call: as two products it would take one barrier
+more in every inner step, and leave most threads idle during the first product.
 
-Stored: the outputs, what every product multiplies (s, in form (8) a too) and z, all of every inner
-step. The backward kernel writes the deltas beside them, and PyTorch forms the gradients of the
-matrix and the step sizes from both.
+The vectors of a block are in shared memory, as in `longrnn.kernels.cuda_rnn`. In global memory,
+arrays of all inner steps are (time, batch, inner step, d).
+
+Stored for the backward pass: the outputs, the factors of all products (s, and in form (8) a), and
+the activations z of all inner steps. The backward kernel writes deltas, one for each factor.
+PyTorch computes the gradients of the matrix and of the step sizes from both.
 """
 
 import numpy as np
 import torch
 
 from longrnn.kernels._cpu import PHI
-from longrnn.kernels._cuda import (
-    cuda,
-    d,
-    engine,
-    flag,
-    kernel,
-    launch_rows,
-    most_units,
-    real,
-    tile,
-    unbounded,
-)
-from longrnn.kernels._cuda_device import ZERO, activate, locate, products, times_slope
+from longrnn.kernels._cuda import cuda, d, engine, kernel, real, tile, unbounded
+from longrnn.kernels._cuda_device import ZERO, activate, dot_products, set_offsets, times_slope
+from longrnn.kernels._cuda_launch import is_present, launch_dense, most_units
 from longrnn.kernels._recurrence import Recurrence, drive, sum_of_products
 from longrnn.kernels.cpu_irnn import reference, step_sizes
 
-_BUFFERS = 4  # vectors in shared memory
+_BUFFERS = 4
+"""Vectors in shared memory of each kernel."""
 arriving = 0
 """Compile-time constant: whether gradients of the outputs arrive."""
 
@@ -38,65 +32,74 @@ arriving = 0
 def _forward_kernel(
     phi, K, twice, previous, alpha, sign, U_T, eta, r, h0, factors, z, outputs, h_end, T, batch
 ):
-    """`U_T` is transposed, `eta` is (time, batch, K).
+    """Run all rounds of the sequences of a block.
 
-    `factors` (time, batch, K or 2 K, d) receives all s and then all a, `z` (time, batch, K, d) the
-    activations.
+    `twice` is 1 in form (8), `previous` is 1 if g_0 is the state before the round. `U_T` is
+    transposed, `eta` is (time, batch, K). `factors` (time, batch, K or 2 K, d) gets all s and then
+    all a, `z` (time, batch, K, d) the activations.
     """
-    row, rows = cuda.threadIdx.x, cuda.blockDim.x
-    places = cuda.local.array(tile, np.int64)
-    r_t, total = cuda.local.array(tile, real), cuda.local.array(tile, real)
-    locate(places, cuda.blockIdx.x, batch, 1)
-    count = K + K * twice
-    here = 0
+    thread = cuda.threadIdx.x
+    threads = cuda.blockDim.x
+    sequences = cuda.local.array(tile, np.int64)
+    r_t = cuda.local.array(tile, real)
+    total = cuda.local.array(tile, real)
+    set_offsets(sequences, cuda.blockIdx.x, batch, 1)
+    count = K + K * twice  # factors per round
     memory = cuda.shared.array(0, real)
-    h, g, s, a = 0, d * tile, 2 * d * tile, 3 * d * tile
-    for j in range(row, d, rows):
+    h = 0
+    g = d * tile
+    s = 2 * d * tile
+    a = 3 * d * tile
+    for j in range(thread, d, threads):
         for i in range(tile):
-            memory[h + j * tile + i] = h0[places[i] * d + j]
+            memory[h + j * tile + i] = h0[sequences[i] * d + j]
+    base = 0  # number of sequences in all earlier rounds
     for _ in range(T):
-        for j in range(row, d, rows):
+        for j in range(thread, d, threads):
             for i in range(tile):
-                own = j * tile + i
-                memory[g + own] = memory[h + own] if previous > 0 else ZERO
-        for round_ in range(K):
-            for j in range(row, d, rows):
+                slot = j * tile + i
+                memory[g + slot] = memory[h + slot] if previous > 0 else ZERO
+        for inner in range(K):
+            for j in range(thread, d, threads):
                 for i in range(tile):
-                    own, at = j * tile + i, (here + places[i]) * count + round_
-                    value = memory[g + own] + sign * memory[h + own]
-                    memory[s + own], factors[at * d + j] = value, value
+                    slot = j * tile + i
+                    row = (base + sequences[i]) * count + inner
+                    value = memory[g + slot] + sign * memory[h + slot]
+                    memory[s + slot] = value
+                    factors[row * d + j] = value
             cuda.syncthreads()
             factor = s  # what the matrix multiplies
             for turn in range(1 + twice):
-                for j in range(row, d, rows):
+                for j in range(thread, d, threads):
+                    for i in range(tile):  # read before the product, which hides the latency
+                        r_t[i] = r[(base + sequences[i]) * d + j]
+                    dot_products(total, U_T, j, d, memory, factor, d)
                     for i in range(tile):
-                        r_t[i] = r[(here + places[i]) * d + j]  # under way during the product
-                    products(total, U_T, j, d, memory, factor, d)
-                    for i in range(tile):
-                        own, row_ = j * tile + i, here + places[i]
+                        slot = j * tile + i
+                        sequence = base + sequences[i]
                         value = total[i]
                         if turn == 0:
                             value += r_t[i]
                         if turn < twice:
-                            memory[a + own] = value
-                            factors[(row_ * count + K + round_) * d + j] = value
+                            memory[a + slot] = value
+                            factors[(sequence * count + K + inner) * d + j] = value
                         else:
-                            at = row_ * K + round_
+                            row = sequence * K + inner
                             value = activate(phi, value)
-                            z[at * d + j] = value
-                            memory[g + own] += eta[at] * (value - alpha * memory[s + own])
+                            z[row * d + j] = value
+                            memory[g + slot] += eta[row] * (value - alpha * memory[s + slot])
                 if turn == 0:
                     cuda.syncthreads()
                 factor = a
-        for j in range(row, d, rows):
+        for j in range(thread, d, threads):
             for i in range(tile):
-                own = j * tile + i
-                memory[h + own] = memory[g + own]
-                outputs[(here + places[i]) * d + j] = memory[g + own]
-        here += batch
-    for j in range(row, d, rows):
+                slot = j * tile + i
+                memory[h + slot] = memory[g + slot]
+                outputs[(base + sequences[i]) * d + j] = memory[g + slot]
+        base += batch
+    for j in range(thread, d, threads):
         for i in range(tile):
-            h_end[places[i] * d + j] = memory[h + j * tile + i]
+            h_end[sequences[i] * d + j] = memory[h + j * tile + i]
 
 
 @kernel
@@ -104,78 +107,94 @@ def _backward_kernel(
     phi, K, twice, previous, alpha, sign, U, eta, factors, z, from_outputs, from_h_end,
     deltas, shares, of_h0, has_h_end, T, batch,
 ):  # fmt: skip
-    """`shares` sum to the gradients of eta."""
-    row, rows = cuda.threadIdx.x, cuda.blockDim.x
-    places, total = cuda.local.array(tile, np.int64), cuda.local.array(tile, real)
-    locate(places, cuda.blockIdx.x, batch, 1)
-    count = K + K * twice
-    here = (T - 1) * batch
+    """Backpropagate through all rounds of the sequences of a block.
+
+    `deltas` gets a gradient for each of `factors`. `shares` (time, batch, K, d) gets the terms of
+    the gradients of eta, which are sums over d.
+    """
+    thread = cuda.threadIdx.x
+    threads = cuda.blockDim.x
+    sequences = cuda.local.array(tile, np.int64)
+    total = cuda.local.array(tile, real)
+    set_offsets(sequences, cuda.blockIdx.x, batch, 1)
+    count = K + K * twice  # factors per round
     memory = cuda.shared.array(0, real)
-    gamma, back, delta, rho = 0, d * tile, 2 * d * tile, 3 * d * tile
-    for j in range(row, d, rows):
+    gamma = 0
+    back = d * tile  # gradient of the state before the round
+    delta = 2 * d * tile
+    rho = 3 * d * tile
+    for j in range(thread, d, threads):
         for i in range(tile):
-            memory[back + j * tile + i] = from_h_end[places[i] * d + j] if has_h_end else ZERO
+            arrived = from_h_end[sequences[i] * d + j] if has_h_end else ZERO
+            memory[back + j * tile + i] = arrived
+    base = (T - 1) * batch  # number of sequences in all earlier rounds
     for _ in range(T):
-        for j in range(row, d, rows):
+        for j in range(thread, d, threads):
             for i in range(tile):
-                own = j * tile + i
-                arrived = from_outputs[(here + places[i]) * d + j] if arriving else ZERO
-                memory[gamma + own] = arrived + memory[back + own]
-                memory[back + own] = ZERO
-        for round_ in range(K - 1, -1, -1):
-            for j in range(row, d, rows):
+                slot = j * tile + i
+                arrived = from_outputs[(base + sequences[i]) * d + j] if arriving else ZERO
+                memory[gamma + slot] = arrived + memory[back + slot]
+                memory[back + slot] = ZERO
+        for inner in range(K - 1, -1, -1):
+            for j in range(thread, d, threads):
                 for i in range(tile):
-                    own, at = j * tile + i, (here + places[i]) * count + round_
-                    of_K = (here + places[i]) * K + round_
-                    value, gradient = z[of_K * d + j], memory[gamma + own]
-                    shares[of_K * d + j] = gradient * (value - alpha * factors[at * d + j])
-                    value = times_slope(phi, eta[of_K] * gradient, value)
-                    memory[delta + own] = value
+                    slot = j * tile + i
+                    factor_row = (base + sequences[i]) * count + inner
+                    row = (base + sequences[i]) * K + inner
+                    value = z[row * d + j]
+                    gradient = memory[gamma + slot]
+                    shares[row * d + j] = gradient * (value - alpha * factors[factor_row * d + j])
+                    value = times_slope(phi, eta[row] * gradient, value)
+                    memory[delta + slot] = value
                     if twice > 0:
-                        deltas[(at + K) * d + j] = value
+                        deltas[(factor_row + K) * d + j] = value
             factor = delta  # what the transposed matrix multiplies
             for turn in range(1 + twice):
                 cuda.syncthreads()
-                for j in range(row, d, rows):
-                    products(total, U, j, d, memory, factor, d)
+                for j in range(thread, d, threads):
+                    dot_products(total, U, j, d, memory, factor, d)
                     for i in range(tile):
-                        own, row_ = j * tile + i, here + places[i]
+                        slot = j * tile + i
+                        sequence = base + sequences[i]
                         value = total[i]
                         if turn == twice:
-                            step = eta[row_ * K + round_]
-                            deltas[(row_ * count + round_) * d + j] = memory[factor + own]
-                            value -= alpha * step * memory[gamma + own]
-                            memory[gamma + own] += value
-                            memory[back + own] += sign * value
+                            step = eta[sequence * K + inner]
+                            deltas[(sequence * count + inner) * d + j] = memory[factor + slot]
+                            value -= alpha * step * memory[gamma + slot]
+                            memory[gamma + slot] += value
+                            memory[back + slot] += sign * value
                         else:
-                            memory[rho + own] = value
+                            memory[rho + slot] = value
                 factor = rho
             cuda.syncthreads()
-        for j in range(row, d, rows):
+        for j in range(thread, d, threads):
             for i in range(tile):
-                own = j * tile + i
-                memory[back + own] += memory[gamma + own] if previous > 0 else ZERO
-        here -= batch
-    for j in range(row, d, rows):
+                slot = j * tile + i
+                memory[back + slot] += memory[gamma + slot] if previous > 0 else ZERO
+        base -= batch
+    for j in range(thread, d, threads):
         for i in range(tile):
-            of_h0[places[i] * d + j] = memory[back + j * tile + i]
+            of_h0[sequences[i] * d + j] = memory[back + j * tile + i]
 
 
 def _forward(phi, K, twice, previous, alpha, sign, U, eta, r, h0, outputs, h_end, factors, z):
     numbers = phi, K, twice, previous, alpha, sign
     tensors = U.T.contiguous(), eta, r, h0, factors, z, outputs, h_end
     sizes = {"buffers": _BUFFERS, "weights": U.numel()}
-    launch_rows(_forward_kernel, h0, *numbers, *tensors, len(r), **sizes)
+    launch_dense(_forward_kernel, h0, *numbers, *tensors, len(r), **sizes)
 
 
 def _backward(
     phi, K, twice, previous, alpha, sign, U, eta, r, h0, factors, z, from_outputs, from_h_end
 ):
-    deltas, shares, of_h0 = torch.empty_like(factors), torch.empty_like(z), torch.empty_like(h0)
+    deltas = torch.empty_like(factors)
+    shares = torch.empty_like(z)
+    of_h0 = torch.empty_like(h0)
     numbers = phi, K, twice, previous, alpha, sign
     tensors = U, eta, factors, z, from_outputs, from_h_end, deltas, shares, of_h0
-    sizes = {"buffers": _BUFFERS, "weights": U.numel(), "arriving": flag(from_outputs)}
-    launch_rows(_backward_kernel, h0, *numbers, *tensors, flag(from_h_end), len(z), **sizes)
+    sizes = {"buffers": _BUFFERS, "weights": U.numel(), "arriving": is_present(from_outputs)}
+    has_h_end = is_present(from_h_end)
+    launch_dense(_backward_kernel, h0, *numbers, *tensors, has_h_end, len(z), **sizes)
     of_U = lambda: sum_of_products(deltas, factors)  # noqa: E731
     of_r = deltas[:, :, :K].sum(dim=2)
     return of_U, shares.sum(dim=-1), of_r, of_h0
@@ -191,7 +210,7 @@ def _shapes(a):
     return [a.r.shape, a.h0.shape, (T, batch, products, d), (T, batch, a.K, d)]
 
 
-# `r` is kept for second derivatives only; it is small beside the factors.
+# `r` is saved for second derivatives only. It is small compared to the factors.
 _IRNN = Recurrence(
     "irnn_cuda",
     settings="int phi, int K, int twice, int previous, float alpha, float sign",

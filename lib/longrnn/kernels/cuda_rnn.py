@@ -1,37 +1,37 @@
-r"""Five networks of one dense step on the GPU: a block per few sequences, a thread per unit.
+r"""Networks with one dense step on the GPU: a block for a few sequences, a thread for each unit.
 
 The basic RNN, the exponential, the antisymmetric and the Lipschitz RNN and coRNN share their
-kernels, which are compiled for each of them (`form`). Forward and adjoint, and what is stored, are
-those of `longrnn.kernels.cpu_rnn` and of `longrnn.kernels.cpu_cornn`. The two matrices of the
-Lipschitz RNN lie one below the other, and so do its :math:`\delta_t` and :math:`\epsilon
-\lambda_t`: one product serves the backward kernel, and one gives both gradients. Those of coRNN lie
-side by side, and so do its positions and velocities.
+kernels, which are compiled for each of them (`form`). The forward and adjoint equations, and what
+is stored, are those of `longrnn.kernels.cpu_rnn` and of `longrnn.kernels.cpu_cornn`. The two
+matrices of the Lipschitz RNN are stacked vertically, and so are its :math:`\delta_t` and
+:math:`\epsilon \lambda_t`: the backward kernel needs one product, and one product gives both
+gradients. Those of coRNN are side by side, and its state is its positions and then its velocities.
 
-One launch takes the sequences of several runs, one run after the other. What the sequences of a run
-share then has the runs as its first axis.
+The states at t and t - 1 alternate between two halves of the shared memory, so that one barrier per
+step is enough. Neighboring threads read neighboring weights: of the matrix in the backward kernel,
+and of a transposed copy in the forward kernel. Up to about 200 units the weights stay in the first
+cache. A thread reads each weight once for all sequences of the block.
 
-The states at t and t - 1 take turns in two halves of the shared memory, so that one barrier a step
-is enough. Neighbouring threads read neighbouring weights, of the matrix in the backward kernel and
-of a transposed copy in the forward kernel; up to some 200 units they stay in the first cache. Each
-weight read is used for all sequences of the block.
+One launch takes several runs, whose batches follow one another. A block computes sequences of one
+run, and reads the weights of one network.
 """
 
 import numpy as np
 import torch
 
-from longrnn.kernels._cuda import (
-    cuda,
-    d,
-    engine,
-    flag,
-    kernel,
-    launch_rows,
-    most_units,
-    real,
-    tile,
-)
+from longrnn.kernels._cuda import cuda, d, engine, kernel, real, tile
 from longrnn.kernels._cuda_chains import of_sequences
-from longrnn.kernels._cuda_device import ONE, ZERO, load, locate_in_run, products, shared, tanh
+from longrnn.kernels._cuda_device import (
+    ONE,
+    ZERO,
+    device_version,
+    dot_products,
+    load_vectors,
+    set_offsets_in_run,
+    store_vectors,
+    tanh,
+)
+from longrnn.kernels._cuda_launch import is_present, launch_dense, most_units
 from longrnn.kernels._recurrence import Recurrence, Sources, runs_of, state_products
 from longrnn.kernels.cpu_cornn import OPERATOR, oscillate, pull_back, run_by
 from longrnn.kernels.cpu_rnn import (
@@ -45,77 +45,83 @@ from longrnn.kernels.cpu_rnn import (
     reference,
 )
 
-_modrelu, _oscillate, _pull_back = shared(modrelu), shared(oscillate), shared(pull_back)
+_modrelu = device_version(modrelu)
+_oscillate = device_version(oscillate)
+_pull_back = device_version(pull_back)
 
-CORNN = FAST  # whose state is not what tanh gives, either; FastRNN has no kernel here
+CORNN = FAST  # the number is free: FastRNN has no kernel here. In both the state is not tanh(..)
 form = BASIC
 """Compile-time constant: the network."""
 arriving = 0
 """Compile-time constant: whether gradients of the outputs arrive."""
 _BUFFERS = {BASIC: 2, MODRELU: 2, EULER: 3, LIPSCHITZ: 5, CORNN: 4}
-"""Vectors in shared memory of the backward kernel; the forward kernel has two, coRNN's four."""
+"""Vectors in shared memory of the backward kernel. The forward kernel uses two, coRNN's four."""
 
 
 @kernel
 def _forward_kernel(
     M_T, bias, g, x0, z0, outputs, y, z, x_end, z_end, dt, gamma, r, T, sequences, batch
 ):  # fmt: skip
-    """`M_T` is transposed: (d, d), with A beside W (d, 2 d), of coRNN (2 d, d), of each run.
+    """Run all steps of the sequences of a block.
 
-    `bias` (d) is the modReLU's b, `dt` is epsilon or coRNN's. `y` receives what tanh gives where
-    that is not the state, `z` coRNN's velocities.
+    `M_T` is the transposed matrix of each run: (d, d), (d, 2 d) with W and A, or (2 d, d) of coRNN.
+    There are `sequences` per run, together `batch`. `bias` (runs, d) is the modReLU's b. `dt` is the
+    step size of an Euler step or of coRNN. If the state is not the value of tanh, `y` receives that
+    value. `z` receives coRNN's velocities.
     """
-    row, rows = cuda.threadIdx.x, cuda.blockDim.x
-    places = cuda.local.array(tile, np.int64)
-    g_t, total = cuda.local.array(tile, real), cuda.local.array(tile, real)
+    thread = cuda.threadIdx.x
+    threads = cuda.blockDim.x
+    offsets = cuda.local.array(tile, np.int64)
+    g_t = cuda.local.array(tile, real)
+    total = cuda.local.array(tile, real)
     linear = cuda.local.array(tile, real)
-    run = locate_in_run(places, cuda.blockIdx.x, sequences, d)
-    width = 2 * d if form == LIPSCHITZ else d
-    height = 2 * d if form == CORNN else d
-    matrix = run * width * height
-    here = 0
+    run = set_offsets_in_run(offsets, cuda.blockIdx.x, sequences, d)
+    columns = 2 * d if form == LIPSCHITZ else d  # of `M_T`
+    rows = 2 * d if form == CORNN else d
+    matrix = run * rows * columns  # where the run's matrix begins
     memory = cuda.shared.array(0, real)
-    x, after = 0, height * tile
-    other = d * tile  # the second half of coRNN's states is the velocity
-    load(memory, x, x0, places, row, rows, d)
+    now = 0
+    following = rows * tile
+    velocities = d * tile  # offset of coRNN's velocities from its positions
+    load_vectors(memory, now, x0, offsets, thread, threads, d)
     if form == CORNN:
-        load(memory, x + other, z0, places, row, rows, d)
+        load_vectors(memory, now + velocities, z0, offsets, thread, threads, d)
     cuda.syncthreads()
+    base = 0  # offset of the time step
     for _ in range(T):
-        j = row  # no `range`, whose length is a division
+        j = thread  # no `range`: its length would take a division
         while j < d:
-            for i in range(tile):
-                g_t[i] = g[here + places[i] + j]  # under way during the product
-            products(total, M_T, matrix + j, width, memory, x, height)
+            for i in range(tile):  # read before the product, which hides the latency
+                g_t[i] = g[base + offsets[i] + j]
+            dot_products(total, M_T, matrix + j, columns, memory, now, rows)
             if form == LIPSCHITZ:
-                products(linear, M_T, matrix + d + j, width, memory, x, d)
+                dot_products(linear, M_T, matrix + d + j, columns, memory, now, d)
             for i in range(tile):
-                own, there = j * tile + i, here + places[i] + j
+                slot = j * tile + i
+                index = base + offsets[i] + j
                 value = total[i] + g_t[i]
                 value = _modrelu(value, bias[run * d + j]) if form == MODRELU else tanh(value)
                 if form >= EULER:
-                    y[there] = value
+                    y[index] = value
                 if form == LIPSCHITZ:
                     value += linear[i]
                 if form == CORNN:
-                    velocity = memory[x + other + own]
-                    value, velocity = _oscillate(dt, gamma, r, value, memory[x + own], velocity)
-                    memory[after + other + own], z[there] = velocity, velocity
+                    velocity = memory[now + velocities + slot]
+                    position = memory[now + slot]
+                    value, velocity = _oscillate(dt, gamma, r, value, position, velocity)
+                    memory[following + velocities + slot] = velocity
+                    z[index] = velocity
                 elif form >= EULER:
-                    value = memory[x + own] + dt * value
-                memory[after + own] = value
-                outputs[there] = value
-            j += rows
+                    value = memory[now + slot] + dt * value
+                memory[following + slot] = value
+                outputs[index] = value
+            j += threads
         cuda.syncthreads()
-        x, after = after, x
-        here += batch * d
-    j = row
-    while j < d:
-        for i in range(tile):
-            x_end[places[i] + j] = memory[x + j * tile + i]
-            if form == CORNN:
-                z_end[places[i] + j] = memory[x + other + j * tile + i]
-        j += rows
+        now, following = following, now
+        base += batch * d
+    store_vectors(x_end, memory, now, offsets, thread, threads, d)
+    if form == CORNN:
+        store_vectors(z_end, memory, now + velocities, offsets, thread, threads, d)
 
 
 @kernel
@@ -123,76 +129,91 @@ def _backward_kernel(
     M, y, from_outputs, from_x_end, from_z_end, delta, of_x0, of_z0,
     has_x_end, has_z_end, dt, gamma, r, T, sequences, batch,
 ):  # fmt: skip
-    """`delta` is as wide as `M` is high."""
-    row, rows = cuda.threadIdx.x, cuda.blockDim.x
-    places = cuda.local.array(tile, np.int64)
-    y_t, arrived = cuda.local.array(tile, real), cuda.local.array(tile, real)
-    back, of_z = cuda.local.array(tile, real), cuda.local.array(tile, real)
-    run = locate_in_run(places, cuda.blockIdx.x, sequences, d)
-    height = 2 * d if form == LIPSCHITZ else d
-    width = 2 * d if form == CORNN else d
-    matrix = run * width * height
-    here = (T - 1) * batch * d
+    """Backpropagate through all steps of the sequences of a block.
+
+    `M` is (d, d), (2 d, d) with W and A, or (d, 2 d) of coRNN. `delta` (time, batch, rows of `M`)
+    receives the gradients of its products.
+    """
+    thread = cuda.threadIdx.x
+    threads = cuda.blockDim.x
+    offsets = cuda.local.array(tile, np.int64)
+    y_t = cuda.local.array(tile, real)
+    arrived = cuda.local.array(tile, real)
+    back = cuda.local.array(tile, real)
+    back_z = cuda.local.array(tile, real)
+    run = set_offsets_in_run(offsets, cuda.blockIdx.x, sequences, d)
+    rows = 2 * d if form == LIPSCHITZ else d  # of `M`
+    columns = 2 * d if form == CORNN else d
+    matrix = run * rows * columns  # where the run's matrix begins
     memory = cuda.shared.array(0, real)
-    deltas, after = 0, height * tile
-    lambda_, mu = 2 * height * tile, 3 * height * tile  # each thread's own
+    now = 0  # the deltas of this step, and of the one after it
+    following = rows * tile
+    lambda_ = 2 * rows * tile  # values that only one thread uses
+    mu = 3 * rows * tile
+    base = (T - 1) * batch * d  # offset of the time step
     for t in range(T - 1, -1, -1):
-        j = row
+        j = thread  # no `range`: its length would take a division
         while j < d:
-            for i in range(tile):  # under way during the product
-                y_t[i] = y[here + places[i] + j]
-                arrived[i] = from_outputs[here + places[i] + j] if arriving else ZERO
+            for i in range(tile):  # read before the product, which hides the latency
+                y_t[i] = y[base + offsets[i] + j]
+                arrived[i] = from_outputs[base + offsets[i] + j] if arriving else ZERO
             if t == T - 1:
                 for i in range(tile):
-                    back[i] = from_x_end[places[i] + j] if has_x_end else ZERO
-                    of_z[i] = from_z_end[places[i] + j] if has_z_end else ZERO
+                    back[i] = from_x_end[offsets[i] + j] if has_x_end else ZERO
+                    back_z[i] = from_z_end[offsets[i] + j] if has_z_end else ZERO
                     if form == CORNN:
-                        memory[lambda_ + j * tile + i], memory[mu + j * tile + i] = ZERO, ZERO
+                        memory[lambda_ + j * tile + i] = ZERO
+                        memory[mu + j * tile + i] = ZERO
             else:
-                products(back, M, matrix + j, width, memory, after, height)
+                dot_products(back, M, matrix + j, columns, memory, following, rows)
                 if form == CORNN:
-                    products(of_z, M, matrix + d + j, width, memory, after, height)
+                    dot_products(back_z, M, matrix + d + j, columns, memory, following, rows)
             for i in range(tile):
-                own, there = j * tile + i, (here + places[i]) * (height // d) + j
+                slot = j * tile + i
+                index = (base + offsets[i]) * (rows // d) + j
                 value = arrived[i] + back[i]
                 if form == CORNN:
-                    left = arrived[i] + memory[lambda_ + own] + back[i]
-                    velocity = memory[mu + own] + of_z[i]
-                    left, velocity, value = _pull_back(dt, gamma, r, y_t[i], left, velocity)
-                    memory[lambda_ + own], memory[mu + own] = left, velocity
+                    direct = arrived[i] + memory[lambda_ + slot] + back[i]
+                    direct_z = memory[mu + slot] + back_z[i]
+                    direct, direct_z, value = _pull_back(dt, gamma, r, y_t[i], direct, direct_z)
+                    memory[lambda_ + slot] = direct
+                    memory[mu + slot] = direct_z
                 elif form >= EULER:
                     if t < T - 1:
-                        value += memory[lambda_ + own]
-                    memory[lambda_ + own] = value
+                        value += memory[lambda_ + slot]
+                    memory[lambda_ + slot] = value
                     value *= dt
                 if form == LIPSCHITZ:
-                    memory[deltas + d * tile + own], delta[there + d] = value, value
+                    memory[now + d * tile + slot] = value
+                    delta[index + d] = value
                 if form == MODRELU:
                     value = ZERO if y_t[i] == ZERO else value
                 elif form != CORNN:
                     value *= ONE - y_t[i] * y_t[i]
-                memory[deltas + own], delta[there] = value, value
-            j += rows
+                memory[now + slot] = value
+                delta[index] = value
+            j += threads
         cuda.syncthreads()
-        deltas, after = after, deltas
-        here -= batch * d
-    j = row
+        now, following = following, now
+        base -= batch * d
+    j = thread
     while j < d:
-        products(back, M, matrix + j, width, memory, after, height)
+        dot_products(back, M, matrix + j, columns, memory, following, rows)
         if form == CORNN:
-            products(of_z, M, matrix + d + j, width, memory, after, height)
+            dot_products(back_z, M, matrix + d + j, columns, memory, following, rows)
         for i in range(tile):
+            slot = j * tile + i
             value = back[i]
             if form >= EULER:
-                value += memory[lambda_ + j * tile + i]
-            of_x0[places[i] + j] = value
+                value += memory[lambda_ + slot]
+            of_x0[offsets[i] + j] = value
             if form == CORNN:
-                of_z0[places[i] + j] = memory[mu + j * tile + i] + of_z[i]
-        j += rows
+                of_z0[offsets[i] + j] = memory[mu + slot] + back_z[i]
+        j += threads
 
 
 def _sizes(form, M):
-    """Return what `launch_rows` has to know of networks and their matrices."""
+    """Return the keyword arguments of `launch_dense` for networks with matrices M."""
     runs = runs_of(M)
     return {"buffers": _BUFFERS[form], "weights": M.numel() // runs, "form": form, "runs": runs}
 
@@ -200,7 +221,7 @@ def _sizes(form, M):
 def _forward(form, epsilon, M, bias, g, x0, outputs, x_end, y):
     tensors = M.mT.contiguous(), bias, g, x0, None, outputs, y, None, x_end, None
     numbers = epsilon, 0.0, 0.0, len(g), len(x0) // runs_of(M)
-    launch_rows(_forward_kernel, x0, *tensors, *numbers, **_sizes(form, M))
+    launch_dense(_forward_kernel, x0, *tensors, *numbers, **_sizes(form, M))
 
 
 def _backward(form, epsilon, M, bias, x0, outputs, y, from_outputs, from_x_end):
@@ -208,9 +229,10 @@ def _backward(form, epsilon, M, bias, x0, outputs, y, from_outputs, from_x_end):
     delta = outputs.new_empty(*outputs.shape[:2], M.shape[-2])
     of_x0 = torch.empty_like(x0)
     tensors = M, y, from_outputs, from_x_end, None, delta, of_x0, None
-    numbers = flag(from_x_end), 0, epsilon, 0.0, 0.0, len(y), len(x0) // runs_of(M)
+    numbers = is_present(from_x_end), 0, epsilon, 0.0, 0.0, len(y), len(x0) // runs_of(M)
     sizes = _sizes(form, M)
-    launch_rows(_backward_kernel, x0, *tensors, *numbers, **sizes, arriving=flag(from_outputs))
+    arriving = is_present(from_outputs)
+    launch_dense(_backward_kernel, x0, *tensors, *numbers, **sizes, arriving=arriving)
 
     def of_bias():
         parts = delta * outputs.sign()
@@ -219,7 +241,8 @@ def _backward(form, epsilon, M, bias, x0, outputs, y, from_outputs, from_x_end):
         return parts.unflatten(1, (len(M), -1)).sum((0, 2))
 
     of_g = delta[..., : x0.shape[1]].contiguous() if form == LIPSCHITZ else delta
-    return state_products(M, delta, x0, outputs), None if bias is None else of_bias, of_g, of_x0
+    of_M = state_products(M, delta, x0, outputs)
+    return of_M, of_bias if form == MODRELU else None, of_g, of_x0
 
 
 def _reference(form, epsilon, M, bias, g, x0):
@@ -255,16 +278,18 @@ _DENSE = Recurrence(
 def _cornn_forward(dt, gamma, r, M, g, y0, z0, y, y_end, z_end, z, f):
     tensors = M.mT.contiguous(), None, g, y0, z0, y, f, z, y_end, z_end
     numbers = dt, gamma, r, len(g), len(y0) // runs_of(M)
-    launch_rows(_forward_kernel, y0, *tensors, *numbers, **_sizes(CORNN, M))
+    launch_dense(_forward_kernel, y0, *tensors, *numbers, **_sizes(CORNN, M))
 
 
 def _cornn_backward(dt, gamma, r, M, y0, z0, y, z, f, from_y, from_y_end, from_z_end):
-    delta, of_y0, of_z0 = torch.empty_like(f), torch.empty_like(y0), torch.empty_like(z0)
+    delta = torch.empty_like(f)
+    of_y0 = torch.empty_like(y0)
+    of_z0 = torch.empty_like(z0)
     tensors = M, f, from_y, from_y_end, from_z_end, delta, of_y0, of_z0
-    flags = flag(from_y_end), flag(from_z_end)
+    flags = is_present(from_y_end), is_present(from_z_end)
     numbers = *flags, dt, gamma, r, len(y), len(y0) // runs_of(M)
     sizes = _sizes(CORNN, M)
-    launch_rows(_backward_kernel, y0, *tensors, *numbers, **sizes, arriving=flag(from_y))
+    launch_dense(_backward_kernel, y0, *tensors, *numbers, **sizes, arriving=is_present(from_y))
 
     def of_M():
         of_W = state_products(M, delta, y0, y)()

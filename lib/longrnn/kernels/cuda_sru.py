@@ -1,53 +1,76 @@
-r"""SRU on the GPU, a layer at a time: one thread for each neuron of each sequence.
+r"""SRU on the GPU, one layer at a time: one thread per neuron and sequence.
 
-Forward and adjoint are those of `longrnn.kernels.cpu_sru`, with q for its candidate :math:`\tilde
-x` and :math:`\alpha x` for the highway :math:`k`. The drives of f, q and r are the blocks of one
-array g, to which the kernels add the biases of f and r.
+The forward and adjoint equations are those of `longrnn.kernels.cpu_sru`, with q for its candidate
+:math:`\tilde x` and :math:`\alpha x` for the highway :math:`k`. The drives of f, q and r are the
+blocks of one array g (time, batch, 3 d), to which the kernels add the biases of f and r.
 
 Stored: g, x and c. Recomputed: f and r, off the critical path.
 """
 
+from typing import NamedTuple
+
 import torch
 
-from longrnn.kernels._cuda import cuda, engine, flag, kernel, launch_chains, real, repeated
+from longrnn.kernels._cuda import cuda, engine, inlined_late, kernel, real
 from longrnn.kernels._cuda_chains import (
     chains_per_run,
+    neuron_of,
     of_sequences,
-    place_of_weights,
     sum_over_batch,
 )
-from longrnn.kernels._cuda_device import ONE, ZERO, pipelined, shared
+from longrnn.kernels._cuda_device import ONE, ZERO, device_version, pipelined
+from longrnn.kernels._cuda_launch import is_present, launch_chains
 from longrnn.kernels._recurrence import Recurrence, drive
 from longrnn.kernels.cpu_sru import pull_back, reference, step
 
-_gated, _pull_back = shared(step), shared(pull_back)
+_gates_and_state = device_version(step)
+_pull_back = device_version(pull_back)
 
-arriving = last = 0
-"""Compile-time constants: whether gradients of the outputs and of the last one arrive."""
+arriving = 0
+"""Compile-time constant: whether gradients of the outputs arrive."""
+last = 0
+"""Compile-time constant: whether a gradient of the last output by itself arrives."""
 
 
-@repeated
+class _Arrays(NamedTuple):
+    """Arrays of the forward kernel, and where the numbers of a chain are in them."""
+
+    g: object
+    x: object
+    states: object
+    outputs: object
+    chain: int
+    """Offset of the first time in x, `states` and `outputs`."""
+    chains: int
+    """Distance between two times there."""
+    drives: int
+    """Offset of the first time in g, which is three times as wide; d is between its blocks."""
+    d: int
+
+
+@inlined_late
 def _fetch(arrays, t):
-    g, x, _, _, at, size, gates, d = arrays
-    there = gates + 3 * t * size
-    return g[there], g[there + d], g[there + 2 * d], x[at + t * size]
+    g = arrays.g
+    drive = arrays.drives + 3 * t * arrays.chains
+    x_t = arrays.x[arrays.chain + t * arrays.chains]
+    return g[drive], g[drive + arrays.d], g[drive + 2 * arrays.d], x_t
 
 
-@repeated
+@inlined_late
 def _step(neuron, state, inputs, arrays, t):
     """The state is c and the output, which no step reads."""
     v_f, v_r, b_f, b_r, alpha = neuron
     g_f, q, g_r, x = inputs
     c, _ = state
-    _, _, states, outputs, at, size, _, _ = arrays
-    _, r, c = _gated(v_f, v_r, g_f + b_f, q, g_r + b_r, c)
+    _, r, c = _gates_and_state(v_f, v_r, g_f + b_f, q, g_r + b_r, c)
     output = r * c + (ONE - r) * (alpha * x)
-    states[at + t * size] = c
-    outputs[at + t * size] = output
+    index = arrays.chain + t * arrays.chains
+    arrays.states[index] = c
+    arrays.outputs[index] = output
     return c, output
 
 
-_steps = pipelined(_fetch, _step)
+_run_steps = pipelined(_fetch, _step)
 
 
 @kernel
@@ -56,45 +79,73 @@ def _forward_kernel(
 ):  # fmt: skip
     i = cuda.grid(1)
     if i < chains:
-        column = i % d
-        own = 2 * place_of_weights(i, d, run_chains) - column
-        neuron = v[own], v[d + own], b[own], b[d + own], alpha
-        arrays = g, x, states, outputs, i, chains, 3 * (i - column) + column, d
-        c_end[i], h_end[i] = _steps(neuron, (c0[i], real(0)), arrays, T)
+        j = i % d
+        first = 2 * neuron_of(i, d, run_chains) - j  # weights are (2 d,), in the order f r
+        neuron = v[first], v[d + first], b[first], b[d + first], alpha
+        arrays = _Arrays(g, x, states, outputs, i, chains, 3 * (i - j) + j, d)
+        c_end[i], h_end[i] = _run_steps(neuron, (c0[i], real(0)), arrays, T)
 
 
-@repeated
-def _adjoint_fetch(arrays, n):
-    g, x, states, from_outputs, _, _, end, size, gates, d, arriving, _ = arrays
-    here, there = end - n * size, gates - 3 * n * size
-    gate = g[there], g[there + d], g[there + 2 * d]
-    return gate, x[here], states[here - size], from_outputs[here] if arriving else ZERO
+class _AdjointArrays(NamedTuple):
+    """Arrays of the backward kernel, and where the numbers of a chain are in them.
 
-
-@repeated
-def _adjoint_step(neuron, state, inputs, arrays, n):
-    """Pull the state's gradients back over a step.
-
-    The state holds the gradient of c from the step after, that of the last output by itself, which
-    the first call uses up, and the sums for the gradients of v and b.
+    The backward kernel counts its steps n from the last time.
     """
-    v_f, v_r, b_f, b_r, alpha, nothing = neuron
+
+    g: object
+    x: object
+    states: object
+    from_outputs: object
+    delta: object
+    x_gradient: object
+    end: int
+    """Offset of the last time in the arrays that are d wide."""
+    chains: int
+    """Distance between two times there."""
+    drives_end: int
+    """Offset of the last time in g and `delta`, which are 3 d wide."""
+    d: int
+    arriving: int
+    last: int
+
+
+@inlined_late
+def _adjoint_fetch(arrays, n):
+    index = arrays.end - n * arrays.chains
+    drive = arrays.drives_end - 3 * n * arrays.chains
+    drives = arrays.g[drive], arrays.g[drive + arrays.d], arrays.g[drive + 2 * arrays.d]
+    arrived = ZERO
+    if arrays.arriving:
+        arrived = arrays.from_outputs[index]
+    return drives, arrays.x[index], arrays.states[index - arrays.chains], arrived
+
+
+@inlined_late
+def _adjoint_step(neuron, state, inputs, arrays, n):
+    """Backpropagate through one step.
+
+    The state is the gradient of c from the step after, the gradient of the last output by itself,
+    which only the first call uses, and the sums for the gradients of v and b.
+    """
+    v_f, v_r, b_f, b_r, alpha, zero = neuron
     back, from_last, vf_sum, vr_sum, bf_sum, br_sum = state
     (g_f, q, g_r), x, before, arrived = inputs
-    _, _, _, _, delta, x_gradient, end, size, gates, d, _, last = arrays
-    if last:
+    if arrays.last:
         arrived = arrived + from_last
-    f, r, c = _gated(v_f, v_r, g_f + b_f, q, g_r + b_r, before)
+    f, r, c = _gates_and_state(v_f, v_r, g_f + b_f, q, g_r + b_r, before)
     d_f, d_q, d_r, d_x, through = _pull_back((f, r), (q, alpha * x), before, c, arrived, back)
-    there = gates - 3 * n * size
-    delta[there], delta[there + d], delta[there + 2 * d] = d_f, d_q, d_r
-    x_gradient[end - n * size] = alpha * d_x
+    drive = arrays.drives_end - 3 * n * arrays.chains
+    arrays.delta[drive] = d_f
+    arrays.delta[drive + arrays.d] = d_q
+    arrays.delta[drive + 2 * arrays.d] = d_r
+    arrays.x_gradient[arrays.end - n * arrays.chains] = alpha * d_x
     back = through + v_f * d_f + v_r * d_r
-    v_sums = vf_sum + d_f * before, vr_sum + d_r * before
-    return back, nothing, *v_sums, bf_sum + d_f, br_sum + d_r
+    vf_sum = vf_sum + d_f * before
+    vr_sum = vr_sum + d_r * before
+    return back, zero, vf_sum, vr_sum, bf_sum + d_f, br_sum + d_r
 
 
-_adjoint_steps = pipelined(_adjoint_fetch, _adjoint_step)
+_run_adjoint_steps = pipelined(_adjoint_fetch, _adjoint_step)
 
 
 @kernel
@@ -105,24 +156,36 @@ def _backward_kernel(
     """`stored` (2, batch, 2 d) receives sums for the gradients of v and b."""
     i = cuda.grid(1)
     if i < chains:
-        column, zero = i % d, real(0)
-        own = 2 * place_of_weights(i, d, run_chains) - column
-        neuron = v[own], v[d + own], b[own], b[d + own], alpha, zero
-        gates = 3 * (i - column) + column  # where the drives begin
-        end, last_gates = i + (T - 1) * chains, gates + 3 * (T - 1) * chains
-        out = delta, x_gradient, end, chains, last_gates, d
-        arrays = g, x, states, from_outputs, *out, arriving, last
-        back = from_c_end[i] if has_c_end else zero
-        state = back, from_h_end[i] if last else zero, zero, zero, zero, zero
-        state = _adjoint_steps(neuron, state, arrays, T - 1)
-        # What came before the first step is not among the states.
-        arrived = from_outputs[i] if arriving else ZERO
-        first = (g[gates], g[gates + d], g[gates + 2 * d]), x[i], c0[i], arrived
-        state = _adjoint_step(neuron, state, first, arrays, T - 1)
+        j = i % d
+        zero = real(0)
+        first = 2 * neuron_of(i, d, run_chains) - j  # weights are (2 d,), in the order f r
+        neuron = v[first], v[d + first], b[first], b[d + first], alpha, zero
+        drives = 3 * (i - j) + j
+        arrays = _AdjointArrays(
+            g, x, states, from_outputs, delta, x_gradient,
+            i + (T - 1) * chains, chains, drives + 3 * (T - 1) * chains, d, arriving, last,
+        )  # fmt: skip
+        back = zero
+        if has_c_end:
+            back = from_c_end[i]
+        from_last = zero
+        if last:
+            from_last = from_h_end[i]
+        state = back, from_last, zero, zero, zero, zero
+        state = _run_adjoint_steps(neuron, state, arrays, T - 1)
+        # The first step: the state before it is not among the states.
+        arrived = ZERO
+        if arriving:
+            arrived = from_outputs[i]
+        inputs = (g[drives], g[drives + d], g[drives + 2 * d]), x[i], c0[i], arrived
+        state = _adjoint_step(neuron, state, inputs, arrays, T - 1)
         of_c0[i], _, vf_sum, vr_sum, bf_sum, br_sum = state
-        place, halves = 2 * (i - column) + column, 2 * chains
-        stored[place], stored[place + d] = vf_sum, vr_sum
-        stored[halves + place], stored[halves + place + d] = bf_sum, br_sum
+        of_v = 2 * (i - j) + j
+        of_b = of_v + 2 * chains
+        stored[of_v] = vf_sum
+        stored[of_v + d] = vr_sum
+        stored[of_b] = bf_sum
+        stored[of_b + d] = br_sum
 
 
 def _forward(alpha, g, x, v, b, c0, outputs, c_end, h_end, c):
@@ -133,15 +196,17 @@ def _forward(alpha, g, x, v, b, c0, outputs, c_end, h_end, c):
 
 def _backward(alpha, g, x, v, b, c0, c, from_outputs, from_c_end, from_h_end):
     batch, d = c0.shape
-    of_g, of_x, of_c0 = torch.empty_like(g), torch.empty_like(x), torch.empty_like(c0)
+    of_g = torch.empty_like(g)
+    of_x = torch.empty_like(x)
+    of_c0 = torch.empty_like(c0)
     stored = c0.new_empty(2, batch, 2 * d)
     launch_chains(
         _backward_kernel,
         c0.numel(),
         *(g, x, v, b, c0, c, from_outputs, from_c_end, from_h_end, of_g, of_x, of_c0, stored),
-        *(flag(from_c_end), alpha, len(x), d, chains_per_run(c0, v, vectors=2)),
-        arriving=flag(from_outputs),
-        last=flag(from_h_end),
+        *(is_present(from_c_end), alpha, len(x), d, chains_per_run(c0, v, vectors=2)),
+        arriving=is_present(from_outputs),
+        last=is_present(from_h_end),
     )
     of_v, of_b, _ = sum_over_batch(stored, 2, v)
     return of_g, of_x, of_v, of_b, of_c0

@@ -1,15 +1,18 @@
-r"""UnICORNN on the GPU, a layer at a time: one thread for each neuron of each sequence.
+r"""UnICORNN on the GPU, one layer at a time: one thread per neuron and sequence.
 
-Forward, adjoint and the ways back are those of `longrnn.kernels.cpu_unicornn`, ``reversible`` left
-out: with several layers it keeps hardly less than ``recovered``. Here the kernels compute the step
-:math:`h = \Delta t \, \hat\sigma(c)` and the bias of the drive, and the backward kernel recomputes
-s off the critical path. The drive of a narrow layer is part of the kernels
-(`longrnn.kernels._cuda_chains`): then nothing but the inputs, y and z is read.
+The forward and adjoint equations, and the kinds of backward pass, are those of
+`longrnn.kernels.cpu_unicornn`. ``reversible`` is left out: with several layers it saves hardly any
+memory compared to ``recovered``. Here the kernels compute the step :math:`h = \Delta t \,
+\hat\sigma(c)` and the bias of the drive, and the backward kernel recomputes s off the critical
+path. The kernels of a narrow layer compute the drive, too (`longrnn.kernels._cuda_chains`): then
+they read nothing but the inputs, y and z.
 """
+
+from typing import NamedTuple
 
 import torch
 
-from longrnn.kernels._cuda import cuda, engine, flag, kernel, launch_chains, real, repeated
+from longrnn.kernels._cuda import cuda, engine, inlined_late, kernel, real
 from longrnn.kernels._cuda_chains import (
     add_to_drive_sums,
     chains_per_run,
@@ -18,9 +21,9 @@ from longrnn.kernels._cuda_chains import (
     fetch_drive,
     inputs_gradient,
     load_drive_weights,
+    neuron_of,
     no_drive_sums,
     of_sequences,
-    place_of_weights,
     product_or_inputs,
     source_of,
     start_of_drive,
@@ -28,84 +31,135 @@ from longrnn.kernels._cuda_chains import (
     store_drive_sums,
     sum_over_batch,
 )
-from longrnn.kernels._cuda_device import ONE, ZERO, pipelined, shared, sigmoid, tanh
+from longrnn.kernels._cuda_device import ONE, ZERO, device_version, pipelined, sigmoid, tanh
+from longrnn.kernels._cuda_launch import is_present, launch_chains
 from longrnn.kernels._recurrence import Recurrence, Sources
 from longrnn.kernels.cpu_unicornn import oscillate, pull_back, reference
 
-_oscillate, _pull_back = shared(oscillate), shared(pull_back)
+_oscillate = device_version(oscillate)
+_pull_back = device_version(pull_back)
 
 inputs = 0
-"""Compile-time constant: inputs whose weighted sum is the drive; 0 if the drive is given."""
-keep = recover = arriving = 0
-"""Compile-time constants: whether velocities are kept, whether they are recovered from positions,
-and whether gradients of the outputs arrive."""
+"""Compile-time constant: the number of inputs of a narrow layer, 0 for a wide one."""
+keep = 0
+"""Compile-time constant: whether the forward kernel stores the velocities."""
+recover = 0
+"""Compile-time constant: whether the backward kernel recovers velocities from positions."""
+arriving = 0
+"""Compile-time constant: whether gradients of the outputs arrive."""
 
 
-@repeated
+class _Arrays(NamedTuple):
+    """Arrays of the forward kernel, and where the numbers of a chain are in them."""
+
+    source: object
+    """V x, or the inputs."""
+    y: object
+    z: object
+    drive_start: int
+    """Offset of the first time in `source`."""
+    drive_step: int
+    """Distance between two times in `source`."""
+    chain: int
+    """Offset of the first time in y and z."""
+    chains: int
+    """Distance between two times there."""
+    inputs: int
+    keep: int
+
+
+@inlined_late
 def _fetch(arrays, n):
-    source, _, _, start, step, _, _, inputs, _ = arrays
-    return fetch_drive(source, start + n * step, inputs)
+    return fetch_drive(arrays.source, arrays.drive_start + n * arrays.drive_step, arrays.inputs)
 
 
-@repeated
+@inlined_late
 def _step(neuron, state, fetched, arrays, n):
     w, h, alpha, weights = neuron
     y, z = state
-    _, outputs, velocities, _, _, at, size, inputs, keep = arrays
-    y, z = _oscillate(w, h, alpha, drive_of(weights, fetched, inputs), y, z)
-    outputs[at + n * size] = y
-    if keep:
-        velocities[at + n * size] = z
+    y, z = _oscillate(w, h, alpha, drive_of(weights, fetched, arrays.inputs), y, z)
+    arrays.y[arrays.chain + n * arrays.chains] = y
+    if arrays.keep:
+        arrays.z[arrays.chain + n * arrays.chains] = z
     return y, z
 
 
-_steps = pipelined(_fetch, _step)
+_run_steps = pipelined(_fetch, _step)
 
 
 @kernel
 def _forward_kernel(
     source, V, w, b, c, y0, z0, y, y_end, z_end, z, dt, alpha, T, d, run_chains, chains
 ):  # fmt: skip
-    """`z` receives the velocities at all times, to `keep` them."""
+    """`z` receives the velocities at all times if they are to be kept."""
     i = cuda.grid(1)
     if i < chains:
-        own = place_of_weights(i, d, run_chains)
-        weights = load_drive_weights(V, b, own, inputs)
-        neuron = w[own], dt * sigmoid(c[own]), alpha, weights
-        start, step = start_of_drive(i, d, inputs), step_of_drive(chains, d, inputs)
-        arrays = source, y, z, start, step, i, chains, inputs, keep
-        y_end[i], z_end[i] = _steps(neuron, (y0[i], z0[i]), arrays, T)
+        j = neuron_of(i, d, run_chains)
+        neuron = w[j], dt * sigmoid(c[j]), alpha, load_drive_weights(V, b, j, inputs)
+        start = start_of_drive(i, d, inputs)
+        step = step_of_drive(chains, d, inputs)
+        arrays = _Arrays(source, y, z, start, step, i, chains, inputs, keep)
+        y_end[i], z_end[i] = _run_steps(neuron, (y0[i], z0[i]), arrays, T)
 
 
-@repeated
+class _AdjointArrays(NamedTuple):
+    """Arrays of the backward kernel, and where the numbers of a chain are in them.
+
+    The backward kernel counts its steps n from the last time.
+    """
+
+    source: object
+    """V x, or the inputs."""
+    y: object
+    z: object
+    from_y: object
+    delta: object
+    drive_end: int
+    """Offset of the last time in `source`."""
+    drive_step: int
+    """Distance between two times in `source`."""
+    end: int
+    """Offset of the last time in the other arrays."""
+    chains: int
+    """Distance between two times there."""
+    inputs: int
+    recover: int
+    arriving: int
+
+
+@inlined_late
 def _adjoint_fetch(arrays, n):
-    source, y, z, from_y, _, end_of_drive, step, end, size, inputs, recover, arriving = arrays
-    here = end - n * size
-    return (
-        fetch_drive(source, end_of_drive - n * step, inputs),
-        y[here - size],
-        y[here] if recover else z[here],
-        from_y[here] if arriving else ZERO,
-    )
+    index = arrays.end - n * arrays.chains
+    drive = arrays.drive_end - n * arrays.drive_step
+    inputs_n = fetch_drive(arrays.source, drive, arrays.inputs)
+    before = arrays.y[index - arrays.chains]
+    # If the velocity is to be recovered, the step computes it from both positions.
+    z = arrays.y[index] if arrays.recover else arrays.z[index]
+    arrived = ZERO
+    if arrays.arriving:
+        arrived = arrays.from_y[index]
+    return inputs_n, before, z, arrived
 
 
-@repeated
+@inlined_late
 def _adjoint_step(neuron, state, fetched, arrays, n):
-    """The state holds lambda, mu, and the sums for the gradients of w, h, b and V."""
+    """Backpropagate through one step.
+
+    The state is lambda, mu, and the sums for the gradients of w, h, b and V.
+    """
     w, h, alpha, weights = neuron
-    lambda_, mu, w_sum, h_sum, sums = state
+    lambda_, mu, w_sum, h_sum, drive_sums = state
     inputs_n, before, z, arrived = fetched
-    _, _, _, _, delta, _, _, end, size, inputs, recover, _ = arrays
-    if recover:
+    if arrays.recover:
         z = (z - before) / h
-    s = tanh(w * before + drive_of(weights, inputs_n, inputs))
+    s = tanh(w * before + drive_of(weights, inputs_n, arrays.inputs))
     lambda_, mu, d, h_part = _pull_back(w, h, alpha, s, before, z, lambda_ + arrived, mu)
-    delta[end - n * size] = d
-    sums = add_to_drive_sums(sums, d, inputs_n, inputs)
-    return lambda_, mu, w_sum + d * before, h_sum + h_part, sums
+    arrays.delta[arrays.end - n * arrays.chains] = d
+    drive_sums = add_to_drive_sums(drive_sums, d, inputs_n, arrays.inputs)
+    return lambda_, mu, w_sum + d * before, h_sum + h_part, drive_sums
 
 
-_adjoint_steps = pipelined(_adjoint_fetch, _adjoint_step)
+_run_adjoint_steps = pipelined(_adjoint_fetch, _adjoint_step)
 
 
 @kernel
@@ -116,30 +170,34 @@ def _backward_kernel(
     """`stored` (3 + inputs, chains) receives sums for the gradients of w, c, b and V."""
     i = cuda.grid(1)
     if i < chains:
-        own = place_of_weights(i, d, run_chains)
-        gate = sigmoid(c[own])
-        weights = load_drive_weights(V, b, own, inputs)
-        neuron = w[own], dt * gate, alpha, weights
-        first, step = start_of_drive(i, d, inputs), step_of_drive(chains, d, inputs)
-        drives = first + (T - 1) * step, step
-        steps = i + (T - 1) * chains, chains
-        arrays = source, y, z, from_y, delta, *drives, *steps, inputs, recover, arriving
-        lambda_ = from_y_end[i] if has_y_end else real(0)
-        mu = from_z_end[i] if has_z_end else real(0)
+        j = neuron_of(i, d, run_chains)
+        gate = sigmoid(c[j])
+        neuron = w[j], dt * gate, alpha, load_drive_weights(V, b, j, inputs)
+        start = start_of_drive(i, d, inputs)
+        step = step_of_drive(chains, d, inputs)
+        arrays = _AdjointArrays(
+            source, y, z, from_y, delta, start + (T - 1) * step, step,
+            i + (T - 1) * chains, chains, inputs, recover, arriving,
+        )  # fmt: skip
+        lambda_ = real(0)
+        if has_y_end:
+            lambda_ = from_y_end[i]
+        mu = real(0)
+        if has_z_end:
+            mu = from_z_end[i]
         state = lambda_, mu, real(0), real(0), no_drive_sums(real(0))
-        state = _adjoint_steps(neuron, state, arrays, T - 1)
-        fetched = (  # what came before the first step is not in y
-            fetch_drive(source, first, inputs),
-            y0[i],
-            y[i] if recover else z[i],
-            from_y[i] if arriving else ZERO,
-        )
-        of_y0[i], of_z0[i], w_sum, h_sum, sums = _adjoint_step(
-            neuron, state, fetched, arrays, T - 1
-        )
+        state = _run_adjoint_steps(neuron, state, arrays, T - 1)
+        # The first step: the state before it is not in y.
+        z_1 = y[i] if recover else z[i]
+        arrived = ZERO
+        if arriving:
+            arrived = from_y[i]
+        fetched = fetch_drive(source, start, inputs), y0[i], z_1, arrived
+        state = _adjoint_step(neuron, state, fetched, arrays, T - 1)
+        of_y0[i], of_z0[i], w_sum, h_sum, drive_sums = state
         stored[i] = w_sum
         stored[chains + i] = h_sum * dt * gate * (ONE - gate)
-        store_drive_sums(stored, sums, 2 * chains + i, chains, inputs)
+        store_drive_sums(stored, drive_sums, 2 * chains + i, chains, inputs)
 
 
 def _forward(way, dt, alpha, g, x, V, w, b, c, y0, z0, y, y_end, z_end, z):
@@ -156,17 +214,19 @@ def _forward(way, dt, alpha, g, x, V, w, b, c, y0, z0, y, y_end, z_end, z):
 
 def _backward(way, dt, alpha, g, x, V, w, b, c, y0, z0, y, z, from_y, from_y_end, from_z_end):
     source, inputs = source_of(g, x, V)
-    delta, of_y0, of_z0 = torch.empty_like(y), torch.empty_like(y0), torch.empty_like(y0)
+    delta = torch.empty_like(y)
+    of_y0 = torch.empty_like(y0)
+    of_z0 = torch.empty_like(y0)
     stored = y.new_empty(3 + inputs, *y0.shape)
     launch_chains(
         _backward_kernel,
         y0.numel(),
         *(source, V, w, b, c, y0, y, z, from_y, from_y_end, from_z_end),
-        *(delta, of_y0, of_z0, stored, flag(from_y_end), flag(from_z_end)),
+        *(delta, of_y0, of_z0, stored, is_present(from_y_end), is_present(from_z_end)),
         *(dt, alpha, len(y), y.shape[2], chains_per_run(y0, w)),
         inputs=inputs,
         recover=int(way == "recovered"),
-        arriving=flag(from_y),
+        arriving=is_present(from_y),
     )
     of_w, of_c, of_b, of_V = sum_over_batch(stored, 3, w)
     if inputs == 0:
@@ -220,12 +280,13 @@ def unicornn(weights, state, u, *, backward: str = "stored"):
                 sources = Sources(below[-1], V)
         else:  # below (103)
             sources = Sources(below[-1], V, None, below[k - skip - 1], skips[k - 1])
-            g, x = sources.drive(), None
+            g = sources.drive()
+            x = None
             if backward == "stored":
                 sources = None
         of_layer = (g, x, V if x is not None else None, w, b, c, y0, z0)
         outputs, ends = _LAYER(backward, float(dt), float(alpha), *of_layer, sources=sources)
         final += ends
-        # The mask is the same at all times.
-        below.append(outputs if masks[k - 1] is None else masks[k - 1] * outputs)
+        mask = masks[k - 1]
+        below.append(outputs if mask is None else mask * outputs)  # one mask for all times
     return outputs, tuple(final)

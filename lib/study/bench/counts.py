@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from longrnn import kernels
 from longrnn.cells import Cell, make_cell
-from longrnn.kernels import _cuda
+from longrnn.kernels import _cuda_launch
 from longrnn.probes import adjoint
 from longrnn.probes.adjoint import adjoint_norms
 from torch._library.custom_ops import OPDEFS
@@ -200,8 +200,8 @@ def kernels_on_meta(*cells: str) -> Iterator[_Host]:
     """
     host = _Host()
     with ExitStack() as stack:
-        stack.enter_context(patch.object(_cuda, "launch", host.launch))
-        stack.enter_context(patch.object(_cuda, "_processors", lambda *_: _H200_PROCESSORS))
+        stack.enter_context(patch.object(_cuda_launch, "launch", host.launch))
+        stack.enter_context(patch.object(_cuda_launch, "_processors", lambda *_: _H200_PROCESSORS))
         stack.enter_context(patch.object(adjoint, "_any", host.any))
         engines = {}
         for cell in cells:

@@ -1,0 +1,187 @@
+"""Launches of the GPU kernels: arguments, sizes of the grid and of its blocks.
+
+A kernel of independent neurons has one thread per chain, a neuron of one sequence. A dense kernel
+has one block per few sequences, and in it one thread per hidden unit.
+"""
+
+from collections.abc import Callable
+from functools import cache
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from longrnn.kernels._cuda import SIMULATED, device_of, dtype_of, kernel
+
+Argument = Tensor | int | float | None
+"""What a kernel takes."""
+MOST_THREADS = 1024
+"""Most threads of a block."""
+_SHARED_BYTES = 48 * 1024
+"""Shared memory of a block."""
+_CACHE_BYTES = 192 * 1024
+"""Bytes of a multiprocessor's first cache for weights (256 KiB less shared memory)."""
+
+
+def is_present(value: Tensor | None) -> int:
+    """Return whether a kernel gets a tensor, as a flag among its arguments.
+
+    Parameters
+    ----------
+    value
+        The tensor, or None if it is absent.
+
+    Returns
+    -------
+    int
+        1 or 0.
+    """
+    return int(value is not None)
+
+
+def launch(
+    run: kernel, blocks: int, threads: int, *arguments: Argument, shared: int = 0, **sizes: int
+):
+    """Run a kernel on PyTorch's current stream.
+
+    Parameters
+    ----------
+    run : kernel
+    blocks, threads : int
+        Size of the grid and of a block.
+    *arguments : Tensor, int, float or None
+        Contiguous tensors of one type, numbers, and None for a tensor that is absent.
+    shared : int
+        Dynamic shared memory of a block in bytes.
+    **sizes : int
+        Compile-time constants of the kernel: `d`, `tile` and others.
+
+    Raises
+    ------
+    AssertionError
+        A tensor is not contiguous.
+
+    Notes
+    -----
+    The kernel runs on the device of the tensors, which need not be the current one. It is made
+    current for PyTorch during the launch, and with it for Numba, which asks the driver.
+    """
+    tensors = [part for part in arguments if isinstance(part, Tensor)]
+    if not all(part.is_contiguous() for part in tensors):
+        raise AssertionError(f"kernel {run.__name__} got a tensor that is not contiguous")
+    if SIMULATED:
+        values = [_simulated(part, dtype_of(arguments)) for part in arguments]
+        run.compiled(arguments, threads, **sizes)[blocks, threads, 0, shared](*values)
+        return
+    values = [_pointer(part) for part in arguments]
+    device = tensors[0].device
+    with torch.cuda.device(device):
+        stream = torch.cuda.current_stream(device).cuda_stream
+        run.with_grid(arguments, blocks, threads, stream, shared, **sizes)(*values)
+
+
+def _pointer(part: Argument) -> int | float:
+    """Return a kernel's argument as the compiled code takes it."""
+    if part is None:
+        return 0
+    return part.data_ptr() if isinstance(part, Tensor) else part
+
+
+def _simulated(part: Argument, dtype: torch.dtype) -> np.ndarray | int | np.floating:
+    """Return a kernel's argument as the simulator takes it."""
+    if isinstance(part, Tensor):
+        return part.detach().reshape(-1).numpy()
+    number = getattr(np, str(dtype).removeprefix("torch."))
+    if part is None:
+        return np.empty(0, number)
+    return number(part) if isinstance(part, float) else part
+
+
+def launch_chains(run: kernel, chains: int, *arguments: Argument, **forms: int) -> None:
+    """Run a kernel with one thread for each of `chains` independent recurrences.
+
+    A block has 128 threads, or fewer if that would leave multiprocessors without a block.
+
+    Parameters
+    ----------
+    run : kernel
+    chains : int
+        Number of recurrences.
+    *arguments
+        As in `launch`; the number of chains follows them.
+    **forms : int
+        Compile-time constants.
+    """
+    processors = _processors(device_of(arguments))
+    threads = next((count for count in (128, 64) if chains >= count * processors), 32)
+    launch(run, -(-chains // threads), threads, *arguments, chains, **forms)
+
+
+def launch_dense(
+    run: kernel,
+    state: Tensor,
+    *arguments: Argument,
+    buffers: int,
+    weights: int,
+    runs: int = 1,
+    **forms: int,
+) -> None:
+    """Run a kernel with one block per `tile` sequences and one thread per unit.
+
+    A block reads a weight once for all of its sequences. Weights that don't fit into the first
+    cache are read from the second at every step; a block then computes four sequences, which takes
+    a fourth of the reading. Otherwise it computes four, or fewer if four would leave
+    multiprocessors without a block. If the vectors of four don't fit into the shared memory, it
+    computes fewer, too. With more units than `MOST_THREADS`, the most threads that a block may
+    have, a thread computes several units.
+
+    Parameters
+    ----------
+    run : kernel
+    state : (batch, hidden)
+        Gives the sizes.
+    *arguments
+        As in `launch`; the batch follows them.
+    buffers : int
+        Vectors of the hidden size that a block keeps in shared memory for each sequence.
+    weights : int
+        Weights that a block reads at every step.
+    runs : int
+        Number of runs, whose batches follow one another. A block computes sequences of one run.
+    **forms : int
+        Further compile-time constants.
+    """
+    batch, d = state.shape
+    vector = d * state.element_size()
+    tiles = [tile for tile in (4, 2, 1) if tile * buffers * vector <= _SHARED_BYTES]
+    processors = _processors(state.device)
+    sequences = batch // runs
+    tile = next((tile for tile in tiles if runs * -(-sequences // tile) >= processors), 1)
+    if weights * state.element_size() > _CACHE_BYTES:
+        tile = next(tile for tile in tiles if tile <= max(sequences, 1))
+    blocks = runs * -(-sequences // tile)
+    warps = -(-d // 32)
+    threads = min(32 * warps, MOST_THREADS)
+    shared = tile * buffers * vector
+    launch(run, blocks, threads, *arguments, batch, shared=shared, d=d, tile=tile, **forms)
+
+
+def most_units(buffers: int) -> Callable[[torch.dtype], int]:
+    """Return the largest hidden size of a dense kernel as a function of the dtype.
+
+    Parameters
+    ----------
+    buffers
+        Vectors of the hidden size that a block keeps in shared memory for each sequence.
+
+    Returns
+    -------
+    callable
+        ``most_units(dtype)``: the hidden size at which one sequence fills the shared memory.
+    """
+    return lambda dtype: _SHARED_BYTES // buffers // dtype.itemsize
+
+
+@cache
+def _processors(device: torch.device) -> int:
+    return 1 if SIMULATED else torch.cuda.get_device_properties(device).multi_processor_count
