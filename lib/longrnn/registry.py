@@ -29,7 +29,13 @@ def lazy_names(package: str, modules: Mapping[str, Sequence[str]]) -> Callable[[
     package
         Dotted name of the package.
     modules
-        The names that each of its modules offers.
+        The names that each of its modules defines.
+
+    Returns
+    -------
+    callable
+        ``get(name)`` imports the module of a name and returns the named object. It raises an
+        AttributeError if no module defines the name.
     """
     homes = {name: module for module, names in modules.items() for name in names}
 

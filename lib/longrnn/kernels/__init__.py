@@ -126,7 +126,19 @@ def register(name: str, *cells: str, **properties: Any) -> Callable[[Run], Run]:
 
 
 def engine_names(cell: str) -> list[str]:
-    """Return the names of the engines of `cell`: ``reference``, then the others by preference."""
+    """Return the names of the engines of a cell.
+
+    Parameters
+    ----------
+    cell : str
+        Name of the cell.
+
+    Returns
+    -------
+    list of str
+        ``reference``, then the others by preference. Engines that run only if they are named are
+        left out.
+    """
     names = ["reference"]
     for name in PREFERENCE:
         if (cell, name) in _ENGINES and not _ENGINES[cell, name].opt_in:
@@ -135,7 +147,21 @@ def engine_names(cell: str) -> list[str]:
 
 
 def takes(cell: str, engine: str, device: str) -> bool:
-    """Return whether an engine of `cell` can run on a type of device of this machine."""
+    """Return whether an engine of a cell can run on a type of device of this machine.
+
+    Parameters
+    ----------
+    cell : str
+        Name of the cell.
+    engine : str
+        Name of the engine.
+    device : str
+        Type of the device, such as ``cpu``.
+
+    Returns
+    -------
+    bool
+    """
     return engine == "reference" or not _ENGINES[cell, engine].refusal(device)
 
 

@@ -96,11 +96,25 @@ class _Cache(FunctionCache):
 
 
 def kernel(function: Callable, **constants: int) -> Callable:
-    """Compile `function` lazily, with compile-time `constants`, and cache the machine code.
+    """Compile a kernel at its first call, and cache the machine code on disk.
 
-    Numba's cache knows a function by its qualified name and its file's date, and does not see the
-    values of global names nor functions from other files. So the name carries the constants and a
-    hash of both files: whatever else is in the cache folder, it cannot be taken for this kernel.
+    Parameters
+    ----------
+    function
+        The kernel.
+    **constants
+        Values of global names that the kernel uses as compile-time constants.
+
+    Returns
+    -------
+    callable
+        Numba's dispatcher.
+
+    Notes
+    -----
+    Numba's cache identifies a function by its qualified name and the date of its file. It does not
+    see the values of global names, nor functions from other files. Therefore the name includes the
+    constants and a hash of both files, so that the cached code of another kernel is never used.
     """
     spelled = "".join(f"_{name}_{value}" for name, value in constants.items())
     texts = Path(__file__).read_bytes() + Path(function.__code__.co_filename).read_bytes()
@@ -123,18 +137,40 @@ def kernel(function: Callable, **constants: int) -> Callable:
 
 
 def variants(name: str, count: int) -> Callable[[Callable], tuple[Callable, ...]]:
-    """Return a decorator that compiles a kernel for each value 0..count-1 of a constant `name`.
+    """Return a decorator that compiles a kernel for each value of a compile-time constant.
 
-    A choice inside its loops would stop vectorization.
+    A branch inside the kernel's loops would stop vectorization.
+
+    Parameters
+    ----------
+    name
+        Global name of the constant.
+    count
+        Number of values: 0..count-1.
+
+    Returns
+    -------
+    callable
+        Maps a function to the tuple of its kernels.
     """
     return lambda function: tuple(kernel(function, **{name: number}) for number in range(count))
 
 
 def scalar(function: Callable) -> Callable:
-    """Compile a function of scalars, inlined into the kernels that call it.
+    """Compile a function of scalars, which is inlined into the kernels that call it.
 
-    A call would stop vectorization. `longrnn.kernels._cuda_device.shared` compiles the function
-    for the GPU. Its constants are `ONE` and `ZERO`, exact in either type.
+    A call would stop vectorization. `longrnn.kernels._cuda_device.device_version` compiles the
+    function for the GPU. Its constants are `ONE` and `ZERO`, which are exact in either type.
+
+    Parameters
+    ----------
+    function
+        Takes and returns scalars.
+
+    Returns
+    -------
+    callable
+        Numba's dispatcher.
     """
     return numba.njit(forceinline=True, **_OPTIONS)(function)
 
@@ -204,7 +240,18 @@ _tanh64, _sigmoid64 = _activations(np.float64, np.int64, 13, 0.69314718036912381
 
 
 def tanh(x):
-    """Return tanh(x) of a scalar, inside a kernel; in x's own type."""
+    """Return tanh(x) of a scalar, inside a kernel.
+
+    Parameters
+    ----------
+    x : float32 or float64
+        The argument.
+
+    Returns
+    -------
+    float32 or float64
+        In the type of x.
+    """
     return np.tanh(x)
 
 
@@ -214,7 +261,18 @@ def _tanh(x):
 
 
 def sigmoid(x):
-    """Return 1 / (1 + exp(-x)) of a scalar, inside a kernel; in x's own type."""
+    """Return 1 / (1 + exp(-x)) of a scalar, inside a kernel.
+
+    Parameters
+    ----------
+    x : float32 or float64
+        The argument.
+
+    Returns
+    -------
+    float32 or float64
+        In the type of x.
+    """
     return 1 / (1 + np.exp(-x))
 
 
@@ -237,7 +295,20 @@ by_phi = variants("phi", len(PHI))
 
 @scalar
 def activate(phi, a):
-    """Return phi(a)."""
+    """Return phi(a).
+
+    Parameters
+    ----------
+    phi : int
+        Number of the activation.
+    a : float
+        Its argument.
+
+    Returns
+    -------
+    float
+        NaN stays NaN.
+    """
     if phi == TANH:
         return tanh(a)
     if phi == SIGMOID:
@@ -247,7 +318,21 @@ def activate(phi, a):
 
 @scalar
 def times_slope(phi, delta, y):
-    """Return delta times the slope of phi at the point where its value is y."""
+    """Return delta times the slope of phi.
+
+    Parameters
+    ----------
+    phi : int
+        Number of the activation.
+    delta : float
+        The factor.
+    y : float
+        The value of phi at the point of the slope.
+
+    Returns
+    -------
+    float
+    """
     if phi == TANH:
         return delta * (ONE - y * y)
     if phi == SIGMOID:

@@ -254,7 +254,18 @@ class Recurrence:
     # The loop.
 
     def run(self, *arguments: Any) -> tuple[Tensor, ...]:
-        """Run the loop outside of autograd; arguments and results as in the operator's schema."""
+        """Run the loop outside of autograd.
+
+        Parameters
+        ----------
+        *arguments
+            Settings, the tensors of `Sources`, and inputs, in the order of the operator's schema.
+
+        Returns
+        -------
+        tuple of Tensor
+            The results, in the order of `results`.
+        """
         settings, _, inputs = self._parts(arguments)
         shapes = self.shapes(self.arguments(*settings, *inputs))
         results = [self._empty(shape, inputs[-1]) for shape in shapes]
@@ -295,9 +306,19 @@ class Recurrence:
     # Its adjoint.
 
     def run_adjoint(self, *arguments: Any) -> tuple[Tensor, ...]:
-        """Run the adjoint outside of autograd; arguments and results as in the operator's schema.
+        """Run the adjoint outside of autograd.
 
-        A gradient that is not wanted is a tensor without elements.
+        Parameters
+        ----------
+        *arguments
+            Settings, the tensors of `Sources`, saved tensors, gradients that arrive, the number of
+            steps, and whether the gradient of each input is wanted, in the order of the operator's
+            schema.
+
+        Returns
+        -------
+        tuple of Tensor
+            The gradients of all inputs; a tensor without elements if a gradient is not wanted.
         """
         *arguments, steps, wanted = arguments
         settings, sources, others = self._parts(arguments)
@@ -635,12 +656,38 @@ def _run_one_by_one(
 
 
 def as_tensor(value: Any) -> Any:
-    """Return an array as a tensor of the same memory, all else as it is."""
+    """Convert an array to a tensor that shares its memory.
+
+    Parameters
+    ----------
+    value
+        Any object.
+
+    Returns
+    -------
+    object
+        A tensor for an array; any other object unchanged.
+    """
     return torch.from_numpy(value) if isinstance(value, np.ndarray) else value
 
 
 def drive(u: Tensor, R: Tensor, b: Tensor | None = None) -> Tensor:
-    """Return R u_t + b for all times at once, contiguous (time, batch, rows)."""
+    """Compute the drive R u_t + b for all times at once.
+
+    Parameters
+    ----------
+    u : (time, batch, p)
+        The inputs.
+    R : (rows, p)
+        Input weights.
+    b : (rows,), optional
+        Biases.
+
+    Returns
+    -------
+    (time, batch, rows)
+        A contiguous tensor.
+    """
     if not torch.compiler.is_compiling() and not torch._C._are_functorch_transforms_active():
         is_plain = u.is_contiguous() and _is_ordinary((u, R, b))
         if is_plain and u.dtype == R.dtype and is_large(u, len(R)):
@@ -813,19 +860,34 @@ def _by_run(sequences: Tensor, runs: int) -> Tensor:
 
 
 def batches_of_runs(runs: int, sequences: int) -> list[slice]:
-    """Return where the batch of each run lies among all sequences.
+    """Return where the batch of each run is among all sequences.
 
     Parameters
     ----------
     runs, sequences : int
         Number of runs, and of the sequences of all runs together.
+
+    Returns
+    -------
+    list of slice
+        One per run.
     """
     batch = sequences // runs
     return [slice(k * batch, (k + 1) * batch) for k in range(runs)]
 
 
 def runs_of(W: Any) -> int:
-    """Return how many runs weights (rows, hidden) or (runs, rows, hidden) belong to."""
+    """Return the number of runs that weights belong to.
+
+    Parameters
+    ----------
+    W : (rows, hidden) or (runs, rows, hidden)
+        An array or a tensor.
+
+    Returns
+    -------
+    int
+    """
     return len(W) if W.ndim == 3 else 1
 
 
@@ -835,8 +897,14 @@ def by_run(W: Any, value: Any) -> Any:
     Parameters
     ----------
     W : (rows, hidden) or (runs, rows, hidden)
-        Weights; two axes mean that there is one run, and `value` has no axis of runs.
+        Weights. Two axes mean that there is one run, and that `value` has no axis of runs.
     value : array or tensor
+        What the sequences share.
+
+    Returns
+    -------
+    array or tensor
+        `value`, with an axis of length one if there is one run.
     """
     return value[None] if W.ndim == 2 else value
 
@@ -859,12 +927,19 @@ def times_state(W: Tensor, x: Tensor) -> Tensor:
 
 
 def per_sequence(number: Tensor, x: Tensor) -> Tensor:
-    """Return a number that multiplies `x`: the number itself, or that of each sequence's run.
+    """Return a number that multiplies the states of all runs.
 
     Parameters
     ----------
     number : () or (runs,)
+        One number, or one for each run.
     x : (runs * batch, hidden)
+        The states.
+
+    Returns
+    -------
+    () or (runs * batch, 1)
+        The number itself, or that of each sequence's run.
     """
     if number.dim() == 0:
         return number

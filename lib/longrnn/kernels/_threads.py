@@ -153,12 +153,18 @@ def in_stretches(run: Callable[[int, int], None], count: int, multiple: int, is_
 
 
 def product(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Return ``a @ b``, its rows over PyTorch's threads, with the bits of one thread.
+    """Compute ``a @ b`` on PyTorch's threads, with the bits of one thread.
 
     Parameters
     ----------
     a : (rows, n)
+        The first factor, whose rows the threads share.
     b : (n, columns)
+        The second factor.
+
+    Returns
+    -------
+    (rows, columns)
     """
     if len(a) * b.size < PRODUCT_FROM or torch.get_num_threads() == 1:
         return a @ b

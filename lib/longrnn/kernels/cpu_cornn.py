@@ -42,14 +42,44 @@ from longrnn.kernels._threads import run_networks
 
 @scalar
 def oscillate(dt, gamma, r, f, y, z):
-    """Return the position and the velocity after a step of force f."""
+    """Take one step of one unit, equation (3).
+
+    Parameters
+    ----------
+    dt, gamma, r : float
+        Time step, frequency, and r = 1 - dt epsilon.
+    f : float
+        The force, the value of tanh.
+    y, z : float
+        Position and velocity before the step.
+
+    Returns
+    -------
+    y, z : float
+        Position and velocity after the step.
+    """
     z = r * z + dt * (f - gamma * y)
     return y + dt * z, z
 
 
 @scalar
 def pull_back(dt, gamma, r, f, lambda_, mu):
-    """Return lambda and mu for the step before, without the product with delta, and delta."""
+    """Backpropagate through one step of one unit.
+
+    Parameters
+    ----------
+    dt, gamma, r, f
+        As for `oscillate`.
+    lambda_, mu : float
+        Gradients of y and z after the step, mu without the part that comes through y.
+
+    Returns
+    -------
+    lambda_, mu : float
+        Gradients of y and z before the step, without the parts that come through tanh.
+    delta : float
+        Gradient of the argument of tanh.
+    """
     mu = mu + dt * lambda_
     return lambda_ - dt * gamma * mu, r * mu, dt * mu * (ONE - f * f)
 
@@ -115,7 +145,26 @@ def _backward(dt, gamma, r, M, y0, z0, y, z, f, from_y, y_carried, z_carried):
 
 
 def reference(dt, gamma, r, M, g, y, z):
-    """Run (3) in plain PyTorch; arguments and results as for the operator."""
+    """Run coRNN in plain PyTorch: the operator's reference.
+
+    Parameters
+    ----------
+    dt, gamma, r : float
+        Time step, frequency, and r = 1 - dt epsilon.
+    M : (d, 2d) or (runs, d, 2d)
+        W and script W side by side.
+    g : (time, batch, d)
+        The drive.
+    y, z : (batch, d)
+        The initial state.
+
+    Returns
+    -------
+    outputs : (time, batch, d)
+        The output after every input.
+    final : tuple of (batch, d)
+        (y, z) after the last input.
+    """
     outputs = []
     for g_n in g.unbind(0):
         f = torch.tanh(times_state(M, torch.cat([y, z], dim=1)) + g_n)
@@ -125,8 +174,7 @@ def reference(dt, gamma, r, M, g, y, z):
     return torch.stack(outputs), (y, z)
 
 
-def shapes(a):
-    """Return the shapes of all results."""
+def _shapes(a):
     return [a.g.shape, a.y0.shape, a.z0.shape, a.g.shape, a.g.shape]
 
 
@@ -136,7 +184,7 @@ OPERATOR = {
     "results": "y y_end z_end z f",
     "final": 2,
     "saved": "M y0 z0 y z f",
-    "shapes": shapes,
+    "shapes": _shapes,
     "reference": reference,
     "runs": True,
 }
@@ -147,7 +195,24 @@ _CORNN = Recurrence("cornn_cpu", forward=_forward, backward=_backward, **OPERATO
 
 @engine("cornn", runs=True)
 def cornn(weights, state, u):
-    """Run coRNN, (3) of Rusch and Mishra; shapes as in `longrnn.cells.Cell.forward`."""
+    """Run coRNN, equation (3) of Rusch and Mishra 2021.
+
+    Parameters
+    ----------
+    weights : tuple
+        See `longrnn.cells.cornn.CoRNNCore.step`.
+    state : tuple of (batch, d)
+        (y, z) before the first input.
+    u : (time, batch, p)
+        The inputs.
+
+    Returns
+    -------
+    outputs : (time, batch, d)
+        y after every input.
+    state : tuple of (batch, d)
+        (y, z) after the last input.
+    """
     return run_by(_CORNN, weights, state, u)
 
 

@@ -121,7 +121,7 @@ def _weights(scales, W):
     return [iota, phi, by_run(W, W)]
 
 
-def reference(scales, W, g, h, c):
+def _reference(scales, W, g, h, c):
     """Run the dt-LSTM in plain PyTorch; arguments and results as for the operator."""
     iota, phi = (per_sequence(scale, h) for scale in scales.unbind(-1))
     outputs = []
@@ -147,14 +147,31 @@ _DT_LSTM = Recurrence(
     shapes=_shapes,
     forward=_forward,
     backward=_backward,
-    reference=reference,
+    reference=_reference,
     runs=True,
 )
 
 
 @engine("dt_lstm", runs=True)
 def dt_lstm(weights, state, u):
-    """Run the dt-LSTM, appendix D of Rusch et al.; shapes as in `longrnn.cells.Cell.forward`."""
+    """Run the dt-LSTM, appendix D of Rusch et al. 2022.
+
+    Parameters
+    ----------
+    weights : tuple
+        See `longrnn.cells.dt_lstm.DtLSTMCore.step`.
+    state : tuple of (batch, d)
+        (h, c) before the first input.
+    u : (time, batch, p)
+        The inputs.
+
+    Returns
+    -------
+    outputs : (time, batch, d)
+        h after every input.
+    state : tuple of (batch, d)
+        (h, c) after the last input.
+    """
     W, R, b, iota, phi = weights
     scales = scalars_like(W, iota, phi)
     return _DT_LSTM(scales, W, drive(u, R, b), *state, sources=Sources(u, R, b))
@@ -162,9 +179,25 @@ def dt_lstm(weights, state, u):
 
 @engine("lstm", "chrono_lstm", runs=True, opt_in=True)
 def lstm(weights, state, u):
-    """Run the LSTM, alone or several networks in one call; shapes as in `Cell.forward`.
+    """Run the LSTM, one network or several in one call.
 
-    PyTorch's layer is faster for one network, but takes no more than one.
+    PyTorch's layer is faster for one network, but it takes only one.
+
+    Parameters
+    ----------
+    weights : tuple
+        See `longrnn.cells.lstm.LSTMCore.step`.
+    state : tuple of (batch, d)
+        (h, c) before the first input.
+    u : (time, batch, p)
+        The inputs.
+
+    Returns
+    -------
+    outputs : (time, batch, d)
+        h after every input.
+    state : tuple of (batch, d)
+        (h, c) after the last input.
     """
     W, R, b = weights
     scales = scalars_like(W, 1, 1)

@@ -104,7 +104,7 @@ def _backward(W, h0, outputs, gates, products, from_outputs, carried):
     return state_products(W, delta_state, h0, outputs), delta, carried
 
 
-def reference(W, g, h):
+def _reference(W, g, h):
     """Run the GRU in plain PyTorch; arguments and results as for the operator."""
     outputs = []
     for g_t in g.unbind(0):
@@ -131,13 +131,30 @@ _GRU = Recurrence(
     shapes=_shapes,
     forward=_forward,
     backward=_backward,
-    reference=reference,
+    reference=_reference,
     runs=True,
 )
 
 
 @engine("gru", slower_from=512, runs=True)  # than `library`, on two threads
 def gru(weights, state, u):
-    """Run the GRU; shapes as in `longrnn.cells.Cell.forward`."""
+    """Run the GRU of Cho et al. 2014.
+
+    Parameters
+    ----------
+    weights : tuple
+        See `longrnn.cells.gru.GRUCore.step`.
+    state : tuple of (batch, d)
+        (h,) before the first input.
+    u : (time, batch, p)
+        The inputs.
+
+    Returns
+    -------
+    outputs : (time, batch, d)
+        h after every input.
+    state : tuple of (batch, d)
+        (h,) after the last input.
+    """
     W, R, b = weights
     return _GRU(W, drive(u, R, b), state[0], sources=Sources(u, R, b))

@@ -71,7 +71,26 @@ def _backward(phi, w, h0, outputs, from_outputs, carried):
 
 
 def reference(phi, g, w, h):
-    """Run one layer in plain PyTorch; arguments and results as for the operator."""
+    """Run one layer in plain PyTorch: the operator's reference.
+
+    Parameters
+    ----------
+    phi : int
+        Number of the activation.
+    g : (time, batch, d)
+        The drive.
+    w : (d,) or (batch, d)
+        Recurrent weights.
+    h : (batch, d)
+        The initial state.
+
+    Returns
+    -------
+    outputs : (time, batch, d)
+        The output after every input.
+    final : tuple of (batch, d)
+        (h,) after the last input.
+    """
     outputs = []
     for g_t in g.unbind(0):
         h = ACTIVATIONS[phi](w * h + g_t)
@@ -94,7 +113,24 @@ _INDRNN = Recurrence("indrnn_cpu", forward=_forward, backward=_backward, **OPERA
 
 @engine("indrnn", runs=True)
 def indrnn(weights, state, u):
-    """Run IndRNN, section 3 of Li et al.; shapes as in `longrnn.cells.Cell.forward`."""
+    """Run IndRNN, section 3 of Li et al. 2018.
+
+    Parameters
+    ----------
+    weights : tuple
+        See `longrnn.cells.indrnn.IndRNNCore.step`.
+    state : tuple of (batch, d)
+        (h^1, .., h^L) before the first input.
+    u : (time, batch, p)
+        The inputs.
+
+    Returns
+    -------
+    outputs : (time, batch, d)
+        h^L after every input.
+    state : tuple of (batch, d)
+        (h^1, .., h^L) after the last input.
+    """
     return run_layers(_INDRNN, weights, state, u)
 
 

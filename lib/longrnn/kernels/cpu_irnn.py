@@ -189,7 +189,36 @@ def _backward(phi, twice, from_zero, scalars, U, V, H, eta, r, h0, outputs, from
 
 
 def reference(phi, twice, from_zero, scalars, U, V, H, eta, r, h):
-    """Run (5) or (8) in plain PyTorch; arguments and results as for the operator."""
+    """Run (5) or (8) in plain PyTorch: the operator's reference.
+
+    Parameters
+    ----------
+    phi : int
+        Number of the activation.
+    twice : bool
+        Whether the matrix multiplies twice, as in form (8).
+    from_zero : bool
+        Whether g_0 is zero instead of the previous state.
+    scalars : sequence of two numbers
+        alpha and sigma.
+    U : (d, d) or None
+        The matrix; None if it is of low rank.
+    V, H : (d, rank), (rank, d) or None
+        Factors of U - alpha I.
+    eta : (time, batch, K)
+        Step sizes.
+    r : (time, batch, d)
+        The drive.
+    h : (batch, d)
+        The initial state.
+
+    Returns
+    -------
+    outputs : (time, batch, d)
+        The output after every input.
+    final : tuple of (batch, d)
+        (h,) after the last input.
+    """
     alpha, sign = scalars
     if U is None:
         U = alpha * torch.eye(len(V), dtype=V.dtype, device=V.device) + V @ H
@@ -221,15 +250,20 @@ _IRNN = Recurrence(
 
 
 def step_sizes(eta, rounds, u):
-    """Return the step sizes (time, batch, K) of an input.
+    """Return the step sizes of every time step and sequence.
 
     Parameters
     ----------
     eta : (K,) or (K, length)
-        Step sizes, in the second case of each round.
+        Step sizes of the inner steps, in the second case for each round.
     rounds : sequence
-        Empty, or the tensor (batch, hidden) of the rounds that each sequence has done.
+        Empty, or one tensor (batch, hidden) with the number of rounds so far of each sequence.
     u : (time, batch, input)
+        The inputs.
+
+    Returns
+    -------
+    (time, batch, K)
     """
     if not rounds:
         return eta.expand(*u.shape[:2], len(eta))
@@ -239,7 +273,24 @@ def step_sizes(eta, rounds, u):
 
 @engine("irnn")
 def irnn(weights, state, u):
-    """Run the incremental RNN, (5) and (8) of Kag et al.; shapes as in `Cell.forward`."""
+    """Run the incremental RNN, equations (5) and (8) of Kag et al. 2020.
+
+    Parameters
+    ----------
+    weights : tuple
+        See `longrnn.cells.irnn.IncrementalRNNCore.step`.
+    state : tuple of (batch, d)
+        (h,), or (h, k) with step sizes per time step, before the first input.
+    u : (time, batch, p)
+        The inputs.
+
+    Returns
+    -------
+    outputs : (time, batch, d)
+        h after every input.
+    state : tuple of (batch, d)
+        (h,), or (h, k) with step sizes per time step, after the last input.
+    """
     U, V, H, W, b, eta, alpha, sign, form, from_zero, phi = weights
     h0, *rounds = state
     scalars = scalars_like(h0, alpha, sign)

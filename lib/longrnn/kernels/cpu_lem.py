@@ -56,24 +56,68 @@ from longrnn.kernels._threads import run_networks
 
 @scalar
 def clip(step, least, most):
-    """Clip a time step to [least, most]; NaN stays NaN."""
+    """Clip a time step to an interval; NaN stays NaN.
+
+    Parameters
+    ----------
+    step : float
+        The time step.
+    least, most : float
+        Ends of the interval.
+
+    Returns
+    -------
+    float
+        The clipped time step.
+    """
     low = least if step < least else step  # max and min would replace NaN
     return most if low > most else low
 
 
 @scalar
 def relax(step, before, target):
-    """Return the state after an Euler step of size `step` from `before` toward `target`."""
+    """Take an Euler step toward a target.
+
+    Parameters
+    ----------
+    step : float
+        Size of the step.
+    before : float
+        State before the step.
+    target : float
+        The target.
+
+    Returns
+    -------
+    float
+        State after the step.
+    """
     return before + step * (target - before)
 
 
 @scalar
 def pull_back(p, q, step, before, target, arrived):
-    """Backpropagate through `relax`: from the gradient `arrived` of the new state to its inputs.
+    """Backpropagate through `relax` and the activations before it.
 
-    Returns the gradients with respect to the argument of tanh (`target` is its value), to the
-    argument of the logistic function (p is its value, q = dt p, and `step` is q after clipping),
-    and to the state before the step.
+    Parameters
+    ----------
+    p, q : float
+        Value of the logistic function, and q = dt p.
+    step : float
+        q after clipping.
+    before, target : float
+        As for `relax`; the target is the value of tanh.
+    arrived : float
+        Gradient of the state after the step.
+
+    Returns
+    -------
+    of_target : float
+        Gradient of the argument of tanh.
+    of_step : float
+        Gradient of the argument of the logistic function.
+    of_before : float
+        Gradient of the state before the step.
     """
     slope = q * (ONE - p) if step == q else ZERO
     of_target = arrived * step * (ONE - target * target)
@@ -185,7 +229,30 @@ def _weights(steps, W, W_y):
 
 
 def reference(steps, W, W_y, g, g_y, y, z):
-    """Run (3) in plain PyTorch, with the arguments and results of the compiled operator."""
+    """Run LEM in plain PyTorch: the operator's reference.
+
+    Parameters
+    ----------
+    steps : (3,) or (runs, 3)
+        dt, and the smallest and largest time step.
+    W : (3d, d) or (runs, 3d, d)
+        Recurrent weights that multiply y; (d, d) with a single scale.
+    W_y : (d, d) or (runs, d, d)
+        Recurrent weights that multiply z.
+    g : (time, batch, 3d)
+        The drive of the products with W, in the order 1 2 z; d wide with a single scale.
+    g_y : (time, batch, d)
+        The drive of the product with W_y.
+    y, z : (batch, d)
+        The initial state.
+
+    Returns
+    -------
+    outputs : (time, batch, d)
+        The output after every input.
+    final : tuple of (batch, d)
+        (y, z) after the last input.
+    """
     dt, least, most = (per_sequence(step, y) for step in steps.unbind(-1))
     is_single = W.shape == W_y.shape
     outputs = []
@@ -229,7 +296,24 @@ _LEM = Recurrence(
 
 @engine("lem", runs=True)
 def lem(weights, state, u):
-    """Run LEM, (3) of Rusch et al.; shapes as in `longrnn.cells.Cell.forward`."""
+    """Run LEM, equation (3) of Rusch et al. 2022.
+
+    Parameters
+    ----------
+    weights : tuple
+        See `longrnn.cells.lem.LEMCore.step`.
+    state : tuple of (batch, d)
+        (y, z) before the first input.
+    u : (time, batch, p)
+        The inputs.
+
+    Returns
+    -------
+    outputs : (time, batch, d)
+        y after every input.
+    state : tuple of (batch, d)
+        (y, z) after the last input.
+    """
     W, W_y, V, b, dt, clip, _ = weights
     least, most = (-math.inf, math.inf) if clip is None else (clip, 1.0)
     rows = len(W)  # the blocks that read y; with a single scale one

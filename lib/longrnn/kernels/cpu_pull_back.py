@@ -104,13 +104,40 @@ def gru_of_z(z, n, before, lambda_):
 
 @scalar
 def gated(gate, value):
-    """Return a value times an open gate, given by its argument."""
+    """Multiply a value by a gate.
+
+    Parameters
+    ----------
+    gate : float
+        The argument of the gate's logistic function.
+    value : float
+        The value.
+
+    Returns
+    -------
+    float
+        The product.
+    """
     return value * sigmoid(gate)
 
 
 @scalar
 def is_due(t, every, wanted):
-    """Return whether the adjoint is normalized before step t."""
+    """Return whether the adjoint is normalized before a step.
+
+    Parameters
+    ----------
+    t : int
+        Index of the step.
+    every : int
+        Number of steps between normalizations.
+    wanted : float
+        Not zero if the norm before this step is wanted.
+
+    Returns
+    -------
+    bool
+    """
     return t % every == 0 or wanted != 0
 
 
@@ -333,7 +360,7 @@ class LSTM:
         h, c = (part.clone(memory_format=torch.contiguous_format) for part in state)
         cells = torch.empty(len(u), *c.shape, dtype=c.dtype)
         with single_thread:
-            _lstm_forward(*arrays(W, arguments, h, c, cells))
+            _lstm_forward(*_arrays(W, arguments, h, c, cells))
         return (h, c), (arguments, state[1].contiguous(), cells)
 
     @staticmethod
@@ -394,7 +421,7 @@ class GRU:
         products = torch.empty(len(u), *h.shape, dtype=h.dtype)
         states = torch.empty_like(products)
         with single_thread:
-            _gru_forward(*arrays(W, arguments, h, products, states))
+            _gru_forward(*_arrays(W, arguments, h, products, states))
         return (h,), (arguments, products, states)
 
     @staticmethod
@@ -426,14 +453,14 @@ def _pull_back(run, weights, saved, carried, every, wanted):
     """Run a backward kernel."""
     shape = len(wanted), len(carried.log_norm)
     readout, full = torch.zeros(shape, dtype=torch.float64), torch.zeros(shape, dtype=torch.float64)
-    adjoint, log_norm, lost = arrays(carried.adjoint, carried.log_norm, carried.lost)
-    stored = arrays(weights[0], *saved)
-    norms = arrays(wanted, readout, full)
+    adjoint, log_norm, lost = _arrays(carried.adjoint, carried.log_norm, carried.lost)
+    stored = _arrays(weights[0], *saved)
+    norms = _arrays(wanted, readout, full)
     with single_thread:
         run(*stored, adjoint, log_norm, every, norms[0], LEAST, lost, *norms[1:])
     return readout, full
 
 
-def arrays(*tensors: Tensor) -> list[np.ndarray]:
+def _arrays(*tensors: Tensor) -> list[np.ndarray]:
     """Return tensors as arrays of the same memory."""
     return [part.detach().contiguous().numpy() for part in tensors]

@@ -89,7 +89,20 @@ _by_form = variants("form", FAST + len(PHI))
 
 @scalar
 def modrelu(a, b):
-    """Return sign(a) max(|a| + b, 0)."""
+    """Return the modReLU, sign(a) max(abs(a) + b, 0).
+
+    Parameters
+    ----------
+    a : float
+        The argument.
+    b : float
+        The bias.
+
+    Returns
+    -------
+    float
+        NaN stays NaN.
+    """
     sign = ONE if a > ZERO else (-ONE if a < ZERO else ZERO)
     size = abs(a) + b
     size = ZERO if size <= ZERO else size  # not max or min: NaN must pass
@@ -304,7 +317,34 @@ def _products_by_turns(turns, delta, x0, outputs):
 
 
 def reference(form, turns, W, A, numbers, g, bias, x):
-    """Run the networks in plain PyTorch; arguments and results as for the operator."""
+    """Run the networks in plain PyTorch: the operator's reference.
+
+    Parameters
+    ----------
+    form : int
+        The network: `BASIC` and others.
+    turns : (time, batch) or None
+        Whether W, and not A, multiplies the state; for `INTERCHANGED` only.
+    W : (d, d) or (runs, d, d)
+        The matrix inside the activation.
+    A : (d, d), (runs, d, d) or None
+        The second matrix, if the network has one.
+    numbers : (n,), (runs, n) or None
+        epsilon, or alpha and beta.
+    g : (time, batch, d)
+        The drive.
+    bias : (d,), (batch, d) or None
+        The modReLU's b.
+    x : (batch, d)
+        The initial state.
+
+    Returns
+    -------
+    outputs : (time, batch, d)
+        The output after every input.
+    final : tuple of (batch, d)
+        (x,) after the last input.
+    """
     phi = ACTIVATIONS[form - FAST] if form >= FAST else torch.tanh
     if form >= FAST:
         alpha, beta = (per_sequence(number, x) for number in numbers.unbind(-1))
@@ -396,7 +436,24 @@ for _cell in NETWORKS:
 
 @engine("lu_rnn", runs=True)
 def lu_rnn(weights, state, u):
-    """Run the LU RNN (2.28); shapes as in `longrnn.cells.Cell.forward`."""
+    """Run the LU RNN, equation (2.28) of Johnston 2024.
+
+    Parameters
+    ----------
+    weights : tuple
+        See `longrnn.cells.lu_rnn.LURNNCore.step`.
+    state : tuple of (batch, d)
+        (x, t) before the first input.
+    u : (time, batch, p)
+        The inputs.
+
+    Returns
+    -------
+    outputs : (time, batch, d)
+        x after every input.
+    state : tuple of (batch, d)
+        (x, t) after the last input.
+    """
     L, U, R, b, tau = weights
     identity = torch.eye(len(L), dtype=L.dtype)
     half = torch.linalg.solve_triangular(L, identity, upper=False, unitriangular=True)
@@ -406,7 +463,24 @@ def lu_rnn(weights, state, u):
 
 @engine("inverse_rnn", runs=True)
 def inverse_rnn(weights, state, u):
-    """Run the inverse RNN, section 2.9; shapes as in `longrnn.cells.Cell.forward`."""
+    """Run the inverse RNN, section 2.9 of Johnston 2024.
+
+    Parameters
+    ----------
+    weights : tuple
+        See `longrnn.cells.inverse_rnn.InverseRNNCore.step`.
+    state : tuple of (batch, d)
+        (x, t) before the first input.
+    u : (time, batch, p)
+        The inputs.
+
+    Returns
+    -------
+    outputs : (time, batch, d)
+        x after every input.
+    state : tuple of (batch, d)
+        (x, t) after the last input.
+    """
     W, inverse, R, b, tau = weights
     return _take_turns(W, inverse, tau, Sources(u, R, b), state)
 

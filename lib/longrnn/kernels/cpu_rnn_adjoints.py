@@ -93,7 +93,7 @@ def _backward(W, x, last, norms, adjoints, from_norms):
     return of_W, of_states, -gamma[0]
 
 
-def reference(W, x, last):
+def _reference(W, x, last):
     """Compute the norms in plain PyTorch; arguments and results as for the operator."""
     adjoint = last
     adjoints = [last]
@@ -112,7 +112,7 @@ _ADJOINT_NORMS = Recurrence(
     shapes=lambda a: [a.x.shape[:2], a.x.shape],
     forward=_forward,
     backward=_backward,
-    reference=reference,
+    reference=_reference,
 )
 
 

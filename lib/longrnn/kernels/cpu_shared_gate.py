@@ -123,7 +123,7 @@ def _weights(scalars, W):
     return [kappa, p, q, by_run(W, W)]
 
 
-def reference(scalars, W, g, h):
+def _reference(scalars, W, g, h):
     """Run the recurrence in plain PyTorch; arguments and results as for the operator."""
     kappa, p, q = (per_sequence(scalar, h) for scalar in scalars.unbind(-1))
     outputs = []
@@ -149,14 +149,31 @@ _SHARED_GATE = Recurrence(
     shapes=_shapes,
     forward=_forward,
     backward=_backward,
-    reference=reference,
+    reference=_reference,
     runs=True,
 )
 
 
 @engine("fastgrnn", runs=True)
 def fastgrnn(weights, state, u):
-    """Run FastGRNN, section 3.2 of Kusupati et al.; shapes as in `longrnn.cells.Cell.forward`."""
+    """Run FastGRNN, section 3.2 of Kusupati et al. 2018.
+
+    Parameters
+    ----------
+    weights : tuple
+        See `longrnn.cells.fastgrnn.FastGRNNCore.step`.
+    state : tuple of (batch, d)
+        (h,) before the first input.
+    u : (time, batch, p)
+        The inputs.
+
+    Returns
+    -------
+    outputs : (time, batch, d)
+        h after every input.
+    state : tuple of (batch, d)
+        (h,) after the last input.
+    """
     U, W, b_z, b_h, zeta, nu = weights
     scalars = torch.stack([torch.zeros_like(zeta), zeta + nu, -zeta])
     sources = Sources(u, torch.cat([W, W]), torch.cat([b_z, b_h]))
@@ -165,7 +182,24 @@ def fastgrnn(weights, state, u):
 
 @engine("gated_antisymmetric", runs=True)
 def gated_antisymmetric(weights, state, u):
-    """Run the gated antisymmetric RNN of Chang et al.; shapes as in `Cell.forward`."""
+    """Run the gated antisymmetric RNN of Chang et al. 2019.
+
+    Parameters
+    ----------
+    weights : tuple
+        See `longrnn.cells.gated_antisymmetric.GatedAntisymmetricRNNCore.step`.
+    state : tuple of (batch, d)
+        (x,) before the first input.
+    u : (time, batch, p)
+        The inputs.
+
+    Returns
+    -------
+    outputs : (time, batch, d)
+        x after every input.
+    state : tuple of (batch, d)
+        (x,) after the last input.
+    """
     W, R, b, epsilon = weights
     scalars = scalars_like(W, 1, 0, epsilon)
     sources = Sources(u, R, b)

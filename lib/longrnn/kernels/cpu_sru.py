@@ -36,14 +36,52 @@ from longrnn.kernels._threads import run_chains
 
 @scalar
 def step(v_f, v_r, g_f, candidate, g_r, c):
-    """Return both gates and the next c."""
+    """Compute the gates and the next state of one neuron.
+
+    Parameters
+    ----------
+    v_f, v_r : float
+        Recurrent weights of the gates.
+    g_f, candidate, g_r : float
+        The parts of the input.
+    c : float
+        State before the step.
+
+    Returns
+    -------
+    f, r : float
+        The gates.
+    c : float
+        State after the step.
+    """
     f, r = sigmoid(g_f + v_f * c), sigmoid(g_r + v_r * c)
     return f, r, f * c + (ONE - f) * candidate
 
 
 @scalar
 def pull_back(gates, weighed, before, c, o, back):
-    """Return the gradients of f, candidate, r, highway, and of c before by the forget gate."""
+    """Backpropagate through one step of one neuron.
+
+    Parameters
+    ----------
+    gates : (f, r)
+        The gates.
+    weighed : (candidate, highway)
+        What the gates weigh against the state.
+    before, c : float
+        State before and after the step.
+    o : float
+        Gradient of the output h.
+    back : float
+        Gradient of c from the step after.
+
+    Returns
+    -------
+    d_f, d_candidate, d_r, d_highway : float
+        Gradients of the parts of the input.
+    through : float
+        Part of the gradient of the state before that comes through the forget gate's product.
+    """
     (f, r), (candidate, highway) = gates, weighed
     arrived = o * r + back
     d_f = arrived * (before - candidate) * f * (ONE - f)
@@ -104,7 +142,24 @@ def _backward(candidate, highway, v_f, v_r, c0, c, f, r, from_h, carried):
 
 
 def reference(g_f, candidate, g_r, highway, v_f, v_r, c):
-    """Run one layer in plain PyTorch; arguments and results as for the operator."""
+    """Run one layer in plain PyTorch: the operator's reference.
+
+    Parameters
+    ----------
+    g_f, candidate, g_r, highway : (time, batch, d)
+        What the gates f and r, the state and the output read of the input.
+    v_f, v_r : (d,) or (batch, d)
+        Recurrent weights of the gates.
+    c : (batch, d)
+        The initial state.
+
+    Returns
+    -------
+    outputs : (time, batch, d)
+        The output after every input.
+    final : tuple of (batch, d)
+        (c,) after the last input.
+    """
     outputs = []
     drives = (part.unbind(0) for part in (g_f, candidate, g_r, highway))
     for g_f_t, candidate_t, g_r_t, highway_t in zip(*drives, strict=True):
@@ -134,7 +189,24 @@ _SRU = Recurrence(
 
 @engine("sru", runs=True)
 def sru(weights, state, u):
-    """Run SRU, section 3 of Lei et al.; shapes as in `longrnn.cells.Cell.forward`."""
+    """Run SRU, section 3 of Lei et al. 2018.
+
+    Parameters
+    ----------
+    weights : tuple
+        See `longrnn.cells.sru.SRUCore.step`.
+    state : tuple of (batch, d)
+        (c^1, .., c^L, h^L) before the first input.
+    u : (time, batch, p)
+        The inputs.
+
+    Returns
+    -------
+    outputs : (time, batch, d)
+        h^L after every input.
+    state : tuple of (batch, d)
+        (c^1, .., c^L, h^L) after the last input.
+    """
     layers, alpha = weights
     x = u
     final = []

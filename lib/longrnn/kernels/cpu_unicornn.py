@@ -52,7 +52,22 @@ way = STORED
 
 @scalar
 def oscillate(w, h, alpha, g, y, z):
-    """Return the position and the velocity after a step."""
+    """Take one step of one neuron, equation (6).
+
+    Parameters
+    ----------
+    w, h, alpha : float
+        Recurrent weight, step size and frequency.
+    g : float
+        The drive.
+    y, z : float
+        Position and velocity before the step.
+
+    Returns
+    -------
+    y, z : float
+        Position and velocity after the step.
+    """
     z = z - h * (tanh(w * y + g) + alpha * y)
     return y + h * z, z
 
@@ -76,9 +91,31 @@ def _forward_kernel(w, h, alpha, g, y0, velocity, y, z, every, start, stop):
 
 @scalar
 def pull_back(w, h, alpha, s, y, z, arrived, mu):
-    """Return lambda and mu for the step before, delta, and this step's part of h's gradient.
+    """Backpropagate through one step of one neuron.
 
-    `y` is the position before the step, `z` the velocity after it.
+    Parameters
+    ----------
+    w, h, alpha
+        As for `oscillate`.
+    s : float
+        The value of tanh.
+    y : float
+        Position before the step.
+    z : float
+        Velocity after the step.
+    arrived : float
+        Gradient of the position after the step.
+    mu : float
+        Gradient of the velocity after the step, without the part through the position.
+
+    Returns
+    -------
+    lambda_, mu : float
+        Gradients of position and velocity before the step.
+    delta : float
+        Gradient of the drive.
+    h_part : float
+        This step's part of the gradient of h.
     """
     mu = mu + h * arrived
     delta = -h * mu * (ONE - s * s)
@@ -159,7 +196,28 @@ def _backward(
 
 
 def reference(way, checkpoint, alpha, g, w, h, y, z):
-    """Run one layer in plain PyTorch; arguments and results as for the operator."""
+    """Run one layer in plain PyTorch: the operator's reference.
+
+    Parameters
+    ----------
+    way, checkpoint
+        Kind of backward pass; without effect here.
+    alpha : float
+        Frequency.
+    g : (time, batch, d)
+        The drive.
+    w, h : (d,) or (batch, d)
+        Recurrent weights and step sizes.
+    y, z : (batch, d)
+        The initial state.
+
+    Returns
+    -------
+    outputs : (time, batch, d)
+        The output after every input.
+    final : tuple of (batch, d)
+        (y, z) after the last input.
+    """
     outputs = []
     for g_n in g.unbind(0):
         z = z - h * (torch.tanh(w * y + g_n) + alpha * y)
@@ -236,9 +294,27 @@ def run_layers(
 
 @engine("unicornn", options=("backward", "checkpoint"), runs=True)
 def unicornn(weights, state, u, *, backward: str = "stored", checkpoint: int = 64):
-    """Run UnICORNN, (6) of Rusch and Mishra; shapes as in `longrnn.cells.Cell.forward`.
+    """Run UnICORNN, equation (6) of Rusch and Mishra 2021.
 
-    The backward pass is ``"stored"``, ``"recovered"`` or ``"reversible"`` (see above), the last
-    with K = `checkpoint` steps between its checkpoints.
+    Parameters
+    ----------
+    weights : tuple
+        See `longrnn.cells.unicornn.UnICORNNCore.step`.
+    state : tuple of (batch, d)
+        (y^1, z^1, .., y^L, z^L) before the first input.
+    u : (time, batch, p)
+        The inputs.
+    backward : str
+        Kind of backward pass: ``stored``, ``recovered`` or ``reversible``; see the module's
+        docstring.
+    checkpoint : int
+        Number of steps between the checkpoints of ``reversible``.
+
+    Returns
+    -------
+    outputs : (time, batch, d)
+        y^L after every input.
+    state : tuple of (batch, d)
+        (y^1, z^1, .., y^L, z^L) after the last input.
     """
     return run_layers(LAYER, weights, state, u, backward=backward, checkpoint=checkpoint)

@@ -233,23 +233,23 @@ _INDRNN = Recurrence(
 
 @engine("indrnn", runs=True)
 def indrnn(weights, state, u):
-    """Run IndRNN, section 3 of Li et al.
+    """Run IndRNN, section 3 of Li et al. 2018.
 
     Parameters
     ----------
-    weights : Weights
+    weights : tuple
         See `longrnn.cells.indrnn.IndRNNCore.step`.
     state : tuple of (batch, d)
-        The state of each layer before the first input.
+        (h^1, .., h^L) before the first input.
     u : (time, batch, p)
         The inputs.
 
     Returns
     -------
     outputs : (time, batch, d)
-        The states of the last layer.
+        h^L after every input.
     state : tuple of (batch, d)
-        The state of each layer after the last input.
+        (h^1, .., h^L) after the last input.
     """
     layers, phi = weights
     below = u

@@ -227,7 +227,24 @@ _IRNN = Recurrence(
 
 @engine("irnn", most_units=most_units(_BUFFERS))
 def irnn(weights, state, u):
-    """Run the incremental RNN, (5) and (8) of Kag et al.; shapes as in `Cell.forward`."""
+    """Run the incremental RNN, equations (5) and (8) of Kag et al. 2020.
+
+    Parameters
+    ----------
+    weights : tuple
+        See `longrnn.cells.irnn.IncrementalRNNCore.step`.
+    state : tuple of (batch, d)
+        (h,), or (h, k) with step sizes per time step, before the first input.
+    u : (time, batch, p)
+        The inputs.
+
+    Returns
+    -------
+    outputs : (time, batch, d)
+        h after every input.
+    state : tuple of (batch, d)
+        (h,), or (h, k) with step sizes per time step, after the last input.
+    """
     U, V, H, W, b, eta, alpha, sign, form, from_zero, phi = weights
     h0, *rounds = state
     if U is None:

@@ -292,7 +292,24 @@ _LEM = Recurrence(
 
 @engine("lem", most_units=most_units(_BUFFERS), runs=True)
 def lem(weights, state, u):
-    """Run LEM, (3) of Rusch et al.; shapes as in `longrnn.cells.Cell.forward`."""
+    """Run LEM, equation (3) of Rusch et al. 2022.
+
+    Parameters
+    ----------
+    weights : tuple
+        See `longrnn.cells.lem.LEMCore.step`.
+    state : tuple of (batch, d)
+        (y, z) before the first input.
+    u : (time, batch, p)
+        The inputs.
+
+    Returns
+    -------
+    outputs : (time, batch, d)
+        y after every input.
+    state : tuple of (batch, d)
+        (y, z) after the last input.
+    """
     W, W_y, V, b, dt, clip, single_scale = weights
     if single_scale:
         W = torch.cat([torch.zeros_like(W), torch.zeros_like(W), W])

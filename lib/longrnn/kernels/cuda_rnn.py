@@ -65,9 +65,9 @@ def _forward_kernel(
     """Run all steps of the sequences of a block.
 
     `M_T` is the transposed matrix of each run: (d, d), (d, 2 d) with W and A, or (2 d, d) of coRNN.
-    There are `sequences` per run, together `batch`. `bias` (runs, d) is the modReLU's b. `dt` is the
-    step size of an Euler step or of coRNN. If the state is not the value of tanh, `y` receives that
-    value. `z` receives coRNN's velocities.
+    There are `sequences` per run, together `batch`. `bias` (runs, d) is the modReLU's b. `dt` is
+    the step size of an Euler step or of coRNN. If the state is not the value of tanh, `y` receives
+    that value. `z` receives coRNN's velocities.
     """
     thread = cuda.threadIdx.x
     threads = cuda.blockDim.x
@@ -306,7 +306,24 @@ _CORNN = Recurrence(
 
 @engine("cornn", most_units=most_units(_BUFFERS[CORNN]), runs=True)
 def cornn(weights, state, u):
-    """Run coRNN, (3) of Rusch and Mishra; shapes as in `longrnn.cells.Cell.forward`."""
+    """Run coRNN, equation (3) of Rusch and Mishra 2021.
+
+    Parameters
+    ----------
+    weights : tuple
+        See `longrnn.cells.cornn.CoRNNCore.step`.
+    state : tuple of (batch, d)
+        (y, z) before the first input.
+    u : (time, batch, p)
+        The inputs.
+
+    Returns
+    -------
+    outputs : (time, batch, d)
+        y after every input.
+    state : tuple of (batch, d)
+        (y, z) after the last input.
+    """
     return run_by(_CORNN, weights, state, u)
 
 

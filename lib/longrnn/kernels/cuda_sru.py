@@ -238,7 +238,24 @@ _SRU = Recurrence(
 
 @engine("sru", runs=True)
 def sru(weights, state, u):
-    """Run SRU, section 3 of Lei et al.; shapes as in `longrnn.cells.Cell.forward`."""
+    """Run SRU, section 3 of Lei et al. 2018.
+
+    Parameters
+    ----------
+    weights : tuple
+        See `longrnn.cells.sru.SRUCore.step`.
+    state : tuple of (batch, d)
+        (c^1, .., c^L, h^L) before the first input.
+    u : (time, batch, p)
+        The inputs.
+
+    Returns
+    -------
+    outputs : (time, batch, d)
+        h^L after every input.
+    state : tuple of (batch, d)
+        (c^1, .., c^L, h^L) after the last input.
+    """
     layers, alpha = weights
     below = u
     final = []

@@ -267,7 +267,26 @@ _LAYER = Recurrence(
 
 @engine("unicornn", options=("backward",), runs=True)
 def unicornn(weights, state, u, *, backward: str = "stored"):
-    """Run UnICORNN, as `longrnn.kernels.cpu_unicornn.unicornn`."""
+    """Run UnICORNN, equation (6) of Rusch and Mishra 2021.
+
+    Parameters
+    ----------
+    weights : tuple
+        See `longrnn.cells.unicornn.UnICORNNCore.step`.
+    state : tuple of (batch, d)
+        (y^1, z^1, .., y^L, z^L) before the first input.
+    u : (time, batch, p)
+        The inputs.
+    backward : str
+        Kind of backward pass: ``stored`` or ``recovered``.
+
+    Returns
+    -------
+    outputs : (time, batch, d)
+        y^L after every input.
+    state : tuple of (batch, d)
+        (y^1, z^1, .., y^L, z^L) after the last input.
+    """
     layers, dts, alpha, skip, skips, masks = weights
     below = [u]
     final = []
