@@ -183,11 +183,17 @@ def _activations(real: type, integer: type, degree: int, ln2_high: float) -> tup
     """
     info = np.finfo(real)
     bits = info.nmant
-    zero, one, two = real(0), real(1), real(2)
-    log2_e, high, low = real(1 / math.log(2)), real(ln2_high), real(_LN2 - Fraction(ln2_high))
+    zero = real(0)
+    one = real(1)
+    two = real(2)
+    log2_e = real(1 / math.log(2))
+    high = real(ln2_high)
+    low = real(_LN2 - Fraction(ln2_high))
     rounding = real(1.5 * 2**bits)  # adding it rounds to an integer, found in the lowest bits
     rounding_bits = rounding.view(integer)
-    bias, shift, first = integer(info.maxexp - 1), integer(bits), integer(1)
+    bias = integer(info.maxexp - 1)
+    shift = integer(bits)
+    first = integer(1)
     tanh_top = real((bits + 5) * math.log(2))  # 2|x| beyond which tanh is 1
     exp_top = real((bits - info.minexp + 2) * math.log(2))  # exp(-v) beyond is below the denormals
 
@@ -313,7 +319,9 @@ def activate(phi, a):
         return tanh(a)
     if phi == SIGMOID:
         return sigmoid(a)
-    return ZERO if a <= ZERO else a  # not max: NaN must pass
+    if a <= ZERO:  # not max: NaN must pass
+        return ZERO
+    return a
 
 
 @scalar
@@ -337,4 +345,6 @@ def times_slope(phi, delta, y):
         return delta * (ONE - y * y)
     if phi == SIGMOID:
         return delta * (y * (ONE - y))
-    return ZERO if y <= ZERO else delta
+    if y <= ZERO:
+        return ZERO
+    return delta

@@ -90,12 +90,17 @@ def _forward_kernel(M, dt, gamma, r, g, y0, z0, y, z, f, start, stop):
     both = np.empty((stop - start, 2 * d), y0.dtype)  # one product instead of two
     for k in range(start, stop):
         for i in range(d):
-            both[k - start, i], both[k - start, d + i] = y0[k, i], z0[k, i]
+            both[k - start, i] = y0[k, i]
+            both[k - start, d + i] = z0[k, i]
     for n in range(len(g)):
         np.dot(both, M.T, f[n, start:stop])
         for k in range(start, stop):
-            f_n, g_n, y_n, z_n = f[n, k], g[n, k], y[n, k], z[n, k]
-            y_before, z_before = both[k - start, :d], both[k - start, d:]
+            f_n = f[n, k]
+            g_n = g[n, k]
+            y_n = y[n, k]
+            z_n = z[n, k]
+            y_before = both[k - start, :d]
+            z_before = both[k - start, d:]
             for i in range(d):
                 f_n[i] = tanh(f_n[i] + g_n[i])
                 position, velocity = oscillate(dt, gamma, r, f_n[i], y_before[i], z_before[i])
@@ -110,8 +115,11 @@ def _backward_kernel(M, dt, gamma, r, f, from_y, y_carried, z_carried, delta, st
     products = np.empty((stop - start, 2 * d), M.dtype)
     for n in range(len(f) - 1, -1, -1):
         for k in range(start, stop):
-            lambda_, mu = y_carried[k], z_carried[k]
-            o_n, f_n, d_n = from_y[n, k], f[n, k], delta[n, k]
+            lambda_ = y_carried[k]
+            mu = z_carried[k]
+            o_n = from_y[n, k]
+            f_n = f[n, k]
+            d_n = delta[n, k]
             for i in range(d):
                 lambda_[i], mu[i], d_n[i] = pull_back(
                     dt, gamma, r, f_n[i], lambda_[i] + o_n[i], mu[i]

@@ -49,24 +49,33 @@ from longrnn.kernels._threads import run_networks
 def _forward_kernel(iota, phi, W, g, h0, c0, outputs, cells, gates, start, stop):
     """`gates` (time, batch, 4 hidden) receives i f g o."""
     d = h0.shape[1]
-    h_before, c_before = h0[start:stop], c0
+    h_before = h0[start:stop]
+    c_before = c0
     for n in range(len(g)):
         np.dot(h_before, W.T, gates[n, start:stop])
         for k in range(start, stop):
-            all_, g_n, before, c, h = gates[n, k], g[n, k], c_before[k], cells[n, k], outputs[n, k]
-            # Short loops: with many arrays in one the compiler does not vectorise it.
+            gates_n = gates[n, k]
+            g_n = g[n, k]
+            before = c_before[k]
+            c = cells[n, k]
+            h = outputs[n, k]
+            # Short loops: the compiler does not vectorize a loop over many arrays.
             for j in range(2 * d):
-                all_[j] = sigmoid(all_[j] + g_n[j])
+                gates_n[j] = sigmoid(gates_n[j] + g_n[j])
             for j in range(2 * d, 3 * d):
-                all_[j] = tanh(all_[j] + g_n[j])
+                gates_n[j] = tanh(gates_n[j] + g_n[j])
             for j in range(3 * d, 4 * d):
-                all_[j] = sigmoid(all_[j] + g_n[j])
-            i, f, new, o = all_[:d], all_[d : 2 * d], all_[2 * d : 3 * d], all_[3 * d :]
+                gates_n[j] = sigmoid(gates_n[j] + g_n[j])
+            i = gates_n[:d]
+            f = gates_n[d : 2 * d]
+            new = gates_n[2 * d : 3 * d]
+            o = gates_n[3 * d :]
             for j in range(d):
                 c[j] = phi * f[j] * before[j] + iota * i[j] * new[j]
             for j in range(d):
                 h[j] = o[j] * tanh(c[j])
-        h_before, c_before = outputs[n, start:stop], cells[n]
+        h_before = outputs[n, start:stop]
+        c_before = cells[n]
 
 
 @kernel
@@ -78,11 +87,21 @@ def _backward_kernel(
     squashed = np.empty(d, W.dtype)
     for n in range(len(cells) - 1, -1, -1):
         for k in range(start, stop):
-            all_, d_all, c, o_n = gates[n, k], delta[n, k], cells[n, k], from_outputs[n, k]
-            i, f, new, o = all_[:d], all_[d : 2 * d], all_[2 * d : 3 * d], all_[3 * d :]
-            d_i, d_f, d_new, d_o = d_all[:d], d_all[d : 2 * d], d_all[2 * d : 3 * d], d_all[3 * d :]
-            before = c0[k] if n == 0 else cells[n - 1, k]
-            back, mu = h_carried[k], c_carried[k]
+            gates_n = gates[n, k]
+            delta_n = delta[n, k]
+            c = cells[n, k]
+            o_n = from_outputs[n, k]
+            i = gates_n[:d]
+            f = gates_n[d : 2 * d]
+            new = gates_n[2 * d : 3 * d]
+            o = gates_n[3 * d :]
+            d_i = delta_n[:d]
+            d_f = delta_n[d : 2 * d]
+            d_new = delta_n[2 * d : 3 * d]
+            d_o = delta_n[3 * d :]
+            before = cells[n - 1, k] if n > 0 else c0[k]
+            back = h_carried[k]
+            mu = c_carried[k]
             for j in range(d):
                 back[j] += o_n[j]
                 squashed[j] = tanh(c[j])

@@ -48,9 +48,15 @@ def _forward_kernel(W, g, h0, outputs, gates, products, start, stop):
     for t in range(len(g)):
         np.dot(previous, W.T, gates[t, start:stop])
         for k in range(start, stop):
-            r, z, n = gates[t, k, :d], gates[t, k, d : 2 * d], gates[t, k, 2 * d :]
-            g_r, g_z, g_n = g[t, k, :d], g[t, k, d : 2 * d], g[t, k, 2 * d :]
-            before, h, product = previous[k - start], outputs[t, k], products[t, k]
+            r = gates[t, k, :d]
+            z = gates[t, k, d : 2 * d]
+            n = gates[t, k, 2 * d :]
+            g_r = g[t, k, :d]
+            g_z = g[t, k, d : 2 * d]
+            g_n = g[t, k, 2 * d :]
+            before = previous[k - start]
+            h = outputs[t, k]
+            product = products[t, k]
             for i in range(d):
                 product[i] = n[i]
                 r[i] = sigmoid(r[i] + g_r[i])
@@ -70,19 +76,31 @@ def _backward_kernel(
     for t in range(len(outputs) - 1, -1, -1):
         previous = outputs[t - 1] if t > 0 else h0
         for k in range(start, stop):
-            r, z, n = gates[t, k, :d], gates[t, k, d : 2 * d], gates[t, k, 2 * d :]
-            d_r, d_z, d_n = delta[t, k, :d], delta[t, k, d : 2 * d], delta[t, k, 2 * d :]
-            a_r, a_z = delta_state[t, k, :d], delta_state[t, k, d : 2 * d]
-            a_n, product = delta_state[t, k, 2 * d :], products[t, k]
-            before, o_t = previous[k], from_outputs[t, k]
-            back, through = carried[k], direct[k - start]
+            r = gates[t, k, :d]
+            z = gates[t, k, d : 2 * d]
+            n = gates[t, k, 2 * d :]
+            d_r = delta[t, k, :d]
+            d_z = delta[t, k, d : 2 * d]
+            d_n = delta[t, k, 2 * d :]
+            a_r = delta_state[t, k, :d]
+            a_z = delta_state[t, k, d : 2 * d]
+            a_n = delta_state[t, k, 2 * d :]
+            product = products[t, k]
+            before = previous[k]
+            o_t = from_outputs[t, k]
+            back = carried[k]
+            through = direct[k - start]
             for i in range(d):
                 arrived = o_t[i] + back[i]
                 from_n = arrived * (ONE - z[i]) * (ONE - n[i] * n[i])
                 from_r = from_n * product[i] * r[i] * (ONE - r[i])
                 from_z = arrived * (before[i] - n[i]) * z[i] * (ONE - z[i])
-                d_r[i], d_z[i], d_n[i] = from_r, from_z, from_n
-                a_r[i], a_z[i], a_n[i] = from_r, from_z, from_n * r[i]
+                d_r[i] = from_r
+                d_z[i] = from_z
+                d_n[i] = from_n
+                a_r[i] = from_r
+                a_z[i] = from_z
+                a_n[i] = from_n * r[i]
                 through[i] = arrived * z[i]
         stretch = carried[start:stop]
         np.dot(delta_state[t, start:stop], W, stretch)

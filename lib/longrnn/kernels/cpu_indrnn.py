@@ -35,9 +35,11 @@ from longrnn.kernels._threads import run_chains
 
 @by_phi
 def _forward_kernel(w, g, h0, outputs, start, stop):
-    w_, before = w[start:stop], h0[start:stop]
+    w_ = w[start:stop]
+    before = h0[start:stop]
     for t in range(len(g)):
-        g_t, h = g[t, start:stop], outputs[t, start:stop]
+        g_t = g[t, start:stop]
+        h = outputs[t, start:stop]
         for i in range(h.size):
             h[i] = activate(phi, w_[i] * before[i] + g_t[i])
         before = h
@@ -46,10 +48,14 @@ def _forward_kernel(w, g, h0, outputs, start, stop):
 @by_phi
 def _backward_kernel(w, h0, outputs, from_outputs, carried, delta, w_gradient, start, stop):
     """`carried` is the gradient of the final state and becomes that of the initial one."""
-    w_, back, w_sum = w[start:stop], carried[start:stop], w_gradient[start:stop]
+    w_ = w[start:stop]
+    back = carried[start:stop]
+    w_sum = w_gradient[start:stop]
     for t in range(len(outputs) - 1, -1, -1):
         before = h0[start:stop] if t == 0 else outputs[t - 1, start:stop]
-        h, o_t, d = outputs[t, start:stop], from_outputs[t, start:stop], delta[t, start:stop]
+        h = outputs[t, start:stop]
+        o_t = from_outputs[t, start:stop]
+        d = delta[t, start:stop]
         for i in range(h.size):
             d[i] = times_slope(phi, o_t[i] + back[i], h[i])
         for i in range(h.size):

@@ -59,7 +59,8 @@ def _multiply(U, V, H, alpha, s, inner, product):
     if V is not None:
         np.dot(s, H.T, inner)
         np.dot(inner, V.T, product)
-        product_, s_ = product.ravel(), s.ravel()
+        product_ = product.ravel()
+        s_ = s.ravel()
         for j in range(s_.size):
             product_[j] += alpha * s_[j]
 
@@ -72,13 +73,17 @@ def _round(phi, numbers, U, V, H, eta, r, h, factors, inner, z, g):
     The rows of `factors` are those of all s_i and then, in form (8), of all a_i.
     """
     twice, from_zero, alpha, sign = numbers
-    K, (batch, d) = len(z), h.shape
-    g_, h_, r_ = g.ravel(), h.ravel(), r.ravel()
+    K = len(z)
+    batch, d = h.shape
+    g_ = g.ravel()
+    h_ = h.ravel()
+    r_ = r.ravel()
     for j in range(h_.size):
         g_[j] = ZERO if from_zero else h_[j]
     for i in range(K):
         rows = slice(i * batch, (i + 1) * batch)
-        s, z_i = factors[rows].ravel(), z[i].ravel()
+        s = factors[rows].ravel()
+        z_i = z[i].ravel()
         for j in range(h_.size):
             s[j] = g_[j] + sign * h_[j]
         _multiply(U, V, H, alpha, factors[rows], inner[rows], z[i])
@@ -94,7 +99,10 @@ def _round(phi, numbers, U, V, H, eta, r, h, factors, inner, z, g):
             for j in range(h_.size):
                 z_i[j] = activate(phi, z_i[j] + r_[j])
         for k in range(batch):
-            g_k, s_k, z_k, eta_k = g[k], factors[i * batch + k], z[i, k], eta[k, i]
+            g_k = g[k]
+            s_k = factors[i * batch + k]
+            z_k = z[i, k]
+            eta_k = eta[k, i]
             for j in range(d):
                 g_k[j] += eta_k * (z_k[j] - alpha * s_k[j])
 
@@ -102,10 +110,12 @@ def _round(phi, numbers, U, V, H, eta, r, h, factors, inner, z, g):
 @by_phi
 def _forward_kernel(numbers, U, V, H, eta, r, h0, outputs):
     """`eta` is (time, batch, K)."""
-    K, (batch, d) = eta.shape[2], h0.shape
+    K = eta.shape[2]
+    batch, d = h0.shape
     factors = np.empty((2 * K * batch, d), h0.dtype)
     inner = np.empty((2 * K * batch, 0 if V is None else V.shape[1]), h0.dtype)
-    z, h = np.empty((K, batch, d), h0.dtype), h0
+    z = np.empty((K, batch, d), h0.dtype)
+    h = h0
     for t in range(len(r)):
         _round(phi, numbers, U, V, H, eta[t], r[t], h, factors, inner, z, outputs[t])
         h = outputs[t]
@@ -116,39 +126,54 @@ def _backward_kernel(
     numbers, U, V, H, transposed, eta, r, h0, outputs, from_outputs, carried,
     by_r, by_eta, by_U, by_V, by_H,
 ):  # fmt: skip
-    """`transposed` is U', H', V', by which `_multiply` gives the product with the transpose.
+    """`transposed` is U', H', V', so that `_multiply` multiplies by the transpose.
 
     `carried` is the gradient of the final state and becomes that of the initial one; the gradients
     start at zero.
     """
     twice, from_zero, alpha, sign = numbers
-    K, (batch, d) = eta.shape[2], h0.shape
+    K = eta.shape[2]
+    batch, d = h0.shape
     count = 2 * K * batch if twice else K * batch
     rank = 0 if V is None else V.shape[1]
     factors = np.empty((2 * K * batch, d), h0.dtype)
     inner = np.empty((2 * K * batch, rank), h0.dtype)
-    deltas, outer = np.empty_like(factors), np.empty_like(inner)
-    z, g, product = np.empty((K, batch, d), h0.dtype), np.empty_like(h0), np.empty_like(h0)
-    back, gamma = carried.ravel(), np.empty_like(h0)
-    ones, sums = np.ones(d, h0.dtype), np.empty(batch, h0.dtype)
+    deltas = np.empty_like(factors)
+    outer = np.empty_like(inner)
+    z = np.empty((K, batch, d), h0.dtype)
+    g = np.empty_like(h0)
+    product = np.empty_like(h0)
+    back = carried.ravel()
+    gamma = np.empty_like(h0)
+    ones = np.ones(d, h0.dtype)
+    sums = np.empty(batch, h0.dtype)
     for t in range(len(outputs) - 1, -1, -1):
         h = h0 if t == 0 else outputs[t - 1]
         _round(phi, numbers, U, V, H, eta[t], r[t], h, factors, inner, z, g)
-        gamma_, o_t, of_r = gamma.ravel(), from_outputs[t].ravel(), by_r[t].ravel()
+        gamma_ = gamma.ravel()
+        o_t = from_outputs[t].ravel()
+        of_r = by_r[t].ravel()
         for j in range(back.size):
             gamma_[j] = o_t[j] + back[j]
             back[j] = of_r[j] = ZERO
         for i in range(K - 1, -1, -1):
             first = (K + i) * batch if twice else i * batch
-            top, rows = slice(first, first + batch), slice(i * batch, (i + 1) * batch)
+            top = slice(first, first + batch)
+            rows = slice(i * batch, (i + 1) * batch)
             rho = deltas[rows].ravel()
             for k in range(batch):
-                gamma_k, s_k, z_k, share = gamma[k], factors[i * batch + k], z[i, k], product[k]
-                delta_k, eta_k = deltas[first + k], eta[t, k, i]
+                gamma_k = gamma[k]
+                s_k = factors[i * batch + k]
+                z_k = z[i, k]
+                share = product[k]
+                delta_k = deltas[first + k]
+                eta_k = eta[t, k, i]
                 for j in range(d):
                     share[j] = gamma_k[j] * (z_k[j] - alpha * s_k[j])
                     delta_k[j] = times_slope(phi, eta_k * gamma_k[j], z_k[j])
-            np.dot(product, ones, sums)  # a product, because a loop that sums is not vectorised
+            np.dot(
+                product, ones, sums
+            )  # a product, because the compiler does not vectorize a loop that sums
             for k in range(batch):
                 by_eta[t, k, i] = sums[k]
             if twice:
@@ -157,7 +182,10 @@ def _backward_kernel(
             for j in range(back.size):
                 of_r[j] += rho[j]
             for k in range(batch):
-                gamma_k, through, back_k, eta_k = gamma[k], product[k], carried[k], eta[t, k, i]
+                gamma_k = gamma[k]
+                through = product[k]
+                back_k = carried[k]
+                eta_k = eta[t, k, i]
                 for j in range(d):
                     change = through[j] - alpha * eta_k * gamma_k[j]
                     gamma_k[j] += change

@@ -70,8 +70,11 @@ def clip(step, least, most):
     float
         The clipped time step.
     """
-    low = least if step < least else step  # max and min would replace NaN
-    return most if low > most else low
+    if step < least:  # comparisons, because max and min would replace NaN
+        step = least
+    if step > most:
+        step = most
+    return step
 
 
 @scalar
@@ -119,7 +122,9 @@ def pull_back(p, q, step, before, target, arrived):
     of_before : float
         Gradient of the state before the step.
     """
-    slope = q * (ONE - p) if step == q else ZERO
+    slope = ZERO  # where the step is clipped
+    if step == q:
+        slope = q * (ONE - p)
     of_target = arrived * step * (ONE - target * target)
     return of_target, arrived * (target - before) * slope, (ONE - step) * arrived
 
@@ -137,13 +142,19 @@ def _forward_kernel(dt, least, most, W, W_y, g, g_y, y0, z0, y, z, gates, r, sta
     hidden) with s.
     """
     d = y0.shape[1]
-    y_before, z_before = y0, z0
+    y_before = y0
+    z_before = z0
     for n in range(len(g)):
         np.dot(y_before[start:stop], W.T, gates[n, start:stop])
         for k in range(start, stop):
-            s, g_s, before, z_n = gates[n, k, -d:], g[n, k, -d:], z_before[k], z[n, k]
-            q, q_bar = gates[n, k, :d], gates[n, k, d : 2 * d]
-            g_1, g_2 = g[n, k, :d], g[n, k, d : 2 * d]
+            s = gates[n, k, -d:]
+            g_s = g[n, k, -d:]
+            before = z_before[k]
+            z_n = z[n, k]
+            q = gates[n, k, :d]
+            q_bar = gates[n, k, d : 2 * d]
+            g_1 = g[n, k, :d]
+            g_2 = g[n, k, d : 2 * d]
             for i in range(d):
                 step = dt
                 if not single_scale:
@@ -154,13 +165,19 @@ def _forward_kernel(dt, least, most, W, W_y, g, g_y, y0, z0, y, z, gates, r, sta
                 z_n[i] = relax(step, before[i], s[i])
         np.dot(z[n, start:stop], W_y.T, r[n, start:stop])
         for k in range(start, stop):
-            r_n, g_n, before, y_n = r[n, k], g_y[n, k], y_before[k], y[n, k]
+            r_n = r[n, k]
+            g_n = g_y[n, k]
+            before = y_before[k]
+            y_n = y[n, k]
             q_bar = gates[n, k, d : 2 * d]
             for i in range(d):
                 r_n[i] = tanh(r_n[i] + g_n[i])
-                step = dt if single_scale else clip(q_bar[i], least, most)
+                step = dt
+                if not single_scale:
+                    step = clip(q_bar[i], least, most)
                 y_n[i] = relax(step, before[i], r_n[i])
-        y_before, z_before = y[n], z[n]
+        y_before = y[n]
+        z_before = z[n]
 
 
 @_by_scales
@@ -176,24 +193,39 @@ def _backward_kernel(
     product = np.empty_like(y0[start:stop])
     for n in range(len(y) - 1, -1, -1):
         for k in range(start, stop):
-            back, r_n, before = y_carried[k], r[n, k], y0[k] if n == 0 else y[n - 1, k]
-            o_n, d_y, d_2 = from_y[n, k], delta_y[n, k], delta[n, k, d : 2 * d]
+            back = y_carried[k]
+            r_n = r[n, k]
+            before = y0[k] if n == 0 else y[n - 1, k]
+            o_n = from_y[n, k]
+            d_y = delta_y[n, k]
+            d_2 = delta[n, k, d : 2 * d]
             q_bar = gates[n, k, d : 2 * d]
             for i in range(d):
-                q = dt if single_scale else q_bar[i]
-                step = dt if single_scale else clip(q, least, most)
+                q = dt
+                step = dt
+                if not single_scale:
+                    q = q_bar[i]
+                    step = clip(q, least, most)
                 arrived = o_n[i] + back[i]
                 d_y[i], of_q, back[i] = pull_back(q / dt, q, step, before[i], r_n[i], arrived)
                 if not single_scale:
                     d_2[i] = of_q
         np.dot(delta_y[n, start:stop], W_y, product)
         for k in range(start, stop):
-            mu, s, d_s, more = z_carried[k], gates[n, k, -d:], delta[n, k, -d:], product[k - start]
-            gate, d_1, before = gates[n, k, :d], delta[n, k, :d], z0[k] if n == 0 else z[n - 1, k]
+            mu = z_carried[k]
+            s = gates[n, k, -d:]
+            d_s = delta[n, k, -d:]
+            through_y = product[k - start]
+            gate = gates[n, k, :d]
+            d_1 = delta[n, k, :d]
+            before = z0[k] if n == 0 else z[n - 1, k]
             for i in range(d):
-                q = dt if single_scale else gate[i]
-                step = dt if single_scale else clip(q, least, most)
-                arrived = mu[i] + more[i]
+                q = dt
+                step = dt
+                if not single_scale:
+                    q = gate[i]
+                    step = clip(q, least, most)
+                arrived = mu[i] + through_y[i]
                 d_s[i], of_q, mu[i] = pull_back(q / dt, q, step, before[i], s[i], arrived)
                 if not single_scale:
                     d_1[i] = of_q

@@ -200,11 +200,17 @@ def _lstm_forward(W, arguments, h, c, cells):
     for t in range(len(arguments)):
         np.dot(h, W.T, product)
         for k in range(batch):
-            all_, added = arguments[t, k], product[k]
+            arguments_t = arguments[t, k]
+            added = product[k]
             for j in range(4 * d):
-                all_[j] += added[j]
-            i, f, g, o = all_[:d], all_[d : 2 * d], all_[2 * d : 3 * d], all_[3 * d :]
-            h_k, c_k, kept = h[k], c[k], cells[t, k]
+                arguments_t[j] += added[j]
+            i = arguments_t[:d]
+            f = arguments_t[d : 2 * d]
+            g = arguments_t[2 * d : 3 * d]
+            o = arguments_t[3 * d :]
+            h_k = h[k]
+            c_k = c[k]
+            kept = cells[t, k]
             for j in range(d):
                 c_k[j] = lstm_cell(i[j], f[j], g[j], c_k[j])
             for j in range(d):
@@ -226,10 +232,20 @@ def _lstm_backward(
     for t in range(len(arguments) - 1, -1, -1):
         before = c0 if t == 0 else cells[t - 1]
         for k in range(batch):
-            all_, c, c_before = arguments[t, k], cells[t, k], before[k]
-            i, f, g, o = all_[:d], all_[d : 2 * d], all_[2 * d : 3 * d], all_[3 * d :]
-            d_all, lambda_, mu = delta[k], adjoint[0, k], adjoint[1, k]
-            d_i, d_f, d_g, d_o = d_all[:d], d_all[d : 2 * d], d_all[2 * d : 3 * d], d_all[3 * d :]
+            arguments_t = arguments[t, k]
+            c = cells[t, k]
+            c_before = before[k]
+            i = arguments_t[:d]
+            f = arguments_t[d : 2 * d]
+            g = arguments_t[2 * d : 3 * d]
+            o = arguments_t[3 * d :]
+            delta_t = delta[k]
+            lambda_ = adjoint[0, k]
+            mu = adjoint[1, k]
+            d_i = delta_t[:d]
+            d_f = delta_t[d : 2 * d]
+            d_g = delta_t[2 * d : 3 * d]
+            d_o = delta_t[3 * d :]
             for j in range(d):
                 mu[j] = lstm_mu(o[j], c[j], lambda_[j], mu[j])
             for j in range(d):
@@ -261,11 +277,16 @@ def _gru_forward(W, arguments, h, products, states):
     for t in range(len(arguments)):
         np.dot(h, W.T, product)
         for k in range(batch):
-            all_, added, h_k = arguments[t, k], product[k], h[k]
-            of_n, before = products[t, k], states[t, k]
-            r, z, n = all_[:d], all_[d : 2 * d], all_[2 * d :]
+            arguments_t = arguments[t, k]
+            added = product[k]
+            h_k = h[k]
+            of_n = products[t, k]
+            before = states[t, k]
+            r = arguments_t[:d]
+            z = arguments_t[d : 2 * d]
+            n = arguments_t[2 * d :]
             for j in range(2 * d):
-                all_[j] += added[j]
+                arguments_t[j] += added[j]
             for j in range(d):
                 of_n[j] = added[2 * d + j]
                 before[j] = h_k[j]
@@ -285,10 +306,18 @@ def _gru_backward(
     direct = np.empty((batch, d), W.dtype)
     for t in range(len(arguments) - 1, -1, -1):
         for k in range(batch):
-            all_, d_all, product, before = arguments[t, k], delta[k], products[t, k], states[t, k]
-            r, z, n = all_[:d], all_[d : 2 * d], all_[2 * d :]
-            d_r, d_z, d_n = d_all[:d], d_all[d : 2 * d], d_all[2 * d :]
-            lambda_, through = adjoint[0, k], direct[k]
+            arguments_t = arguments[t, k]
+            delta_t = delta[k]
+            product = products[t, k]
+            before = states[t, k]
+            r = arguments_t[:d]
+            z = arguments_t[d : 2 * d]
+            n = arguments_t[2 * d :]
+            d_r = delta_t[:d]
+            d_z = delta_t[d : 2 * d]
+            d_n = delta_t[2 * d :]
+            lambda_ = adjoint[0, k]
+            through = direct[k]
             for j in range(d):
                 d_n[j] = gru_of_n(z[j], n[j], lambda_[j])
             for j in range(d):
@@ -452,7 +481,8 @@ class GRU:
 def _pull_back(run, weights, saved, carried, every, wanted):
     """Run a backward kernel."""
     shape = len(wanted), len(carried.log_norm)
-    readout, full = torch.zeros(shape, dtype=torch.float64), torch.zeros(shape, dtype=torch.float64)
+    readout = torch.zeros(shape, dtype=torch.float64)
+    full = torch.zeros(shape, dtype=torch.float64)
     adjoint, log_norm, lost = _arrays(carried.adjoint, carried.log_norm, carried.lost)
     stored = _arrays(weights[0], *saved)
     norms = _arrays(wanted, readout, full)

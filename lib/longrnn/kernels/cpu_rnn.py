@@ -34,7 +34,7 @@ exponential RNN, since its y has the sign of the argument. Then
 
 The exponential RNN's b gets :math:`\sum_t \delta_t \odot \operatorname{sign}(y_t)`, and FastRNN's
 :math:`\alpha, \beta` the sums of :math:`\lambda_t \odot y_t` and :math:`\lambda_t \odot x_{t-1}`,
-kept per neuron and sequence in the loop. Each of two matrices that take turns sums over its own
+kept per neuron and sequence in the loop. Each of two matrices that alternate sums over its own
 steps, as if they were independent; PyTorch carries both gradients on to the parameters. Both are
 formed once per call, the LU RNN's inverse by two triangular solves of the identity: 2 d^3
 operations, against d^2 for every step and sequence. A step is then one matrix product, where two
@@ -103,56 +103,91 @@ def modrelu(a, b):
     float
         NaN stays NaN.
     """
-    sign = ONE if a > ZERO else (-ONE if a < ZERO else ZERO)
+    sign = ZERO
+    if a > ZERO:
+        sign = ONE
+    elif a < ZERO:
+        sign = -ONE
     size = abs(a) + b
-    size = ZERO if size <= ZERO else size  # not max or min: NaN must pass
+    if size <= ZERO:  # not max: NaN must pass
+        size = ZERO
     return sign * size
 
 
 @scalar
-def _takes_turns(turns_t):
-    """Return whether sequences stand at different turns, so that both matrices are needed."""
-    for k in range(1, len(turns_t)):  # noqa: SIM110 - Numba compiles no generators
-        if turns_t[k] != turns_t[0]:
+def _differ(uses_W):
+    """Return whether some sequences use W and others A."""
+    for k in range(1, len(uses_W)):  # noqa: SIM110 - Numba compiles no generators
+        if uses_W[k] != uses_W[0]:
             return True
     return False
 
 
-@_by_form
-def _forward_kernel(W, A, numbers, turns, g, x0, outputs, y, start, stop):
-    """`y` may be the outputs; `turns` (time, batch) says where W is used, and A elsewhere.
+@scalar
+def _multiply_interchanged(uses_W, W, A, states, product, other):
+    """Let `product` be the products of the rows of `states` with W or A.
 
-    `numbers` are the modReLU's b (batch, hidden), epsilon, or alpha and beta.
+    `uses_W` (batch) selects the matrix of each row. `other` is memory for the second product.
+    """
+    if uses_W[0]:
+        np.dot(states, W, product)
+    else:
+        np.dot(states, A, product)
+    if _differ(uses_W):
+        if uses_W[0]:
+            np.dot(states, A, other)
+        else:
+            np.dot(states, W, other)
+        for k in range(len(uses_W)):
+            if uses_W[k] != uses_W[0]:
+                for i in range(product.shape[1]):
+                    product[k, i] = other[k, i]
+
+
+@_by_form
+def _forward_kernel(W, A, numbers, uses_W, g, x0, outputs, y, start, stop):
+    """Run the sequences start..stop-1.
+
+    `numbers` are the modReLU's b (batch, hidden), epsilon, or alpha and beta. `uses_W` (time,
+    batch) says whether W or A multiplies the state, if they are interchanged. `y` may be the
+    outputs.
     """
     flat = numbers.ravel()
-    first = start * x0.shape[1] if form == MODRELU else 0
-    phi = form - FAST if form >= FAST else TANH
-    alpha, beta = flat[0] if form >= EULER else ONE, flat[1] if form >= FAST else ONE
+    first = 0  # index of the first sequence's bias
+    if form == MODRELU:
+        first = start * x0.shape[1]
+    phi = TANH
+    alpha = ONE
+    beta = ONE
+    if form >= EULER:
+        alpha = flat[0]
+    if form >= FAST:
+        phi = form - FAST
+        beta = flat[1]
     previous = x0[start:stop]
     other = np.empty_like(previous)
     for t in range(len(g)):
-        y_here, x_here = y[t, start:stop], outputs[t, start:stop]
-        M = A if form == INTERCHANGED and not turns[t, start] else W
-        np.dot(previous, M.T, y_here)
-        if form == INTERCHANGED and _takes_turns(turns[t, start:stop]):
-            N = W if not turns[t, start] else A
-            np.dot(previous, N.T, other)
-            for k in range(start, stop):
-                if turns[t, k] != turns[t, start]:
-                    for i in range(x0.shape[1]):
-                        y[t, k, i] = other[k - start, i]
+        y_here = y[t, start:stop]
+        x_here = outputs[t, start:stop]
+        if form == INTERCHANGED:
+            _multiply_interchanged(uses_W[t, start:stop], W.T, A.T, previous, y_here, other)
+        else:
+            np.dot(previous, W.T, y_here)
         if form == LIPSCHITZ:
             np.dot(previous, A.T, x_here)
-        x, y_t, before = x_here.ravel(), y_here.ravel(), previous.ravel()
+        x = x_here.ravel()
+        y_t = y_here.ravel()
+        before = previous.ravel()
         g_t = g[t, start:stop].ravel()
         for i in range(g_t.size):
             if form == MODRELU:
                 y_t[i] = modrelu(y_t[i] + g_t[i], flat[first + i])
             else:
                 y_t[i] = activate(phi, y_t[i] + g_t[i])
-            if EULER <= form < FAST:
-                linear = x[i] if form == LIPSCHITZ else ZERO
-                x[i] = before[i] + alpha * (linear + y_t[i])
+            if form == LIPSCHITZ:
+                x[i] = before[i] + alpha * (x[i] + y_t[i])
+            elif form == EULER:
+                x[i] = before[i] + alpha * y_t[i]
         if form >= FAST:
             for i in range(g_t.size):
                 x[i] = alpha * y_t[i] + beta * before[i]
@@ -161,31 +196,43 @@ def _forward_kernel(W, A, numbers, turns, g, x0, outputs, y, start, stop):
 
 @_by_form
 def _backward_kernel(
-    W, A, numbers, turns, x0, outputs, y, from_outputs, carried, lambdas, delta, sums, start, stop
+    W, A, numbers, uses_W, x0, outputs, y, from_outputs, carried, lambdas, delta, sums, start, stop
 ):
-    """`carried` is the gradient of the final state and becomes that of the initial one.
+    """Backpropagate through the sequences start..stop-1.
 
-    `sums` (numbers, batch, hidden) start at zero. The Lipschitz RNN keeps all `lambdas`, the
-    others one.
+    `carried` is the gradient of the final state and becomes that of the initial one. `sums`
+    (numbers, batch, hidden) start at zero. The Lipschitz RNN keeps all `lambdas`, the others one.
     """
-    flat, back = numbers.ravel(), carried[start:stop].ravel()
+    flat = numbers.ravel()
+    back = carried[start:stop].ravel()
     linear = np.empty_like(carried[start:stop])
-    phi = form - FAST if form >= FAST else TANH
-    alpha, beta = flat[0] if form >= EULER else ONE, flat[1] if form >= FAST else ONE
-    of_first, of_last = sums[0, start:stop].ravel(), sums[-1, start:stop].ravel()
+    phi = TANH
+    alpha = ONE
+    beta = ONE
+    if form >= EULER:
+        alpha = flat[0]
+    if form >= FAST:
+        phi = form - FAST
+        beta = flat[1]
+    of_first = sums[0, start:stop].ravel()
+    of_last = sums[-1, start:stop].ravel()
     for t in range(len(outputs) - 1, -1, -1):
-        y_t, o_t = y[t, start:stop].ravel(), from_outputs[t, start:stop].ravel()
+        y_t = y[t, start:stop].ravel()
+        o_t = from_outputs[t, start:stop].ravel()
         delta_here = delta[t, start:stop]
         delta_t = delta_here.ravel()
-        at = t if form == LIPSCHITZ else 0
-        lambda_here = lambdas[at, start:stop]
-        lambda_t, before = lambda_here.ravel(), y_t
+        lambda_here = lambdas[0, start:stop]
+        if form == LIPSCHITZ:
+            lambda_here = lambdas[t, start:stop]
+        lambda_t = lambda_here.ravel()
+        before = y_t
         if form >= FAST:
-            before = x0[start:stop].ravel() if t == 0 else outputs[t - 1, start:stop].ravel()
+            before = outputs[t - 1, start:stop].ravel() if t > 0 else x0[start:stop].ravel()
         for i in range(y_t.size):
             arrived = o_t[i] + back[i]
             if form == MODRELU:
-                arrived = ZERO if y_t[i] == ZERO else arrived
+                if y_t[i] == ZERO:
+                    arrived = ZERO
                 delta_t[i] = arrived
                 of_first[i] += -arrived if y_t[i] < ZERO else arrived
             elif form >= FAST:
@@ -197,29 +244,29 @@ def _backward_kernel(
                 delta_t[i] = times_slope(phi, alpha * arrived, y_t[i])
             else:
                 delta_t[i] = times_slope(phi, arrived, y_t[i])
-        if form >= FAST:  # apart: with many arrays in one loop the compiler does not vectorise it
+        if form >= FAST:  # a second loop: the compiler does not vectorize one over many arrays
             for i in range(y_t.size):
                 delta_t[i] = times_slope(phi, alpha * lambda_t[i], y_t[i])
-        M = A if form == INTERCHANGED and not turns[t, start] else W
-        np.dot(delta_here, M, carried[start:stop])
-        if form == INTERCHANGED and _takes_turns(turns[t, start:stop]):
-            N = W if not turns[t, start] else A
-            np.dot(delta_here, N, linear)
-            for k in range(start, stop):
-                if turns[t, k] != turns[t, start]:
-                    for i in range(x0.shape[1]):
-                        carried[k, i] = linear[k - start, i]
+        if form == INTERCHANGED:
+            uses_W_t = uses_W[t, start:stop]
+            _multiply_interchanged(uses_W_t, W, A, delta_here, carried[start:stop], linear)
+        else:
+            np.dot(delta_here, W, carried[start:stop])
         if form == LIPSCHITZ:
             np.dot(lambda_here, A, linear)
             linear_t = linear.ravel()
             for i in range(y_t.size):
                 back[i] += lambda_t[i] + alpha * linear_t[i]
-        elif form >= EULER:
+        elif form >= FAST:
             for i in range(y_t.size):
-                back[i] += beta * lambda_t[i] if form >= FAST else lambda_t[i]
+                back[i] += beta * lambda_t[i]
+        elif form == EULER:
+            for i in range(y_t.size):
+                back[i] += lambda_t[i]
 
 
-_NO_TURNS = np.empty((0, 0), bool)
+_NO_CHOICE = np.empty((0, 0), bool)
+"""Stands for `uses_W` if there is only one matrix; the kernels do not read it."""
 
 
 def _weights(W, A, numbers, bias):
@@ -236,26 +283,26 @@ def _weights(W, A, numbers, bias):
     return [W_of_run, A_of_run, numbers_of_run]
 
 
-def _forward(form, turns, W, A, numbers, g, bias, x0, outputs, x_end, y):
-    if turns is None:
-        turns = _NO_TURNS
+def _forward(form, uses_W, W, A, numbers, g, bias, x0, outputs, x_end, y):
+    if uses_W is None:
+        uses_W = _NO_CHOICE
     if form < EULER:
         y = outputs
     weights = _weights(W, A, numbers, bias)
-    run_networks(_forward_kernel[form], weights, x0, len(g), turns, g, x0, outputs, y)
+    run_networks(_forward_kernel[form], weights, x0, len(g), uses_W, g, x0, outputs, y)
     x_end[:] = outputs[-1]
 
 
-def _backward(form, turns, W, A, numbers, bias, x0, outputs, y, from_outputs, carried):
-    if turns is None:
-        turns = _NO_TURNS
+def _backward(form, uses_W, W, A, numbers, bias, x0, outputs, y, from_outputs, carried):
+    if uses_W is None:
+        uses_W = _NO_CHOICE
     if form < EULER:
         y = outputs
     delta = empty_array_like(outputs)
     sums = np.zeros((2, *x0.shape), x0.dtype)
     lambdas = empty_array_like(outputs if form == LIPSCHITZ else outputs[:1])
     weights = _weights(W, A, numbers, bias)
-    states = turns, x0, outputs, y, from_outputs, carried
+    states = uses_W, x0, outputs, y, from_outputs, carried
     run = _backward_kernel[form]
     run_networks(run, weights, x0, len(outputs), *states, lambdas, delta, sums)
     of_W = state_products(W, delta, x0, outputs)
@@ -263,7 +310,7 @@ def _backward(form, turns, W, A, numbers, bias, x0, outputs, y, from_outputs, ca
     of_numbers = None
     of_bias = None
     if form == INTERCHANGED:
-        of_both = cache(lambda: _gradients_by_turns(W, turns, delta, x0, outputs))
+        of_both = cache(lambda: _interchanged_gradients(W, uses_W, delta, x0, outputs))
         of_W = lambda: of_both()[0]  # noqa: E731
         of_A = lambda: of_both()[1]  # noqa: E731
     elif form == MODRELU:
@@ -284,46 +331,49 @@ def _sums_of_runs(W, sums):
     return np.stack([sums[:, batch].sum(axis=(1, 2)) for batch in batches])
 
 
-def _gradients_by_turns(W, turns, delta, x0, outputs):
+def _interchanged_gradients(W, uses_W, delta, x0, outputs):
     """Return the gradients of W and of its inverse, of one run or of each of several."""
     if W.ndim == 2:
-        return _products_by_turns(turns, delta, x0, outputs)
+        return _interchanged_products(uses_W, delta, x0, outputs)
     of_runs = []
     for batch in batches_of_runs(len(W), len(x0)):
-        parts = turns[:, batch], delta[:, batch], x0[batch], outputs[:, batch]
-        of_runs.append(_products_by_turns(*parts))
+        parts = uses_W[:, batch], delta[:, batch], x0[batch], outputs[:, batch]
+        of_runs.append(_interchanged_products(*parts))
     of_W, of_inverse = zip(*of_runs, strict=True)
     return np.stack(of_W), np.stack(of_inverse)
 
 
-def _products_by_turns(turns, delta, x0, outputs):
+def _interchanged_products(uses_W, delta, x0, outputs):
     """Return the gradients of W and of its inverse for one run."""
-    if (turns != turns[:, :1]).any():
-        by_W = turns[..., None]
+    if (uses_W != uses_W[:, :1]).any():
+        by_W = uses_W[..., None]
         zero = delta.dtype.type(0)
         of_W = state_product(np.where(by_W, delta, zero), x0, outputs)()
         of_A = state_product(np.where(by_W, zero, delta), x0, outputs)()
         return of_W, of_A
-    by_matrix = turns[:, 0]
-    d = delta.shape[2]
-    gradients = [np.zeros((d, d), delta.dtype) for _ in range(2)]
-    borders = [0, *(np.flatnonzero(by_matrix[1:] != by_matrix[:-1]) + 1), len(by_matrix)]
-    for start, stop in pairwise(borders):
-        before = outputs[start - 1] if start else x0
+    by_W = uses_W[:, 0]
+    of_W = np.zeros(delta.shape[2:] * 2, delta.dtype)
+    of_A = np.zeros_like(of_W)
+    changes = np.flatnonzero(by_W[1:] != by_W[:-1]) + 1
+    for start, stop in pairwise([0, *changes, len(by_W)]):
+        before = outputs[start - 1] if start > 0 else x0
         stretch = slice(start, stop)
-        gradient = state_product(delta[stretch], before, outputs[stretch])
-        gradients[0 if by_matrix[start] else 1] += gradient()
-    return gradients
+        product = state_product(delta[stretch], before, outputs[stretch])()
+        if by_W[start]:
+            of_W += product
+        else:
+            of_A += product
+    return of_W, of_A
 
 
-def reference(form, turns, W, A, numbers, g, bias, x):
+def reference(form, uses_W, W, A, numbers, g, bias, x):
     """Run the networks in plain PyTorch: the operator's reference.
 
     Parameters
     ----------
     form : int
         The network: `BASIC` and others.
-    turns : (time, batch) or None
+    uses_W : (time, batch) or None
         Whether W, and not A, multiplies the state; for `INTERCHANGED` only.
     W : (d, d) or (runs, d, d)
         The matrix inside the activation.
@@ -354,7 +404,7 @@ def reference(form, turns, W, A, numbers, g, bias, x):
     for t, g_t in enumerate(g.unbind(0)):
         a = times_state(W, x) + g_t
         if form == INTERCHANGED:
-            a = torch.where(turns[t][:, None], a, times_state(A, x) + g_t)
+            a = torch.where(uses_W[t][:, None], a, times_state(A, x) + g_t)
         if form == MODRELU:
             x = a.sign() * torch.relu(a.abs() + bias)
         elif form >= FAST:
@@ -377,9 +427,9 @@ def _shapes(a):
 _DENSE = Recurrence(
     "dense_cpu",
     settings="int form",
-    inputs="turns?:1 W A? numbers? g:1 bias?:0 x0:0",
+    inputs="uses_W?:1 W A? numbers? g:1 bias?:0 x0:0",
     results="outputs x_end y",
-    saved="turns W A numbers bias x0 outputs y",
+    saved="uses_W W A numbers bias x0 outputs y",
     shapes=_shapes,
     forward=_forward,
     backward=_backward,
@@ -458,7 +508,7 @@ def lu_rnn(weights, state, u):
     identity = torch.eye(len(L), dtype=L.dtype)
     half = torch.linalg.solve_triangular(L, identity, upper=False, unitriangular=True)
     inverse = torch.linalg.solve_triangular(U, half, upper=True)
-    return _take_turns(L @ U, inverse, tau, Sources(u, R, b), state)
+    return _run_interchanged(L @ U, inverse, tau, Sources(u, R, b), state)
 
 
 @engine("inverse_rnn", runs=True)
@@ -482,15 +532,15 @@ def inverse_rnn(weights, state, u):
         (x, t) after the last input.
     """
     W, inverse, R, b, tau = weights
-    return _take_turns(W, inverse, tau, Sources(u, R, b), state)
+    return _run_interchanged(W, inverse, tau, Sources(u, R, b), state)
 
 
-def _take_turns(W: Tensor, inverse: Tensor, tau: int, sources: Sources, state):
+def _run_interchanged(W: Tensor, inverse: Tensor, tau: int, sources: Sources, state):
     """Run (2.28) by the rule of `longrnn.cells._interchange.alternate`."""
     x0, t = state
     g = sources.drive()
     # The time of a sequence is that of all its neurons.
     times = torch.arange(len(g), dtype=t.dtype, device=t.device)[:, None] + t[:, 0].detach()
-    turns = times.remainder(2 * tau) < tau
-    outputs, (x,) = _DENSE(INTERCHANGED, turns, W, inverse, None, g, None, x0, sources=sources)
+    uses_W = times.remainder(2 * tau) < tau
+    outputs, (x,) = _DENSE(INTERCHANGED, uses_W, W, inverse, None, g, None, x0, sources=sources)
     return outputs, (x, t + len(g))

@@ -46,7 +46,9 @@ def _adjoints(W, x, adjoints):
     """Fill the adjoints of all times from the last, which is there."""
     scaled = np.empty_like(adjoints[0])
     for t in range(len(x) - 1, 0, -1):
-        x_t, lambda_t, v = x[t].ravel(), adjoints[t].ravel(), scaled.ravel()
+        x_t = x[t].ravel()
+        lambda_t = adjoints[t].ravel()
+        v = scaled.ravel()
         for i in range(v.size):
             v[i] = (ONE - x_t[i] * x_t[i]) * lambda_t[i]
         np.dot(scaled, W, adjoints[t - 1])
@@ -58,8 +60,13 @@ def _coadjoints(W, x, adjoints, from_penalty, gamma, scaled, at_states):
     pushed = np.empty_like(gamma[0])  # W gamma_{t-1}
     for t in range(len(x)):
         np.dot(gamma[t], W.T, pushed)
-        x_t, lambda_t, m_t = x[t].ravel(), adjoints[t].ravel(), from_penalty[t].ravel()
-        g, v, o, p = gamma[t + 1].ravel(), scaled[t].ravel(), at_states[t].ravel(), pushed.ravel()
+        x_t = x[t].ravel()
+        lambda_t = adjoints[t].ravel()
+        m_t = from_penalty[t].ravel()
+        g = gamma[t + 1].ravel()
+        v = scaled[t].ravel()
+        o = at_states[t].ravel()
+        p = pushed.ravel()
         for i in range(p.size):
             slope = ONE - x_t[i] * x_t[i]
             g[i] = slope * p[i] - m_t[i]  # (2.23)

@@ -55,8 +55,13 @@ def _forward_kernel(kappa, p, q, W, g, h0, outputs, gates, start, stop):
     for t in range(len(g)):
         np.dot(previous, W.T, products)
         for k in range(start, stop):
-            product, before, h = products[k - start], previous[k - start], outputs[t, k]
-            z, c, g_z, g_c = gates[t, k, :d], gates[t, k, d:], g[t, k, :d], g[t, k, d:]
+            product = products[k - start]
+            before = previous[k - start]
+            h = outputs[t, k]
+            z = gates[t, k, :d]
+            c = gates[t, k, d:]
+            g_z = g[t, k, :d]
+            g_c = g[t, k, d:]
             for i in range(d):
                 z[i] = sigmoid(product[i] + g_z[i])
                 c[i] = tanh(product[i] + g_c[i])
@@ -76,10 +81,17 @@ def _backward_kernel(
     for t in range(len(outputs) - 1, -1, -1):
         previous = outputs[t - 1] if t > 0 else h0
         for k in range(start, stop):
-            z, c, before = gates[t, k, :d], gates[t, k, d:], previous[k]
-            d_z, d_c, d_state = delta[t, k, :d], delta[t, k, d:], delta_state[t, k]
-            o_t, back, through = from_outputs[t, k], carried[k], direct[k - start]
-            of_p, of_q = sums[0, k], sums[1, k]
+            z = gates[t, k, :d]
+            c = gates[t, k, d:]
+            before = previous[k]
+            d_z = delta[t, k, :d]
+            d_c = delta[t, k, d:]
+            d_state = delta_state[t, k]
+            o_t = from_outputs[t, k]
+            back = carried[k]
+            through = direct[k - start]
+            of_p = sums[0, k]
+            of_q = sums[1, k]
             for i in range(d):
                 arrived = o_t[i] + back[i]
                 share = arrived * c[i]
@@ -87,7 +99,9 @@ def _backward_kernel(
                 of_q[i] += share * z[i]
                 from_z = (arrived * rest * before[i] + q * share) * z[i] * (ONE - z[i])
                 from_c = arrived * (p + q * z[i]) * (ONE - c[i] * c[i])
-                d_z[i], d_c[i], d_state[i] = from_z, from_c, from_z + from_c
+                d_z[i] = from_z
+                d_c[i] = from_c
+                d_state[i] = from_z + from_c
                 through[i] = arrived * (kappa + rest * z[i])
         stretch = carried[start:stop]
         np.dot(delta_state[t, start:stop], W, stretch)

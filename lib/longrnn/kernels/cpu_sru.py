@@ -54,7 +54,8 @@ def step(v_f, v_r, g_f, candidate, g_r, c):
     c : float
         State after the step.
     """
-    f, r = sigmoid(g_f + v_f * c), sigmoid(g_r + v_r * c)
+    f = sigmoid(g_f + v_f * c)
+    r = sigmoid(g_r + v_r * c)
     return f, r, f * c + (ONE - f) * candidate
 
 
@@ -82,7 +83,8 @@ def pull_back(gates, weighed, before, c, o, back):
     through : float
         Part of the gradient of the state before that comes through the forget gate's product.
     """
-    (f, r), (candidate, highway) = gates, weighed
+    (f, r) = gates
+    (candidate, highway) = weighed
     arrived = o * r + back
     d_f = arrived * (before - candidate) * f * (ONE - f)
     d_r = o * (c - highway) * r * (ONE - r)
@@ -91,12 +93,18 @@ def pull_back(gates, weighed, before, c, o, back):
 
 @kernel
 def _forward_kernel(v_f, v_r, g_f, candidate, g_r, highway, c0, h, c, f, r, start, stop):
-    v_f, v_r, before = v_f[start:stop], v_r[start:stop], c0[start:stop]
+    v_f = v_f[start:stop]
+    v_r = v_r[start:stop]
+    before = c0[start:stop]
     for t in range(len(h)):
-        gf_t, gr_t = g_f[t, start:stop], g_r[t, start:stop]
-        x_t, k_t = candidate[t, start:stop], highway[t, start:stop]
-        h_t, c_t = h[t, start:stop], c[t, start:stop]
-        f_t, r_t = f[t, start:stop], r[t, start:stop]
+        gf_t = g_f[t, start:stop]
+        gr_t = g_r[t, start:stop]
+        x_t = candidate[t, start:stop]
+        k_t = highway[t, start:stop]
+        h_t = h[t, start:stop]
+        c_t = c[t, start:stop]
+        f_t = f[t, start:stop]
+        r_t = r[t, start:stop]
         for i in range(h_t.size):
             f_t[i], r_t[i], c_t[i] = step(v_f[i], v_r[i], gf_t[i], x_t[i], gr_t[i], before[i])
             h_t[i] = r_t[i] * c_t[i] + (ONE - r_t[i]) * k_t[i]
@@ -108,20 +116,31 @@ def _backward_kernel(
     v_f, v_r, c0, x, k, c, f, r, from_h, carried, df, dx, dr, dk, vf_sum, vr_sum, start, stop
 ):
     """`carried` is the gradient of the final c and becomes that of the initial one."""
-    v_f, v_r, back = v_f[start:stop], v_r[start:stop], carried[start:stop]
-    vf_sum, vr_sum = vf_sum[start:stop], vr_sum[start:stop]
+    v_f = v_f[start:stop]
+    v_r = v_r[start:stop]
+    back = carried[start:stop]
+    vf_sum = vf_sum[start:stop]
+    vr_sum = vr_sum[start:stop]
     for t in range(len(c) - 1, -1, -1):
         before = c0[start:stop] if t == 0 else c[t - 1, start:stop]
-        x_t, k_t, o_t = x[t, start:stop], k[t, start:stop], from_h[t, start:stop]
-        c_t, f_t, r_t = c[t, start:stop], f[t, start:stop], r[t, start:stop]
-        df_t, dx_t = df[t, start:stop], dx[t, start:stop]
-        dr_t, dk_t = dr[t, start:stop], dk[t, start:stop]
+        x_t = x[t, start:stop]
+        k_t = k[t, start:stop]
+        o_t = from_h[t, start:stop]
+        c_t = c[t, start:stop]
+        f_t = f[t, start:stop]
+        r_t = r[t, start:stop]
+        df_t = df[t, start:stop]
+        dx_t = dx[t, start:stop]
+        dr_t = dr[t, start:stop]
+        dk_t = dk[t, start:stop]
         for i in range(c_t.size):
-            gates, weighed = (f_t[i], r_t[i]), (x_t[i], k_t[i])
+            gates = (f_t[i], r_t[i])
+            weighed = (x_t[i], k_t[i])
             d_f, dx_t[i], d_r, dk_t[i], through = pull_back(
                 gates, weighed, before[i], c_t[i], o_t[i], back[i]
             )
-            df_t[i], dr_t[i] = d_f, d_r
+            df_t[i] = d_f
+            dr_t[i] = d_r
             vf_sum[i] += d_f * before[i]
             vr_sum[i] += d_r * before[i]
             back[i] = through + v_f[i] * d_f + v_r[i] * d_r
@@ -134,7 +153,8 @@ def _forward(g_f, candidate, g_r, highway, v_f, v_r, c0, h, c_end, c, f, r):
 
 def _backward(candidate, highway, v_f, v_r, c0, c, f, r, from_h, carried):
     of_f, of_candidate, of_r, of_highway = (empty_array_like(c) for _ in range(4))
-    of_v_f, of_v_r = np.zeros_like(c0), np.zeros_like(c0)
+    of_v_f = np.zeros_like(c0)
+    of_v_r = np.zeros_like(c0)
     states = v_f, v_r, c0, candidate, highway, c, f, r, from_h, carried
     gradients = of_f, of_candidate, of_r, of_highway, of_v_f, of_v_r
     run_chains(_backward_kernel, len(c), *states, *gradients)

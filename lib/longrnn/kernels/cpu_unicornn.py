@@ -75,10 +75,14 @@ def oscillate(w, h, alpha, g, y, z):
 @kernel
 def _forward_kernel(w, h, alpha, g, y0, velocity, y, z, every, start, stop):
     """`velocity` goes from z0 to z_T; `z` (kept, chains) receives it every `every` steps."""
-    w_, h_, z_now = w[start:stop], h[start:stop], velocity[start:stop]
-    y_before, kept = y0[start:stop], 0
+    w_ = w[start:stop]
+    h_ = h[start:stop]
+    z_now = velocity[start:stop]
+    y_before = y0[start:stop]
+    kept = 0
     for n in range(len(g)):
-        g_n, y_n = g[n, start:stop], y[n, start:stop]
+        g_n = g[n, start:stop]
+        y_n = y[n, start:stop]
         for i in range(g_n.size):
             y_n[i], z_now[i] = oscillate(w_[i], h_[i], alpha, g_n[i], y_before[i], z_now[i])
         if n + 1 == (kept + 1) * every:
@@ -133,22 +137,36 @@ def _backward_kernel(
     `y` and `z` (kept, chains) are those after every `every` steps, and `y_now`, `z_now` copies of
     the final ones. Recovered velocities need no `z`.
     """
-    w_, h_, lambda_, mu = w[start:stop], h[start:stop], lambda_[start:stop], mu[start:stop]
-    w_sum, h_sum = w_sum[start:stop], h_sum[start:stop]
-    y_now, z_now, kept = y_now[start:stop], z_now[start:stop], len(y)
+    w_ = w[start:stop]
+    h_ = h[start:stop]
+    lambda_ = lambda_[start:stop]
+    mu = mu[start:stop]
+    w_sum = w_sum[start:stop]
+    h_sum = h_sum[start:stop]
+    y_now = y_now[start:stop]
+    z_now = z_now[start:stop]
+    kept = len(y)
     for n in range(len(g) - 1, -1, -1):
-        g_n, o_n, delta_n = g[n, start:stop], from_y[n, start:stop], delta[n, start:stop]
-        y_before, y_n, z_n = y_now, y_now, z_now
+        g_n = g[n, start:stop]
+        o_n = from_y[n, start:stop]
+        delta_n = delta[n, start:stop]
+        y_before = y_now
+        y_n = y_now
+        z_n = z_now
         if way != REVERSIBLE:
-            y_before, y_n = y_now if n == 0 else y[n - 1, start:stop], y[n, start:stop]
+            y_before = y_now if n == 0 else y[n - 1, start:stop]
+            y_n = y[n, start:stop]
             z_n = z[n, start:stop]
         elif n + 1 == kept * every:
             kept -= 1
-            y_kept, z_kept = y[kept, start:stop], z[kept, start:stop]
+            y_kept = y[kept, start:stop]
+            z_kept = z[kept, start:stop]
             for i in range(y_kept.size):
-                y_now[i], z_now[i] = y_kept[i], z_kept[i]
+                y_now[i] = y_kept[i]
+                z_now[i] = z_kept[i]
         for i in range(g_n.size):
-            velocity, before = z_n[i], y_before[i]
+            velocity = z_n[i]
+            before = y_before[i]
             if way == REVERSIBLE:
                 before = y_now[i] - h_[i] * velocity  # (7)
             elif way == RECOVERED:

@@ -36,7 +36,8 @@ from torch.nn.utils import parametrize
 from longrnn import kernels
 from longrnn.cells import Cell, State
 from longrnn.kernels.cpu_pull_back import Carried
-from longrnn.probes.slopes import Slopes
+from longrnn.probes._adjoint_steps import Steps
+from longrnn.probes._adjoint_tracker import Tracker, norm_of
 
 CHUNK = 16
 """Number of reference steps per chunk; the graph of a chunk is in memory at once."""
@@ -139,14 +140,14 @@ def adjoint_norms(
     by_engine = engine == "auto" and few and _has_engine(cell, u)
     edges = _chunk_edges(T, wanted, by_engine=by_engine)
     with parametrize.cached() if by_engine else nullcontext():
-        steps = _Steps(cell, u)
+        steps = Steps(cell, u)
         state = cell.initial_state(u.shape[1])
         chunks = []  # start, stop, and the state at the start
         for start, stop in pairwise(edges):
             chunks.append((start, stop, state))
             state = steps.forward(state, start, stop, by_engine=by_engine)
         adjoint = _last_adjoint(loss, state, cell.readout, whole)
-        tracker = _Tracker(cell.readout, set(wanted), adjoint)
+        tracker = Tracker(cell.readout, set(wanted), adjoint)
         tracker.record(T)
         for start, stop, state_at_start in reversed(chunks):
             _pull_back(steps, state_at_start, start, stop, tracker, by_engine=by_engine)
@@ -178,7 +179,7 @@ def _adjoint_norms_by_kernel(
     for start, stop in stretches:
         starts.append(state)
         state, saved = kernel.forward(weights, state, u[start:stop])
-    tracker = _Tracker(cell.readout, set(wanted), _last_adjoint(loss, state, cell.readout, whole))
+    tracker = Tracker(cell.readout, set(wanted), _last_adjoint(loss, state, cell.readout, whole))
     tracker.record(T)
     is_wanted = u.new_zeros(T)
     is_wanted[[t for t in wanted if t < T]] = 1
@@ -253,134 +254,21 @@ def _has_engine(cell: Cell, u: Tensor) -> bool:
     return not chosen.startswith(("reference", "library"))
 
 
-class _Tracker:
-    """The current adjoint, as a unit vector and a log10 norm per sequence, and recorded norms."""
-
-    def __init__(self, readout: int, wanted: set[int], adjoint: State) -> None:
-        self.readout = readout
-        self.wanted = wanted
-        self._recorded: dict[int, tuple[Tensor, Tensor]] = {}
-        self.log_norm = adjoint[0].new_zeros(len(adjoint[0]), dtype=torch.float64)
-        self.renormalize(adjoint)
-
-    def renormalize(self, adjoint: State) -> None:
-        """Set the current adjoint to the pulled-back unit vectors `adjoint`, and normalize them."""
-        norm = _norm(adjoint)
-        self.log_norm = self.log_norm + norm.log10()
-        safe = torch.where(norm > 0, norm, torch.ones_like(norm))
-        self.unit = tuple(part / safe[:, None] for part in adjoint)
-
-    def record(self, t: int, adjoint: State | None = None) -> None:
-        """Record the norms at time t, if they are wanted.
-
-        By default they are those of the current adjoint. Otherwise `adjoint` holds pulled-back unit
-        vectors, and the current log10 norm is added.
-        """
-        if t in self.wanted:
-            adjoint = self.unit if adjoint is None else adjoint
-            # If the unit vector is zero, so is the adjoint: its log10 norm is -inf already.
-            readout = self.log_norm + _norm((adjoint[self.readout],)).log10()
-            self._recorded[t] = readout, self.log_norm + _norm(adjoint).log10()
-
-    def keep(self, start: int, readout: Tensor, full: Tensor) -> None:
-        """Record norms (time, batch) that were measured, at the wanted times from `start` on."""
-        for t in range(start, start + len(readout)):
-            if t in self.wanted:
-                self._recorded[t] = readout[t - start], full[t - start]
-
-    def stacked(self, times: Sequence[int]) -> tuple[Tensor, Tensor]:
-        """Return the recorded norms, (times, batch): of the readout, and of the full state."""
-        readout, full = zip(*(self._recorded[t] for t in times), strict=True)
-        return torch.stack(readout), torch.stack(full)
-
-
-def _norm(adjoint: State) -> Tensor:
-    """Return the 2-norm over all state tensors, (batch,), without underflow of the squares."""
-    stacked = torch.cat(adjoint, dim=1)
-    largest = stacked.abs().amax(dim=1)
-    scale = torch.where(largest > 0, largest, torch.ones_like(largest))
-    return scale * torch.linalg.vector_norm(stacked / scale[:, None], dim=1)
-
-
-class _Steps:
-    """Forward and backward steps of a cell along sequences, with its engine or the reference."""
-
-    def __init__(self, cell: Cell, u: Tensor) -> None:
-        self._cell = cell
-        self._u = u
-        self._weights = cell.weights()
-        self._inputs = u.unbind(0)
-
-    def forward(self, state: State, start: int, stop: int, *, by_engine: bool) -> State:
-        """Run from `state` at `start` to the state at `stop`, without building a graph."""
-        with torch.no_grad():
-            if by_engine:
-                return self._cell.run(self._u[start:stop], state)[1]
-            for u_t in self._inputs[start:stop]:
-                state = self._cell.step(self._weights, state, u_t)
-        return state
-
-    def pull_back_by_engine(self, unit: State, state: State, start: int, stop: int) -> State:
-        """Return the adjoint at `start`, given the adjoint `unit` at `stop`."""
-        before = tuple(part.detach().requires_grad_() for part in state)
-        with torch.enable_grad():
-            _, after = self._cell.run(self._u[start:stop], before)
-        return _vector_jacobian(after, unit, before)
-
-    def pull_back(
-        self, unit: State, state: State, start: int, stop: int, wanted: set[int]
-    ) -> dict[int, State]:
-        """Pull the adjoint `unit` at `stop` back through the reference steps.
-
-        Returns the adjoints at `start` and at the wanted times before `stop`, by time.
-        """
-        after = tuple(part.detach().requires_grad_() for part in state)
-        states = {start: after}
-        with torch.enable_grad(), Slopes():
-            for t, u_t in enumerate(self._inputs[start:stop], start):
-                if t in wanted and t > start:
-                    # One state tensor may be computed from another, h_t from c_t for example. Their
-                    # partial derivatives must not include this dependence. So we differentiate with
-                    # respect to views that only the next step uses.
-                    after = tuple(part.view_as(part) for part in after)
-                    states[t] = after
-                after = self._cell.step(self._weights, after, u_t)
-        parts = [part for parts in states.values() for part in parts]
-        gradients = _vector_jacobian(after, unit, parts)
-        size = len(unit)
-        return {t: gradients[i * size : (i + 1) * size] for i, t in enumerate(states)}
-
-
-def _vector_jacobian(after: State, vectors: State, before: Sequence[Tensor]) -> State:
-    """Return the vector-Jacobian products of `after` with respect to each of `before`."""
-    # Skip state tensors that depend on nothing, such as step counters.
-    reached = [
-        (part, vector) for part, vector in zip(after, vectors, strict=True) if part.requires_grad
-    ]
-    return torch.autograd.grad(
-        [part for part, _ in reached],
-        before,
-        [vector for _, vector in reached],
-        allow_unused=True,
-        materialize_grads=True,
-    )
-
-
 def _pull_back(
-    steps: _Steps, state: State, start: int, stop: int, tracker: _Tracker, *, by_engine: bool
+    steps: Steps, state: State, start: int, stop: int, tracker: Tracker, *, by_engine: bool
 ) -> None:
     """Pull the tracked adjoint back from `stop` to `start`; `state` is the state at `start`."""
-    before = _norm(tracker.unit)
+    before = norm_of(tracker.unit)
     if by_engine:
         adjoint = steps.pull_back_by_engine(tracker.unit, state, start, stop)
         # Check the output tensor alone: its derivatives pass through activations and lose digits
         # first, even if another state tensor keeps the full norm large.
-        if not _lost(_norm((adjoint[tracker.readout],)), before, LEAST_BY_ENGINE):
+        if not _lost(norm_of((adjoint[tracker.readout],)), before, LEAST_BY_ENGINE):
             tracker.renormalize(adjoint)
             tracker.record(start)
             return
     adjoints = steps.pull_back(tracker.unit, state, start, stop, tracker.wanted)
-    if stop - start > 1 and _lost(_norm(adjoints[start]), before, LEAST_BY_STEP):
+    if stop - start > 1 and _lost(norm_of(adjoints[start]), before, LEAST_BY_STEP):
         middle = (start + stop) // 2
         halfway = steps.forward(state, start, middle, by_engine=False)
         _pull_back(steps, halfway, middle, stop, tracker, by_engine=False)
