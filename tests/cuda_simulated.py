@@ -60,10 +60,14 @@ TAKE_RUNS = [name for name in DENSE if name != "irnn"] + ["indrnn", "sru", "unic
 @pytest.mark.parametrize("name", TAKE_RUNS)
 def test_many_networks_are_one_launch(name, monkeypatch):
     assert kernels._ENGINES[name, "numba-cuda"].runs
-    monkeypatch.setattr(_cuda_launch, "_processors", lambda _: 3)  # two sequences of a run in a block
+    monkeypatch.setattr(
+        _cuda_launch, "_processors", lambda _: 3
+    )  # two sequences of a run in a block
     launches = []
     launch = _cuda_launch.launch
-    monkeypatch.setattr(_cuda_launch, "launch", lambda *a, **k: launches.append(a[0]) or launch(*a, **k))
+    monkeypatch.setattr(
+        _cuda_launch, "launch", lambda *a, **k: launches.append(a[0]) or launch(*a, **k)
+    )
     cell, u, _ = random_case(name, 3, 3, 3)
     stacked = {label: torch.stack([p, 0.5 * p]) for label, p in cell.named_parameters()}
     weights = {label: p.detach().requires_grad_() for label, p in stacked.items()}

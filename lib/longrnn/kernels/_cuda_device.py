@@ -113,6 +113,54 @@ def dot_products(totals, matrix, first, stride, memory, vectors, count):
 
 
 @device
+def load_or_zero(array, index, present):
+    """Return a number of an array, or zero if the array is absent.
+
+    Parameters
+    ----------
+    array : pointer
+        The array.
+    index : int
+        Index of the number.
+    present : int
+        1, or 0 if the array is absent.
+
+    Returns
+    -------
+    float
+    """
+    if present:
+        return array[index]
+    return ZERO
+
+
+@device
+def state_before(states, index, initial, initial_index, t):
+    """Return a number of the state before step t.
+
+    Parameters
+    ----------
+    states : pointer
+        The states after all steps.
+    index : int
+        Index of the number in `states` after step t - 1, if there is such a step.
+    initial : pointer
+        The initial state.
+    initial_index : int
+        Index of the number in `initial`.
+    t : int
+        Index of the step, from 0.
+
+    Returns
+    -------
+    float
+    """
+    if t > 0:
+        return states[index]
+    return initial[initial_index]
+
+
+@device
 def set_offsets(offsets, block, batch, size):
     """Set `offsets` to the offsets of a block's sequences in an array (batch, size).
 
@@ -206,9 +254,7 @@ def load_gradients(memory, vectors, gradients, present, offsets, thread, threads
     j = thread
     while j < d:
         for i in range(offsets.size):
-            value = ZERO
-            if present:
-                value = gradients[offsets[i] + j]
+            value = load_or_zero(gradients, offsets[i] + j, present)
             memory[vectors + j * offsets.size + i] = value
         j += threads
 

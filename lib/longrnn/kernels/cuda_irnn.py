@@ -17,7 +17,14 @@ import torch
 
 from longrnn.kernels._cpu import PHI
 from longrnn.kernels._cuda import cuda, d, engine, kernel, real, tile, unbounded
-from longrnn.kernels._cuda_device import ZERO, activate, dot_products, set_offsets, times_slope
+from longrnn.kernels._cuda_device import (
+    ZERO,
+    activate,
+    dot_products,
+    load_or_zero,
+    set_offsets,
+    times_slope,
+)
 from longrnn.kernels._cuda_launch import is_present, launch_dense, most_units
 from longrnn.kernels._recurrence import Recurrence, drive, sum_of_products
 from longrnn.kernels.cpu_irnn import reference, step_sizes
@@ -58,7 +65,7 @@ def _forward_kernel(
         for j in range(thread, d, threads):
             for i in range(tile):
                 slot = j * tile + i
-                memory[g + slot] = memory[h + slot] if previous > 0 else ZERO
+                memory[g + slot] = load_or_zero(memory, h + slot, previous)
         for inner in range(K):
             for j in range(thread, d, threads):
                 for i in range(tile):
@@ -125,14 +132,15 @@ def _backward_kernel(
     rho = 3 * d * tile
     for j in range(thread, d, threads):
         for i in range(tile):
-            arrived = from_h_end[sequences[i] * d + j] if has_h_end else ZERO
+            arrived = load_or_zero(from_h_end, sequences[i] * d + j, has_h_end)
             memory[back + j * tile + i] = arrived
     base = (T - 1) * batch  # number of sequences in all earlier rounds
     for _ in range(T):
         for j in range(thread, d, threads):
             for i in range(tile):
                 slot = j * tile + i
-                arrived = from_outputs[(base + sequences[i]) * d + j] if arriving else ZERO
+                index = (base + sequences[i]) * d + j
+                arrived = load_or_zero(from_outputs, index, arriving)
                 memory[gamma + slot] = arrived + memory[back + slot]
                 memory[back + slot] = ZERO
         for inner in range(K - 1, -1, -1):
@@ -170,7 +178,8 @@ def _backward_kernel(
         for j in range(thread, d, threads):
             for i in range(tile):
                 slot = j * tile + i
-                memory[back + slot] += memory[gamma + slot] if previous > 0 else ZERO
+                if previous > 0:
+                    memory[back + slot] += memory[gamma + slot]
         base -= batch
     for j in range(thread, d, threads):
         for i in range(tile):

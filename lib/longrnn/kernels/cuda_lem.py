@@ -22,9 +22,11 @@ from longrnn.kernels._cuda_device import (
     device_version,
     dot_products,
     load_gradients,
+    load_or_zero,
     load_vectors,
     set_offsets_in_run,
     sigmoid,
+    state_before,
     store_vectors,
     tanh,
 )
@@ -165,8 +167,8 @@ def _backward_kernel(
                 k = 4 * (base + offsets[i]) + j
                 gate[i] = gates[k + d]
                 target[i] = gates[k + 3 * d]
-                arrived[i] = from_y[index] if arriving else ZERO
-                before[i] = y[index - batch * d] if n > 0 else y0[offsets[i] + j]
+                arrived[i] = load_or_zero(from_y, index, arriving)
+                before[i] = state_before(y, index - batch * d, y0, offsets[i] + j, n)
                 total[i] = ZERO
             if n < T - 1:
                 dot_products(total, W, W_start + j, d, memory, delta_12z, 3 * d)
@@ -192,7 +194,7 @@ def _backward_kernel(
                 k = 4 * (base + offsets[i]) + j
                 gate[i] = gates[k]
                 target[i] = gates[k + 2 * d]
-                before[i] = z[index - batch * d] if n > 0 else z0[offsets[i] + j]
+                before[i] = state_before(z, index - batch * d, z0, offsets[i] + j, n)
             dot_products(total, W_y, W_y_start + j, d, memory, delta_y, d)
             for i in range(tile):
                 slot = j * tile + i

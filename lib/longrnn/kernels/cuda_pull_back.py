@@ -18,6 +18,7 @@ from longrnn.kernels._cuda_device import (
     dot_products,
     load_vectors,
     set_offsets,
+    state_before,
     store_vectors,
 )
 from longrnn.kernels._cuda_launch import launch_dense
@@ -133,7 +134,7 @@ def _lstm_forward(W_T, arguments, h0, c0, h_end, cells, T, batch):
                 g_g[i] = arguments[k + 2 * d]
                 g_o[i] = arguments[k + 3 * d]
                 index = base + offsets[i] + j
-                before[i] = cells[index - batch * d] if t > 0 else c0[offsets[i] + j]
+                before[i] = state_before(cells, index - batch * d, c0, offsets[i] + j, t)
             dot_products(by_i, W_T, j, 4 * d, memory, now, d)
             dot_products(by_f, W_T, d + j, 4 * d, memory, now, d)
             dot_products(by_g, W_T, 2 * d + j, 4 * d, memory, now, d)
@@ -211,7 +212,7 @@ def _lstm_backward(
                 k = 4 * (base + offset) + j
                 a = arguments[k], arguments[k + d], arguments[k + 2 * d], arguments[k + 3 * d]
                 index = base + offset + j
-                before = cells[index - batch * d] if t > 0 else c0[offset + j]
+                before = state_before(cells, index - batch * d, c0, offset + j, t)
                 slot = j * tile + i
                 _lstm_deltas(
                     a, before, cells[index],

@@ -26,6 +26,7 @@ from longrnn.kernels._cuda_device import (
     ZERO,
     device_version,
     dot_products,
+    load_or_zero,
     load_vectors,
     set_offsets_in_run,
     store_vectors,
@@ -76,8 +77,12 @@ def _forward_kernel(
     total = cuda.local.array(tile, real)
     linear = cuda.local.array(tile, real)
     run = set_offsets_in_run(offsets, cuda.blockIdx.x, sequences, d)
-    columns = 2 * d if form == LIPSCHITZ else d  # of `M_T`
-    rows = 2 * d if form == CORNN else d
+    columns = d  # of `M_T`
+    rows = d
+    if form == LIPSCHITZ:
+        columns = 2 * d
+    if form == CORNN:
+        rows = 2 * d
     matrix = run * rows * columns  # where the run's matrix begins
     memory = cuda.shared.array(0, real)
     now = 0
@@ -100,7 +105,10 @@ def _forward_kernel(
                 slot = j * tile + i
                 index = base + offsets[i] + j
                 value = total[i] + g_t[i]
-                value = _modrelu(value, bias[run * d + j]) if form == MODRELU else tanh(value)
+                if form == MODRELU:
+                    value = _modrelu(value, bias[run * d + j])
+                else:
+                    value = tanh(value)
                 if form >= EULER:
                     y[index] = value
                 if form == LIPSCHITZ:
@@ -142,8 +150,12 @@ def _backward_kernel(
     back = cuda.local.array(tile, real)
     back_z = cuda.local.array(tile, real)
     run = set_offsets_in_run(offsets, cuda.blockIdx.x, sequences, d)
-    rows = 2 * d if form == LIPSCHITZ else d  # of `M`
-    columns = 2 * d if form == CORNN else d
+    rows = d  # of `M`
+    columns = d
+    if form == LIPSCHITZ:
+        rows = 2 * d
+    if form == CORNN:
+        columns = 2 * d
     matrix = run * rows * columns  # where the run's matrix begins
     memory = cuda.shared.array(0, real)
     now = 0  # the deltas of this step, and of the one after it
@@ -156,11 +168,11 @@ def _backward_kernel(
         while j < d:
             for i in range(tile):  # read before the product, which hides the latency
                 y_t[i] = y[base + offsets[i] + j]
-                arrived[i] = from_outputs[base + offsets[i] + j] if arriving else ZERO
+                arrived[i] = load_or_zero(from_outputs, base + offsets[i] + j, arriving)
             if t == T - 1:
                 for i in range(tile):
-                    back[i] = from_x_end[offsets[i] + j] if has_x_end else ZERO
-                    back_z[i] = from_z_end[offsets[i] + j] if has_z_end else ZERO
+                    back[i] = load_or_zero(from_x_end, offsets[i] + j, has_x_end)
+                    back_z[i] = load_or_zero(from_z_end, offsets[i] + j, has_z_end)
                     if form == CORNN:
                         memory[lambda_ + j * tile + i] = ZERO
                         memory[mu + j * tile + i] = ZERO
@@ -187,7 +199,8 @@ def _backward_kernel(
                     memory[now + d * tile + slot] = value
                     delta[index + d] = value
                 if form == MODRELU:
-                    value = ZERO if y_t[i] == ZERO else value
+                    if y_t[i] == ZERO:
+                        value = ZERO
                 elif form != CORNN:
                     value *= ONE - y_t[i] * y_t[i]
                 memory[now + slot] = value
