@@ -7,7 +7,7 @@ import pytest
 import torch
 from longrnn.cells import make_cell
 from longrnn.kernels import _memory
-from longrnn.kernels._recurrence import drive
+from longrnn.kernels._drive import drive
 from processes import python
 from torch.nn import functional as F
 

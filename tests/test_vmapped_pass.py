@@ -109,7 +109,7 @@ def test_trained_cells_have_engines_for_many_networks():
 @pytest.mark.parametrize("cell", TAKE_RUNS)
 def test_engine_takes_all_networks_in_one_call(cell, monkeypatch):
     one_by_one = Mock()
-    monkeypatch.setattr(_recurrence, "_run_one_by_one", one_by_one)
+    monkeypatch.setattr(_recurrence, "run_one_by_one", one_by_one)
     found_losses, found = _losses_and_gradients(cell, "numba-cpu")
     losses, gradients = _losses_and_gradients(cell, None)
     one_by_one.assert_not_called()

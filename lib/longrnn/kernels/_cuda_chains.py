@@ -22,7 +22,7 @@ from torch import Tensor
 from longrnn.kernels._cuda import cuda, inlined_late, kernel, real
 from longrnn.kernels._cuda_device import ZERO
 from longrnn.kernels._cuda_launch import launch_chains
-from longrnn.kernels._recurrence import drive
+from longrnn.kernels._drive import drive
 
 MOST_INPUTS = 4
 """Largest number of inputs of a layer whose kernels compute the drive."""

@@ -28,15 +28,11 @@ import numpy as np
 import torch
 
 from longrnn.kernels._cpu import ONE, engine, kernel, scalar, tanh
+from longrnn.kernels._drive import Sources, drive
 from longrnn.kernels._memory import empty_array_like
-from longrnn.kernels._recurrence import (
-    Recurrence,
-    Sources,
-    by_run,
-    drive,
-    state_products,
-    times_state,
-)
+from longrnn.kernels._products import state_products, times_state
+from longrnn.kernels._recurrence import Recurrence
+from longrnn.kernels._runs import by_run
 from longrnn.kernels._threads import run_networks
 
 

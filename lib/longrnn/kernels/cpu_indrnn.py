@@ -28,8 +28,10 @@ from longrnn.kernels._cpu import (
     phi,
     times_slope,
 )
+from longrnn.kernels._drive import Sources
 from longrnn.kernels._memory import empty_array_like
-from longrnn.kernels._recurrence import Recurrence, Sources, per_chain
+from longrnn.kernels._recurrence import Recurrence
+from longrnn.kernels._runs import per_chain
 from longrnn.kernels._threads import run_chains
 
 

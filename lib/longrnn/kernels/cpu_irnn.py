@@ -47,8 +47,10 @@ from longrnn.kernels._cpu import (
     scalar,
     times_slope,
 )
+from longrnn.kernels._drive import drive
 from longrnn.kernels._memory import empty_array_like
-from longrnn.kernels._recurrence import Recurrence, drive, scalars_like
+from longrnn.kernels._recurrence import Recurrence
+from longrnn.kernels._runs import scalars_like
 
 
 @scalar

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from longrnn.kernels._blas import single_thread
 from longrnn.kernels._cpu import engine, kernel, scalar, sigmoid, tanh
-from longrnn.kernels._recurrence import drive
+from longrnn.kernels._drive import drive
 
 LEAST = 1e-250
 """Norm below which a pulled-back unit vector may have lost digits: components may be denormal."""

@@ -63,19 +63,11 @@ from longrnn.kernels._cpu import (
     times_slope,
     variants,
 )
+from longrnn.kernels._drive import Sources
 from longrnn.kernels._memory import empty_array_like
-from longrnn.kernels._recurrence import (
-    Recurrence,
-    Sources,
-    batches_of_runs,
-    by_run,
-    per_chain,
-    per_sequence,
-    scalars_like,
-    state_product,
-    state_products,
-    times_state,
-)
+from longrnn.kernels._products import state_product, state_products, times_state
+from longrnn.kernels._recurrence import Recurrence
+from longrnn.kernels._runs import batches_of_runs, by_run, per_chain, per_sequence, scalars_like
 from longrnn.kernels._threads import run_networks
 
 BASIC, INTERCHANGED, MODRELU, EULER, LIPSCHITZ, FAST = range(6)

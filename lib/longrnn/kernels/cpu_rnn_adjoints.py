@@ -35,7 +35,8 @@ from torch import Tensor
 
 from longrnn.kernels._cpu import ONE, engine, kernel
 from longrnn.kernels._memory import empty_array_like
-from longrnn.kernels._recurrence import Recurrence, sum_of_products
+from longrnn.kernels._products import sum_of_products
+from longrnn.kernels._recurrence import Recurrence
 
 CHUNK_ROWS = 512
 """Rows (steps times sequences) in one product for the weights' gradient."""

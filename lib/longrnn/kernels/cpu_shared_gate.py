@@ -31,17 +31,11 @@ import numpy as np
 import torch
 
 from longrnn.kernels._cpu import ONE, engine, kernel, sigmoid, tanh
+from longrnn.kernels._drive import Sources
 from longrnn.kernels._memory import empty_array_like
-from longrnn.kernels._recurrence import (
-    Recurrence,
-    Sources,
-    batches_of_runs,
-    by_run,
-    per_sequence,
-    scalars_like,
-    state_products,
-    times_state,
-)
+from longrnn.kernels._products import state_products, times_state
+from longrnn.kernels._recurrence import Recurrence
+from longrnn.kernels._runs import batches_of_runs, by_run, per_sequence, scalars_like
 from longrnn.kernels._threads import run_networks
 
 

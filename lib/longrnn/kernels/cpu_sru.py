@@ -29,8 +29,10 @@ import numpy as np
 import torch
 
 from longrnn.kernels._cpu import ONE, engine, kernel, scalar, sigmoid
+from longrnn.kernels._drive import Sources, drive
 from longrnn.kernels._memory import empty_array_like
-from longrnn.kernels._recurrence import Recurrence, Sources, drive, per_chain
+from longrnn.kernels._recurrence import Recurrence
+from longrnn.kernels._runs import per_chain
 from longrnn.kernels._threads import run_chains
 
 

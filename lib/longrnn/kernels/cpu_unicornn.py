@@ -40,8 +40,10 @@ import torch
 from torch import Tensor
 
 from longrnn.kernels._cpu import ONE, engine, kernel, scalar, tanh, variants
+from longrnn.kernels._drive import Sources
 from longrnn.kernels._memory import empty_array_like
-from longrnn.kernels._recurrence import Recurrence, Sources, per_chain
+from longrnn.kernels._recurrence import Recurrence
+from longrnn.kernels._runs import per_chain
 from longrnn.kernels._threads import run_chains
 
 STORED, RECOVERED, REVERSIBLE = range(3)

@@ -31,7 +31,8 @@ from longrnn.kernels._cuda_chains import (
 )
 from longrnn.kernels._cuda_device import ZERO, activate, pipelined, times_slope
 from longrnn.kernels._cuda_launch import is_present, launch_chains
-from longrnn.kernels._recurrence import Recurrence, Sources
+from longrnn.kernels._drive import Sources
+from longrnn.kernels._recurrence import Recurrence
 from longrnn.kernels.cpu_indrnn import reference
 
 inputs = 0

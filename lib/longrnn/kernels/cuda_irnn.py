@@ -26,7 +26,9 @@ from longrnn.kernels._cuda_device import (
     times_slope,
 )
 from longrnn.kernels._cuda_launch import is_present, launch_dense, most_units
-from longrnn.kernels._recurrence import Recurrence, drive, sum_of_products
+from longrnn.kernels._drive import drive
+from longrnn.kernels._products import sum_of_products
+from longrnn.kernels._recurrence import Recurrence
 from longrnn.kernels.cpu_irnn import reference, step_sizes
 
 _BUFFERS = 4

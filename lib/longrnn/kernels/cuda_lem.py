@@ -31,14 +31,10 @@ from longrnn.kernels._cuda_device import (
     tanh,
 )
 from longrnn.kernels._cuda_launch import is_present, launch_dense, most_units
-from longrnn.kernels._recurrence import (
-    Recurrence,
-    Sources,
-    runs_of,
-    scalars_like,
-    state_products,
-    sums_of_products,
-)
+from longrnn.kernels._drive import Sources
+from longrnn.kernels._products import state_products, sums_of_products
+from longrnn.kernels._recurrence import Recurrence
+from longrnn.kernels._runs import runs_of, scalars_like
 from longrnn.kernels.cpu_lem import clip, pull_back, reference, relax
 
 _clip = device_version(clip)

@@ -22,7 +22,7 @@ from longrnn.kernels._cuda_device import (
     store_vectors,
 )
 from longrnn.kernels._cuda_launch import launch_dense
-from longrnn.kernels._recurrence import drive
+from longrnn.kernels._drive import drive
 
 _lstm_cell = device_version(cpu.lstm_cell)
 _lstm_output = device_version(cpu.lstm_output)

@@ -33,7 +33,10 @@ from longrnn.kernels._cuda_device import (
     tanh,
 )
 from longrnn.kernels._cuda_launch import is_present, launch_dense, most_units
-from longrnn.kernels._recurrence import Recurrence, Sources, runs_of, state_products
+from longrnn.kernels._drive import Sources
+from longrnn.kernels._products import state_products
+from longrnn.kernels._recurrence import Recurrence
+from longrnn.kernels._runs import runs_of
 from longrnn.kernels.cpu_cornn import OPERATOR, oscillate, pull_back, run_by
 from longrnn.kernels.cpu_rnn import (
     BASIC,

@@ -20,7 +20,8 @@ from longrnn.kernels._cuda_chains import (
 )
 from longrnn.kernels._cuda_device import ONE, ZERO, device_version, pipelined
 from longrnn.kernels._cuda_launch import is_present, launch_chains
-from longrnn.kernels._recurrence import Recurrence, drive
+from longrnn.kernels._drive import drive
+from longrnn.kernels._recurrence import Recurrence
 from longrnn.kernels.cpu_sru import pull_back, reference, step
 
 _gates_and_state = device_version(step)

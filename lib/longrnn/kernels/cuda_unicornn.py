@@ -33,7 +33,8 @@ from longrnn.kernels._cuda_chains import (
 )
 from longrnn.kernels._cuda_device import ONE, ZERO, device_version, pipelined, sigmoid, tanh
 from longrnn.kernels._cuda_launch import is_present, launch_chains
-from longrnn.kernels._recurrence import Recurrence, Sources
+from longrnn.kernels._drive import Sources
+from longrnn.kernels._recurrence import Recurrence
 from longrnn.kernels.cpu_unicornn import oscillate, pull_back, reference
 
 _oscillate = device_version(oscillate)

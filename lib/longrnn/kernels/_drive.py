@@ -1,0 +1,121 @@
+"""The drive of a recurrence: the product of inputs and input weights, for all times at once."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+from torch._subclasses.fake_tensor import FakeTensor
+from torch.nn import functional as F
+
+from longrnn.kernels._memory import empty_tensor, is_large
+from longrnn.kernels._runs import sequences_by_run
+
+
+class Sources(NamedTuple):
+    """What the drive of a recurrence is computed from: V below + b, and skip skipped.
+
+    A drive is as large as the outputs, and first derivatives do not need it. So it is not kept;
+    second derivatives compute it again from these, which exist anyway.
+    """
+
+    below: Tensor | None = None
+    """Inputs of the layer (time, batch, features); the drive itself if there is no V."""
+    V: Tensor | None = None
+    b: Tensor | None = None
+    skipped: Tensor | None = None
+    """Inputs (time, batch, features) of a second product, if any."""
+    skip: Tensor | None = None
+
+    def drive(self) -> Tensor:
+        """Return the drive (time, batch, rows)."""
+        if self.V is None:
+            return self.below
+        product = drive if self.V.dim() == 2 else _drive_of_runs
+        result = product(self.below, self.V, self.b)
+        if self.skip is not None:
+            result = result + product(self.skipped, self.skip)
+        return result
+
+
+def drive(u: Tensor, R: Tensor, b: Tensor | None = None) -> Tensor:
+    """Compute the drive R u_t + b for all times at once.
+
+    Parameters
+    ----------
+    u : (time, batch, p)
+        The inputs.
+    R : (rows, p)
+        Input weights.
+    b : (rows,), optional
+        Biases.
+
+    Returns
+    -------
+    (time, batch, rows)
+        A contiguous tensor.
+    """
+    if not torch.compiler.is_compiling() and not torch._C._are_functorch_transforms_active():
+        is_plain = u.is_contiguous() and is_ordinary((u, R, b))
+        if is_plain and u.dtype == R.dtype and is_large(u, len(R)):
+            return _Drive.apply(u, R, b)
+    return F.linear(u, R, b).contiguous()
+
+
+class _Drive(torch.autograd.Function):
+    """The product of inputs and input weights in kept memory: bits equal those of `F.linear`."""
+
+    @staticmethod
+    def forward(ctx, u: Tensor, R: Tensor, b: Tensor | None) -> Tensor:
+        ctx.save_for_backward(u, R)
+        result = empty_tensor((*u.shape[:-1], len(R)), u.dtype)
+        rows = u.view(-1, u.shape[-1])
+        if b is None:
+            torch.mm(rows, R.T, out=result.view(-1, len(R)))
+        else:
+            torch.addmm(b, rows, R.T, out=result.view(-1, len(R)))
+        return result
+
+    @staticmethod
+    def backward(ctx, arrived: Tensor) -> tuple[Tensor | None, ...]:
+        u, R = ctx.saved_tensors
+        by_u, by_R, by_b = ctx.needs_input_grad
+        rows = arrived.reshape(-1, len(R))
+        of_u = of_R = of_b = None
+        if by_u and torch.is_grad_enabled():
+            of_u = (rows @ R).view_as(u)
+        elif by_u:
+            of_u = empty_tensor(u.shape, u.dtype)
+            torch.mm(rows, R, out=of_u.view(-1, u.shape[-1]))
+        if by_R:
+            of_R = rows.T @ u.view(-1, u.shape[-1])
+        if by_b:
+            of_b = rows.sum(0)
+        return of_u, of_R, of_b
+
+
+def _drive_of_runs(u: Tensor, R: Tensor, b: Tensor | None = None) -> Tensor:
+    """Return the drive of the batches of all runs, as `drive` that of one; R is (run, rows, ..)."""
+    rows = sequences_by_run(u, len(R))
+    result = rows @ R.mT if b is None else torch.baddbmm(b[:, None], rows, R.mT)
+    return result.unflatten(1, (len(u), -1)).movedim(0, 1).flatten(1, 2).contiguous()
+
+
+def is_ordinary(arguments: Sequence) -> bool:
+    """Return whether the tensors have values and no mode of PyTorch records operators.
+
+    Parameters
+    ----------
+    arguments
+        Tensors and other values.
+
+    Returns
+    -------
+    bool
+    """
+    if torch._C._len_torch_dispatch_stack() > 0:
+        return False
+    for value in arguments:
+        if isinstance(value, FakeTensor) or (isinstance(value, Tensor) and value.is_meta):
+            return False
+    return True

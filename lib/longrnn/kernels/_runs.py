@@ -1,0 +1,112 @@
+"""What loops that take several runs at once share: batches, weights and numbers of each run.
+
+The batches of all runs follow one another. What the sequences of a run share, such as its weights,
+has the runs as its first axis.
+"""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+
+def batches_of_runs(runs: int, sequences: int) -> list[slice]:
+    """Return where the batch of each run is among all sequences.
+
+    Parameters
+    ----------
+    runs, sequences : int
+        Number of runs, and of the sequences of all runs together.
+
+    Returns
+    -------
+    list of slice
+        One per run.
+    """
+    batch = sequences // runs
+    return [slice(k * batch, (k + 1) * batch) for k in range(runs)]
+
+
+def runs_of(W: Any) -> int:
+    """Return the number of runs that weights belong to.
+
+    Parameters
+    ----------
+    W : (rows, hidden) or (runs, rows, hidden)
+        An array or a tensor.
+
+    Returns
+    -------
+    int
+    """
+    return len(W) if W.ndim == 3 else 1
+
+
+def by_run(W: Any, value: Any) -> Any:
+    """Return what the sequences of a run share, with the runs as its first axis.
+
+    Parameters
+    ----------
+    W : (rows, hidden) or (runs, rows, hidden)
+        Weights. Two axes mean that there is one run, and that `value` has no axis of runs.
+    value : array or tensor
+        What the sequences share.
+
+    Returns
+    -------
+    array or tensor
+        `value`, with an axis of length one if there is one run.
+    """
+    return value[None] if W.ndim == 2 else value
+
+
+def sequences_by_run(sequences: Tensor, runs: int) -> Tensor:
+    """Reorder the sequences of all runs, run by run.
+
+    Parameters
+    ----------
+    sequences : (time, runs * batch, features)
+        The sequences of all runs.
+    runs
+        Number of runs.
+
+    Returns
+    -------
+    (runs, time * batch, features)
+    """
+    return sequences.unflatten(1, (runs, -1)).movedim(1, 0).flatten(1, 2)
+
+
+def per_sequence(number: Tensor, x: Tensor) -> Tensor:
+    """Return a number that multiplies the states of all runs.
+
+    Parameters
+    ----------
+    number : () or (runs,)
+        One number, or one for each run.
+    x : (runs * batch, hidden)
+        The states.
+
+    Returns
+    -------
+    () or (runs * batch, 1)
+        The number itself, or that of each sequence's run.
+    """
+    if number.dim() == 0:
+        return number
+    return number.repeat_interleave(len(x) // len(number))[:, None]
+
+
+def per_chain(value: Tensor | float, like: Tensor) -> Tensor:
+    """Return a number, or one per neuron, for each chain: contiguous, as `like` (batch, hidden).
+
+    The inner loop of a kernel is then one contiguous stretch; autograd sums over the sequences.
+    """
+    if not isinstance(value, Tensor):
+        return torch.full_like(like, value)
+    return value.expand_as(like).contiguous()
+
+
+def scalars_like(like: Tensor, *values: float) -> Tensor:
+    """Return numbers as one tensor, without a copy from the host, which no graph could capture."""
+    return torch.stack([like.new_full((), value) for value in values])
