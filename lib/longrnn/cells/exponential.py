@@ -7,8 +7,8 @@ section 4:
     x_t &= \sigma_b(B x_{t-1} + R u_t), \qquad B = B_0 \exp(S), \; S = -S^\top \\
     \sigma_b(a) &= \operatorname{sign}(a) \, \max(|a| + b, 0) \quad \text{(modReLU)}
 
-PyTorch's parametrization stores d^2 numbers, of which the d(d-1)/2 below the diagonal form S: the
-count of Table 3.3. B_0 stays where B starts and S starts at zero. This is the dynamic
+PyTorch's parametrization stores d^2 numbers. The d(d-1)/2 numbers below the diagonal form S; Table
+3.3 counts these. B_0 stays where B starts and S starts at zero. This is the dynamic
 trivialization with K = infinity of M. Lezcano-Casado, *Trivializations for gradient-based
 optimization on manifolds*, NeurIPS 2019. The exponential RNN of 2019 and the dissertation's public
 program have the static one, B_0 = I, which reaches the same matrices by another gradient. The

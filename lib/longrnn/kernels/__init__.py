@@ -41,7 +41,7 @@ class Engine:
     transforms: bool = True
     """Whether `torch.func` transforms (vmap, grad) work. If not, the reference runs inside them."""
     most_units: Callable[[torch.dtype], int] | None = None
-    """Returns the largest hidden size for a dtype; None if there is no limit."""
+    """Returns the largest hidden size for a dtype; None means no limit."""
     slower_from: int | None = None
     """Hidden size from which the next engine is faster on several threads, so that ``auto`` uses
     that one there."""

@@ -35,10 +35,10 @@ from numba.extending import overload
 from longrnn.kernels import register
 
 ONE = np.float32(1)
-"""One in a scalar function, which cannot know its type: beside a float64 it becomes one."""
+"""One in a scalar function, which is compiled for both types. Next to a float64 it becomes one."""
 ZERO = np.float32(0)
 
-# Contraction (fused multiply-add) is the only liberty taken. The other flags of fastmath drop
+# Only contraction (fused multiply-add) is allowed. The other flags of fastmath drop
 # denormals, infinities or NaN, and this project measures vanishing gradients and divergence.
 # NumPy's error model removes the branch on a zero divisor, which stops vectorization.
 _OPTIONS = {"fastmath": {"contract"}, "error_model": "numpy"}
@@ -64,7 +64,7 @@ def cache_folder() -> Path | None:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):
             return folder
-    except (OSError, RuntimeError) as error:  # RuntimeError: there is no home folder
+    except (OSError, RuntimeError) as error:  # RuntimeError: the user has no home folder
         _warn_without_cache(str(error))
         return None
 
@@ -189,7 +189,7 @@ def _activations(real: type, integer: type, degree: int, ln2_high: float) -> tup
     log2_e = real(1 / math.log(2))
     high = real(ln2_high)
     low = real(_LN2 - Fraction(ln2_high))
-    rounding = real(1.5 * 2**bits)  # adding it rounds to an integer, found in the lowest bits
+    rounding = real(1.5 * 2**bits)  # adding it rounds to an integer, in the lowest bits
     rounding_bits = rounding.view(integer)
     bias = integer(info.maxexp - 1)
     shift = integer(bits)

@@ -206,7 +206,7 @@ def device(function: Callable) -> Callable:
     Returns
     -------
     callable
-        The compiled function; `function` itself if there is no CUDA target.
+        The compiled function; `function` itself without a CUDA target.
     """
     if cuda is None:
         return function
@@ -227,7 +227,7 @@ def inlined_late(function: Callable) -> Callable:
     Returns
     -------
     callable
-        The compiled function; `function` itself if there is no CUDA target.
+        The compiled function; `function` itself without a CUDA target.
     """
     if cuda is None:
         return function

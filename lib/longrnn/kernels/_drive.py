@@ -20,7 +20,7 @@ class Sources(NamedTuple):
     """
 
     below: Tensor | None = None
-    """Inputs of the layer (time, batch, features); the drive itself if there is no V."""
+    """Inputs of the layer (time, batch, features); the drive itself if V is None."""
     V: Tensor | None = None
     b: Tensor | None = None
     skipped: Tensor | None = None

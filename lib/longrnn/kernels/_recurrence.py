@@ -471,7 +471,7 @@ class Recurrence:
         *,
         shared_gradients: bool,
     ) -> list[int | None] | None:
-        """Return the axis of each argument that the mapped axis joins; None if there is no way.
+        """Return the axis of each argument that the mapped axis joins, or None if some have none.
 
         Mapped data become a larger batch. If what the sequences share is mapped, too, or if its
         gradient is wanted for each index along the mapped axis, these indices are runs.

@@ -1,16 +1,20 @@
-r"""coRNN on the CPU.
+r"""coRNN on the CPU: equation (3) of Rusch and Mishra 2021.
 
-Forward, with the drive :math:`g_n = V u_n + b` of all times computed before and M the matrices W
-and script W side by side:
+Arrays are (time, batch, hidden), with the blocks of several gates side by side in the last axis.
+PyTorch's threads share the sequences (`longrnn.kernels._threads.run_networks`).
+
+Forward pass, with the drive :math:`g_n = V u_n + b` computed beforehand for all times and M the
+matrices W and script W side by side:
 
 .. math::
     f_n &= \tanh(M (y_{n-1}, z_{n-1}) + g_n) \\
     z_n &= r z_{n-1} + \Delta t \, (f_n - \gamma y_{n-1}), \qquad r = 1 - \Delta t \, \epsilon \\
     y_n &= y_{n-1} + \Delta t \, z_n
 
-Adjoint. Let :math:`\lambda_n, \mu_n` be the derivatives of the loss by :math:`y_n, z_n` through
-everything that follows, that of :math:`z_n` through :math:`y_n` too, and :math:`o_n` the part that
-arrives at the output at n (the gradients of the final state start the recurrence):
+Backward pass. Let :math:`\lambda_n, \mu_n` be the derivatives of the loss with respect to
+:math:`y_n, z_n` through everything that follows, that of :math:`z_n` through :math:`y_n` too, and
+:math:`o_n` the part that arrives at the output at n (the gradients of the final state start the
+recurrence):
 
 .. math::
     \lambda_n &= o_n + \lambda_{n+1} - \Delta t \, \gamma \mu_{n+1} + W^\top \delta_{n+1} \\

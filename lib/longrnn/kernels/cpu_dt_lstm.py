@@ -1,17 +1,20 @@
-r"""The dt-LSTM, versions 1 and 2, and the LSTM on the CPU.
+r"""The dt-LSTM of Rusch et al. 2022, appendix D, and the LSTM on the CPU.
 
-Forward, with the drive :math:`g_n = R u_n + b` of all times computed before, its parts in the order
-i f g o, and the factors :math:`\iota, \varphi` of the input and the forget gate, which are 1 in
-the LSTM:
+Arrays are (time, batch, hidden), with the blocks of several gates side by side in the last axis.
+PyTorch's threads share the sequences (`longrnn.kernels._threads.run_networks`).
+
+Forward pass, with the drive :math:`g_n = R u_n + b` computed beforehand for all times, its parts in
+the order i f g o, and the factors :math:`\iota, \varphi` of the input and the forget gate, which
+are 1 in the LSTM:
 
 .. math::
     i_n, f_n, o_n &= \sigma(W_{i,f,o} h_{n-1} + g^{i,f,o}_n), \qquad
     c'_n = \tanh(W_g h_{n-1} + g^g_n) \\
     c_n &= \varphi f_n \odot c_{n-1} + \iota \, i_n \odot c'_n, \qquad h_n = o_n \odot \tanh(c_n)
 
-Adjoint. Let :math:`\lambda_n, \mu_n` be the derivatives of the loss by :math:`h_n, c_n` through
-everything that follows, and :math:`o^L_n` the part that arrives at the output at n (the gradients
-of the final state start the recurrence):
+Backward pass. Let :math:`\lambda_n, \mu_n` be the derivatives of the loss with respect to
+:math:`h_n, c_n` through everything that follows, and :math:`o^L_n` the part that arrives at the
+output at n (the gradients of the final state start the recurrence):
 
 .. math::
     \lambda_n &= o^L_n + W^\top \delta_{n+1} \\

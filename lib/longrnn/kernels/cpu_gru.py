@@ -1,14 +1,17 @@
-r"""The GRU on the CPU.
+r"""The GRU of Cho et al. 2014 on the CPU, with the reset gate after the product.
 
-Forward, with the drive :math:`g_t = R u_t + b` of all times computed before, its parts and those of
-:math:`a_t = W h_{t-1}` in the order r z n:
+Arrays are (time, batch, hidden), with the blocks of several gates side by side in the last axis.
+PyTorch's threads share the sequences (`longrnn.kernels._threads.run_networks`).
+
+Forward pass, with the drive :math:`g_t = R u_t + b` computed beforehand for all times, its parts
+and those of :math:`a_t = W h_{t-1}` in the order r z n:
 
 .. math::
     r_t, z_t &= \sigma(a^{r,z}_t + g^{r,z}_t) \\
     n_t &= \tanh(r_t \odot a^n_t + g^n_t) \\
     h_t &= (1 - z_t) \odot n_t + z_t \odot h_{t-1}
 
-Adjoint (symbols as in `longrnn.kernels._recurrence`):
+Backward pass (symbols as in `longrnn.kernels._recurrence`):
 
 .. math::
     \lambda_t &= o_t + z_{t+1} \odot \lambda_{t+1} + W^\top \delta^a_{t+1} \\

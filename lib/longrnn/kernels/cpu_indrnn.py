@@ -1,10 +1,14 @@
-r"""IndRNN on the CPU, a layer at a time: its neurons are independent of each other.
+r"""IndRNN on the CPU, one layer at a time: section 3 of Li et al. 2018.
 
-Forward of one layer, with the drive :math:`g_t = W h^{l-1}_t + b` of all times computed before:
+Arrays are (time, batch, hidden). Each neuron of each sequence is an independent chain. PyTorch's
+threads share the chains (`longrnn.kernels._threads.run_chains`).
+
+Forward pass of one layer, with the drive :math:`g_t = W h^{l-1}_t + b` computed beforehand for all
+times:
 
 .. math:: h_t = \phi(w \odot h_{t-1} + g_t)
 
-Adjoint (symbols as in `longrnn.kernels._recurrence`):
+Backward pass (symbols as in `longrnn.kernels._recurrence`):
 
 .. math::
     \lambda_t = o_t + w \odot \delta_{t+1}, \qquad \delta_t = \lambda_t \odot \phi'_t

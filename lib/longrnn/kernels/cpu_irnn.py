@@ -1,9 +1,10 @@
-r"""The incremental RNN on one CPU core: all K inner steps of a round in one pass.
+r"""The incremental RNN on one CPU core: equations (5) and (8) of Kag et al. 2020.
 
-Products with a matrix of low rank are computed in its two factors.
+Arrays are (time, batch, hidden), and step sizes (time, batch, K). All K inner steps of a round are
+computed in one pass. Products with a matrix of low rank are computed with its two factors.
 
-Forward of one round, with the drive :math:`r_k = W x_k + b` of all rounds computed before; form (8)
-multiplies twice:
+Forward pass of one round, with the drive :math:`r_k = W x_k + b` computed beforehand for all
+rounds; form (8) multiplies twice:
 
 .. math::
     s_i &= g_{i-1} + \sigma h_{k-1}, \qquad a_i = U s_i + r_k \;\; (\text{then } U a_i) \\
@@ -13,9 +14,9 @@ multiplies twice:
 from :math:`g_0 = 0` or :math:`h_{k-1}`. With :math:`U = \alpha I + V H` a product is :math:`\alpha
 s + V (H s)`, 2 d r numbers instead of d^2.
 
-Adjoint. Let :math:`\gamma_i` be the derivative of the loss by :math:`g_i`; it starts from
-:math:`\gamma_K = \lambda_k`, the derivative by :math:`h_k` through everything that follows and
-through the output. For i = K..1:
+Backward pass. Let :math:`\gamma_i` be the derivative of the loss with respect to :math:`g_i`; it
+starts from :math:`\gamma_K = \lambda_k`, the derivative with respect to :math:`h_k` through
+everything that follows and through the output. For i = K..1:
 
 .. math::
     \delta_i &= \eta_i \gamma_i \odot \phi'_i, \qquad

@@ -1,4 +1,7 @@
-r"""LEM on the CPU.
+r"""LEM on the CPU: equation (3) of Rusch et al. 2022.
+
+Arrays are (time, batch, hidden), with the blocks of several gates side by side in the last axis.
+PyTorch's threads share the sequences (`longrnn.kernels._threads.run_networks`).
 
 Forward pass. The input terms :math:`g_n = V u_n + b` of all time steps are computed beforehand,
 with blocks in the order 1 2 z y. :math:`q_n, \bar q_n` are the time steps of (3), and
@@ -12,7 +15,8 @@ with blocks in the order 1 2 z y. :math:`q_n, \bar q_n` are the time steps of (3
     r_n &= \tanh(W_y z_n + g^y_n), \qquad
     y_n = y_{n-1} + \bar\Delta_n \odot (r_n - y_{n-1})
 
-Adjoint (symbols as in `longrnn.kernels._recurrence`, :math:`\lambda_n, \mu_n` of :math:`y_n, z_n`):
+Backward pass (symbols as in `longrnn.kernels._recurrence`, :math:`\lambda_n, \mu_n` of :math:`y_n,
+z_n`):
 
 .. math::
     \lambda_n &= o_n + (1 - \bar\Delta_{n+1}) \odot \lambda_{n+1} + W^\top \delta_{n+1} \\

@@ -1,8 +1,12 @@
-r"""Networks of one dense step on the CPU.
+r"""Networks with one dense step on the CPU.
 
-They share kernels, which are compiled for each of them (`form`).
+The basic RNN, the LU and the inverse RNN (Johnston 2024, (2.1) and (2.28)), the exponential RNN
+(Lezcano-Casado and Martinez-Rubio 2019, section 4), the antisymmetric RNN (Chang et al. 2019, (9)),
+the Lipschitz RNN (Erichson et al. 2021, (7)) and FastRNN (Kusupati et al. 2018, section 3.1) share
+kernels, which are compiled for each of them (`form`). Arrays are (time, batch, hidden). PyTorch's
+threads share the sequences (`longrnn.kernels._threads.run_networks`).
 
-Forward, with the drive :math:`g_t = R u_t + b` of all times computed before, from
+Forward pass, with the drive :math:`g_t = R u_t + b` computed beforehand for all times, from
 :math:`y_t = \phi(M_t x_{t-1} + g_t)`:
 
 .. math::
@@ -16,7 +20,7 @@ where :math:`\phi` is tanh, FastRNN's own choice, or the exponential RNN's modRe
 :math:`\operatorname{sign}(a) \max(|a| + b, 0)`, whose drive has no b. :math:`M_t` is W except in
 the LU and the inverse RNN, which interchange it with its inverse as definition 2.4 says (2.28).
 
-Adjoint, with :math:`\alpha = \epsilon, \beta = 1` for the Euler steps, and
+Backward pass, with :math:`\alpha = \epsilon, \beta = 1` for the Euler steps, and
 :math:`\alpha = 1, \beta = 0` where the state is :math:`y_t`:
 
 .. math::

@@ -1,32 +1,33 @@
-r"""The adjoint states of the basic RNN as a function that can be differentiated, on one CPU core.
+r"""The adjoint norms of the basic RNN as a function that can be differentiated, on one CPU core.
 
-L. Johnston, *Learning Sequential Patterns with Recurrent Neural Networks*, 2024. With the slopes
-:math:`s_t = 1 - x_t^2` and :math:`q_t = -2 x_t s_t` of tanh, forward is the adjoint system,
-backwards in time,
+L. Johnston, *Learning Sequential Patterns with Recurrent Neural Networks*, 2024, section 2.6 and
+Algorithm 2. With the slopes :math:`s_t = 1 - x_t^2` and :math:`q_t = -2 x_t s_t` of tanh, the
+forward pass computes the adjoints, backward in time,
 
 .. math:: \lambda_{t-1} = W^\top (s_t \odot \lambda_t) \tag{2.21}
 
-and backward the forward coadjoints, forwards in time, from :math:`\gamma_1 = -\partial G / \partial
-\lambda_1`:
+The backward pass computes the forward coadjoints, forward in time, from :math:`\gamma_1 = -\partial
+G / \partial \lambda_1`:
 
 .. math:: \gamma_t = s_t \odot W \gamma_{t-1} - \partial G / \partial \lambda_t \tag{2.23}
 
-They give what the penalty G leaves at the arguments: at the last adjoint :math:`-\gamma_T`, at the
-weights :math:`-\sum_{t>1} (s_t \odot \lambda_t) \gamma_{t-1}^\top`, the middle term of (2.25) put
-right, and at the states, where :math:`\partial s_t / \partial x_t = -2 x_t`,
+They give the gradients of the penalty G: with respect to the last adjoint :math:`-\gamma_T`, with
+respect to the weights :math:`-\sum_{t>1} (s_t \odot \lambda_t) \gamma_{t-1}^\top` (the corrected
+middle term of (2.25)), and with respect to the states, since :math:`\partial s_t / \partial x_t =
+-2 x_t`,
 
 .. math:: o_t = 2 x_t \odot \lambda_t \odot W \gamma_{t-1}
 
-Carried on by the ordinary backward pass of `longrnn.kernels.cpu_rnn`, whose :math:`\delta_t = s_t
-\odot (o_t + W^\top \delta_{t+1})`, this is the backward coadjoint: :math:`\delta_t = - s_t \odot
-\alpha_t - q_t \odot \lambda_t \odot W \gamma_{t-1}` with :math:`\alpha` of (2.24), and the rest of
-(2.25) is that pass's own product with the states. So Algorithm 2 costs six matrix products a step
-where backpropagation costs three.
+The ordinary backward pass of `longrnn.kernels.cpu_rnn` continues from there: its :math:`\delta_t =
+s_t \odot (o_t + W^\top \delta_{t+1})` is the backward coadjoint :math:`\delta_t = - s_t \odot
+\alpha_t - q_t \odot \lambda_t \odot W \gamma_{t-1}` with :math:`\alpha` of (2.24), and its product
+with the states is the rest of (2.25). So Algorithm 2 takes six matrix products per step, and
+backpropagation three.
 
-Stored: the states and the adjoints. The penalty (2.20) looks at Euclidean norms alone: its
-derivative by :math:`\lambda_t` is a multiple of :math:`\lambda_t`, made as it is needed and never
-held for all times. Nor are :math:`\gamma` and :math:`s \odot \lambda`: over `CHUNK_ROWS` rows their
-product is fast enough.
+Stored: the states and the adjoints. The penalty (2.20) depends on Euclidean norms alone, so its
+derivative with respect to :math:`\lambda_t` is a multiple of :math:`\lambda_t`, which is computed
+when it is needed. :math:`\gamma` and :math:`s \odot \lambda` are stored for `CHUNK_ROWS` rows at a
+time, enough for a fast product.
 """
 
 import numpy as np
@@ -44,7 +45,7 @@ CHUNK_ROWS = 512
 
 @kernel
 def _adjoints(W, x, adjoints):
-    """Fill the adjoints of all times from the last, which is there."""
+    """Fill the adjoints of all times, given the last one."""
     scaled = np.empty_like(adjoints[0])
     for t in range(len(x) - 1, 0, -1):
         x_t = x[t].ravel()
@@ -57,7 +58,7 @@ def _adjoints(W, x, adjoints):
 
 @kernel
 def _coadjoints(W, x, adjoints, from_penalty, gamma, scaled, at_states):
-    """Go forwards over the times of one chunk, from gamma[0] to gamma[-1]."""
+    """Compute the coadjoints of one chunk of time steps, from gamma[0] to gamma[-1]."""
     pushed = np.empty_like(gamma[0])  # W gamma_{t-1}
     for t in range(len(x)):
         np.dot(gamma[t], W.T, pushed)

@@ -1,8 +1,11 @@
-r"""FastGRNN and the gated antisymmetric RNN on the CPU.
+r"""FastGRNN and the gated antisymmetric RNN on the CPU: one product for gate and candidate.
 
-Gate and candidate share the product with the state.
+Section 3.2 of Kusupati et al. 2018, and the form with a gating mechanism of Chang et al. 2019.
+Arrays are (time, batch, hidden), with the blocks of several gates side by side in the last axis.
+PyTorch's threads share the sequences (`longrnn.kernels._threads.run_networks`).
 
-Forward, with the drives :math:`g_t` of all times computed before, their blocks in the order z c:
+Forward pass, with the drives :math:`g_t` computed beforehand for all times, their blocks in the
+order z c:
 
 .. math::
     z_t &= \sigma(W h_{t-1} + g^z_t), \qquad c_t = \tanh(W h_{t-1} + g^c_t) \\
@@ -11,7 +14,7 @@ Forward, with the drives :math:`g_t` of all times computed before, their blocks 
 FastGRNN is :math:`\kappa = 0, p = \zeta + \nu, q = -\zeta`, the antisymmetric RNN :math:`\kappa =
 1, p = 0, q = \epsilon`.
 
-Adjoint (symbols as in `longrnn.kernels._recurrence`):
+Backward pass (symbols as in `longrnn.kernels._recurrence`):
 
 .. math::
     \lambda_t &= o_t + (\kappa + (1 - \kappa) z_{t+1}) \odot \lambda_{t+1}

@@ -1,16 +1,20 @@
-r"""SRU on the CPU, a layer at a time: its neurons are independent of each other.
+r"""SRU on the CPU, one layer at a time: section 3 of Lei et al. 2018.
 
-Forward of one layer, with :math:`g^f_t = W_f x_t + b_f`, :math:`\tilde x_t = W x_t`, :math:`g^r_t =
-W_r x_t + b_r` and the highway :math:`k_t = \alpha x_t` of all times computed before:
+Arrays are (time, batch, hidden). Each neuron of each sequence is an independent chain. PyTorch's
+threads share the chains (`longrnn.kernels._threads.run_chains`).
+
+Forward pass of one layer, with :math:`g^f_t = W_f x_t + b_f`, :math:`\tilde x_t = W x_t`,
+:math:`g^r_t = W_r x_t + b_r` and the highway :math:`k_t = \alpha x_t` computed beforehand for all
+times:
 
 .. math::
     f_t &= \sigma(g^f_t + v_f \odot c_{t-1}), \qquad r_t = \sigma(g^r_t + v_r \odot c_{t-1}) \\
     c_t &= f_t \odot c_{t-1} + (1 - f_t) \odot \tilde x_t \\
     h_t &= r_t \odot c_t + (1 - r_t) \odot k_t
 
-Adjoint. Let :math:`\lambda_t` be the derivative of the loss by :math:`c_t` through everything that
-follows, and :math:`o_t` the part that arrives at the output :math:`h_t`, which nothing reads back
-(the gradient of the final state starts the recurrence):
+Backward pass. Let :math:`\lambda_t` be the derivative of the loss with respect to :math:`c_t`
+through everything that follows, and :math:`o_t` the part that arrives at the output :math:`h_t`,
+which nothing reads back (the gradient of the final state starts the recurrence):
 
 .. math::
     \lambda_t &= o_t \odot r_t + f_{t+1} \odot \lambda_{t+1}
@@ -18,9 +22,9 @@ follows, and :math:`o_t` the part that arrives at the output :math:`h_t`, which 
     \delta^f_t &= \lambda_t \odot (c_{t-1} - \tilde x_t) \odot f_t \odot (1 - f_t) \\
     \delta^r_t &= o_t \odot (c_t - k_t) \odot r_t \odot (1 - r_t)
 
-Then the derivatives by :math:`g^f_t, \tilde x_t, g^r_t, k_t` are :math:`\delta^f_t, \lambda_t \odot
-(1 - f_t), \delta^r_t, o_t \odot (1 - r_t)`, and those by v_f and v_r are :math:`\sum_t \delta^f_t
-\odot c_{t-1}` and :math:`\sum_t \delta^r_t \odot c_{t-1}`.
+Then the derivatives with respect to :math:`g^f_t, \tilde x_t, g^r_t, k_t` are :math:`\delta^f_t,
+\lambda_t \odot (1 - f_t), \delta^r_t, o_t \odot (1 - r_t)`, and those with respect to v_f and v_r
+are :math:`\sum_t \delta^f_t \odot c_{t-1}` and :math:`\sum_t \delta^r_t \odot c_{t-1}`.
 
 Stored: c, both gates, and what they weigh, the candidate and the highway. Recomputed: nothing.
 """

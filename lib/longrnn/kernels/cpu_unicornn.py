@@ -1,14 +1,18 @@
-r"""UnICORNN on the CPU, a layer at a time: its neurons are independent of each other.
+r"""UnICORNN on the CPU, one layer at a time: equation (6) of Rusch and Mishra 2021.
 
-Forward of one layer, with the drive :math:`g_n = V y^{l-1}_n + b` of all times computed before and
-the step :math:`h = \Delta t \, \hat\sigma(c)` of each neuron:
+Arrays are (time, batch, hidden). Each neuron of each sequence is an independent chain. PyTorch's
+threads share the chains (`longrnn.kernels._threads.run_chains`).
+
+Forward pass of one layer, with the drive :math:`g_n = V y^{l-1}_n + b` computed beforehand for all
+times and the step :math:`h = \Delta t \, \hat\sigma(c)` of each neuron:
 
 .. math::
     s_n &= \tanh(w y_{n-1} + g_n) \\
     z_n &= z_{n-1} - h (s_n + \alpha y_{n-1}) \\
     y_n &= y_{n-1} + h z_n
 
-Adjoint (symbols as in `longrnn.kernels._recurrence`, :math:`\lambda_n, \mu_n` of :math:`y_n, z_n`):
+Backward pass (symbols as in `longrnn.kernels._recurrence`, :math:`\lambda_n, \mu_n` of :math:`y_n,
+z_n`):
 
 .. math::
     \lambda_n &= o_n + \lambda_{n+1} + w \delta_{n+1} - h \alpha \mu_{n+1} \\

@@ -250,7 +250,7 @@ def log10_sum(logs: Tensor, dim: int = -1) -> Tensor:
 def _has_engine(cell: Cell, u: Tensor) -> bool:
     """Return whether the cell has an engine that is faster than its step in float64."""
     chosen = kernels.choose(cell.name, u.device.type, cell.engine_options)
-    # PyTorch's own layers, in float64, are no faster than the step.
+    # In float64 PyTorch's own layers are not faster than the step.
     return not chosen.startswith(("reference", "library"))
 
 
