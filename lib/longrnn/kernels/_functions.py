@@ -16,6 +16,22 @@ class Loop(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx, recurrence: Any, *arguments: Any) -> tuple[Tensor, ...]:
+        """Run the loop.
+
+        Parameters
+        ----------
+        ctx
+            PyTorch's context.
+        recurrence : Recurrence
+            The recurrence.
+        *arguments
+            Arguments of `Recurrence.run`.
+
+        Returns
+        -------
+        tuple of Tensor
+            As from `Recurrence.run`.
+        """
         results = recurrence.run(*arguments)
         ctx.recurrence = recurrence
         recurrence._save(ctx, arguments, results)
@@ -23,14 +39,44 @@ class Loop(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, *from_results: Tensor | None) -> tuple:
+        """Run the adjoint.
+
+        Parameters
+        ----------
+        ctx
+            PyTorch's context.
+        *from_results : Tensor or None
+            Gradients of the results.
+
+        Returns
+        -------
+        tuple of (Tensor or None)
+            Gradients of the arguments of `forward`.
+        """
         return None, *ctx.recurrence._differentiate(ctx, *from_results)
 
 
 class Adjoint(torch.autograd.Function):
-    """The adjoint of a recurrence in ordinary calls that are differentiated again."""
+    """The adjoint of a recurrence, in ordinary calls that are differentiated again."""
 
     @staticmethod
     def forward(ctx, recurrence: Any, *arguments: Any) -> tuple[Tensor, ...]:
+        """Run the adjoint.
+
+        Parameters
+        ----------
+        ctx
+            PyTorch's context.
+        recurrence : Recurrence
+            The recurrence.
+        *arguments
+            Arguments of `Recurrence.run_adjoint`.
+
+        Returns
+        -------
+        tuple of Tensor
+            As from `Recurrence.run_adjoint`.
+        """
         gradients = recurrence.run_adjoint(*arguments)
         ctx.recurrence = recurrence
         recurrence._save_for_second(ctx, arguments, gradients)
@@ -38,6 +84,20 @@ class Adjoint(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, *cotangents: Tensor | None) -> tuple:
+        """Differentiate the adjoint, by the reference.
+
+        Parameters
+        ----------
+        ctx
+            PyTorch's context.
+        *cotangents : Tensor or None
+            Gradients of the results of `forward`.
+
+        Returns
+        -------
+        tuple of (Tensor or None)
+            Gradients of the arguments of `forward`.
+        """
         return None, *ctx.recurrence._differentiate_adjoint(ctx, *cotangents)
 
 
@@ -46,6 +106,20 @@ class MappedLoop(torch.autograd.Function):
 
     @staticmethod
     def forward(recurrence: Any, *arguments: Any) -> tuple[Tensor, ...]:
+        """Run the loop.
+
+        Parameters
+        ----------
+        recurrence : Recurrence
+            The recurrence.
+        *arguments
+            Arguments of `Recurrence.run`.
+
+        Returns
+        -------
+        tuple of Tensor
+            As from `Recurrence.run`.
+        """
         return recurrence._call(*arguments)
 
     @staticmethod
@@ -57,6 +131,24 @@ class MappedLoop(torch.autograd.Function):
 
     @staticmethod
     def vmap(info, in_dims: tuple, recurrence: Any, *arguments: Any) -> tuple:
+        """Run the loop under `torch.vmap`.
+
+        Parameters
+        ----------
+        info
+            PyTorch's description of the map, with its `batch_size`.
+        in_dims
+            The mapped axis of each argument; None if it is not mapped.
+        recurrence, *arguments
+            As for `forward`.
+
+        Returns
+        -------
+        results : tuple of Tensor
+            As from `forward`, each with a mapped axis.
+        out_dims : tuple
+            These axes.
+        """
         return recurrence._run_mapped(info, in_dims[1:], *arguments)
 
 
@@ -65,6 +157,20 @@ class MappedAdjoint(torch.autograd.Function):
 
     @staticmethod
     def forward(recurrence: Any, *arguments: Any) -> tuple[Tensor, ...]:
+        """Run the adjoint.
+
+        Parameters
+        ----------
+        recurrence : Recurrence
+            The recurrence.
+        *arguments
+            Arguments of `Recurrence.run_adjoint`.
+
+        Returns
+        -------
+        tuple of Tensor
+            As from `Recurrence.run_adjoint`.
+        """
         return recurrence._call_adjoint(*arguments)
 
     @staticmethod
@@ -76,4 +182,22 @@ class MappedAdjoint(torch.autograd.Function):
 
     @staticmethod
     def vmap(info, in_dims: tuple, recurrence: Any, *arguments: Any) -> tuple:
+        """Run the adjoint under `torch.vmap`.
+
+        Parameters
+        ----------
+        info
+            PyTorch's description of the map, with its `batch_size`.
+        in_dims
+            The mapped axis of each argument; None if it is not mapped.
+        recurrence, *arguments
+            As for `forward`.
+
+        Returns
+        -------
+        results : tuple of Tensor
+            As from `forward`, each with a mapped axis.
+        out_dims : tuple
+            These axes.
+        """
         return recurrence._run_adjoint_mapped(info, in_dims[1:], *arguments)
