@@ -4,9 +4,11 @@ import json
 from unittest.mock import Mock
 
 import matplotlib.pyplot as plt
+import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
+from drawn import drawn
 from longrnn.cells import cell_class, cell_names
 from study import figures as plotting
 from study.claims.estimates import proportion
@@ -140,6 +142,20 @@ def test_judged_claims_are_kept_for_the_report(tmp_path, capsys):
 def test_unknown_learning_counts_as_not_learned(tmp_path):
     ds = xr.Dataset(attrs={"schema": "made_up/1", "settings": "{}"})
     assert "learned" not in manifest(make(tmp_path, ds=ds).save_table(FRAME, "own-x", caption=""))
+
+
+def test_artefacts_of_some_runs_describe_those(tmp_path):
+    """Half of the runs read a stand-in and stay at chance, the others learned the paper's data."""
+    make_runs = drawn({("LEM", "images"): 60.0, ("LEM", "digits"): 10.0}, spread=0.1)
+    ds = make_runs(np.random.default_rng(0))
+    ds = ds.assign_attrs(schema="rows/1", settings="{}")
+    ds["task_settings"] = "run", ['{"dataset": "mnist"}', '{"dataset": "digits"}']
+    both = make(tmp_path, ds=ds)
+    assert manifest(both.save_table(FRAME, "own-x", caption=""))["stand_in"]
+    images = both.of_runs(ds.isel(run=[0]))
+    described = manifest(images.save_table(FRAME, "own-y", caption=""))
+    assert described["learned"] and "stand_in" not in described and described["runs"] == 6
+    assert "learned" not in manifest(both.save_table(FRAME, "own-z", caption=""))
 
 
 def test_panels_get_letters_and_color_bars_none(tmp_path):

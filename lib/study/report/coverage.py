@@ -12,9 +12,14 @@ COLUMNS = ("id", "profile", "file", "runs", "result_set", "state")
 STATES = ("drawn", "learned", "comparable", "at published scale")
 """Evidence levels, cumulative.
 
-An artefact is *drawn* if it exists; *learned* if its networks learned, or it needs none;
-*comparable* if no other data stand in for the paper's; *at published scale* if it has the size
-that the paper prints.
+- *drawn*: a notebook saved the artefact;
+- *learned*: its networks do better than guessing, or it needs none;
+- *comparable*: they learned the paper's task from the paper's data, or from real data of the same
+  source. These may be a part of the paper's, and fewer training steps are allowed;
+- *at published scale*: the data, the length of the sequences and the width of the networks are the
+  paper's, and training took as many steps as the paper prints. If the paper prints none, the
+  networks trained until they converged. A drawing of a formula, a count or a speed has the paper's
+  scale if it is made at the paper's sizes.
 """
 
 

@@ -5,6 +5,7 @@ named by the artefact's id in ``data/published/artefacts.csv``. The report and t
 read the manifests. A manifest is written last: if one exists, its files are whole.
 """
 
+from copy import copy
 from pathlib import Path
 
 import matplotlib.pyplot as plt
@@ -75,15 +76,38 @@ class Artefacts:
             runs = 0 if ds is None else ds["status"].isin((COMPLETED, DIVERGED)).sum()
         self.profile = str(profile if profile is not None else ds.attrs["profile"])
         self.runs = int(runs)
-        self.trained_on = "" if ds is None else data_and_length(ds)
-        self.learned = ds is not None and networks_learned(ds) is True
-        self.stand_in = ds is not None and stands_in(ds)
+        self._describe(ds)
         self.published_scale = published_scale
         made = resolve(out) / "made" / notebook / result_set
         self.tables = made / "tables"
         self.figures = made / "figures"
         self.tables.mkdir(parents=True, exist_ok=True)
         self.figures.mkdir(parents=True, exist_ok=True)
+
+    def _describe(self, ds: xr.Dataset | None) -> None:
+        self.trained_on = "" if ds is None else data_and_length(ds)
+        self.learned = ds is not None and networks_learned(ds) is True
+        self.stand_in = ds is not None and stands_in(ds)
+
+    def of_runs(self, ds: xr.Dataset) -> "Artefacts":
+        """Return the artefacts of some of the runs, for figures and tables that show no others.
+
+        Whether networks learned, and on which data, is then a matter of these runs alone.
+
+        Parameters
+        ----------
+        ds : xarray.Dataset
+            The runs, a part of the results.
+
+        Returns
+        -------
+        Artefacts
+            A copy that writes to the same folders.
+        """
+        part = copy(self)
+        part.runs = int(ds["status"].isin((COMPLETED, DIVERGED)).sum())
+        part._describe(ds)
+        return part
 
     def show_table(
         self,

@@ -22,6 +22,10 @@ STAND_INS = ("digits", "imdb_ratings", "ucr_worms")
 """Data sets that no paper uses. Made-up data name themselves a stand-in in ``substitute``."""
 
 
+COMPRESSED = "JPEG"
+"""A word of ``substitute`` if images were compressed again, so that their pixels differ."""
+
+
 def chance_bound(guess, sequences, tried=1, level=SURE):
     """Return the accuracy that guessing exceeds with a probability of at most `level`.
 
@@ -87,6 +91,33 @@ def stand_in(task_settings: str, substitute: str) -> str:
     if name in STAND_INS:
         return f"the data set {name} stands in for the paper's"
     return substitute if "stand-in" in substitute else ""
+
+
+def is_comparable(task_settings: str, substitute: str) -> bool:
+    """Return whether a task reads the paper's data, or real data of the same source.
+
+    A part of the paper's data is comparable, and so are windows cut again from the same
+    recordings. Other data are not, nor made-up ones, nor images that were compressed again.
+
+    Parameters
+    ----------
+    task_settings
+        The task's settings, as JSON.
+    substitute
+        What the prepared data say about themselves.
+
+    Returns
+    -------
+    bool
+
+    Examples
+    --------
+    >>> is_comparable('{"dataset": "cifar10"}', "14,987 of 50,000 training images")
+    True
+    >>> is_comparable('{"dataset": "cifar10"}', "decoded from JPEG copies of the images")
+    False
+    """
+    return not stand_in(task_settings, substitute) and COMPRESSED not in substitute
 
 
 def networks_learned(ds: xr.Dataset) -> bool | None:
@@ -178,7 +209,7 @@ def tasks_learned(ds: xr.Dataset) -> xr.DataArray:
 
 
 def stands_in(ds: xr.Dataset) -> bool:
-    """Return whether other data stand in for a paper's behind some of the results.
+    """Return whether some results are not on the paper's data nor on comparable ones.
 
     Parameters
     ----------
@@ -188,15 +219,15 @@ def stands_in(ds: xr.Dataset) -> bool:
     Returns
     -------
     bool
-        True if any run read substituted data.
+        True if a run read data that are not comparable (`is_comparable`).
     """
-    if "substitute" in ds and bool((ds["substitute"] != "").any()):
-        return True
     if "dataset" in ds.dims:
         return bool(ds["dataset"].isin(STAND_INS).any())
     if "task_settings" not in ds:
         return False
-    return any(stand_in(settings, "") for settings in ds["task_settings"].values)
+    tasks = ds["task_settings"].values
+    substitutes = ds["substitute"].values if "substitute" in ds else [""] * len(tasks)
+    return not all(map(is_comparable, tasks, substitutes))
 
 
 def lengths(ds: xr.Dataset) -> tuple[int, int] | tuple[()]:
