@@ -49,7 +49,7 @@ def build_site(folder: Path) -> Path:
     # Nothing else says that there are these.
     made = Artefacts(data, notebook="55_new", result_set="rebuilt", profile="quick", runs=1)
     made.show_figure(drawing(), "own-novelty", data=error_rates(), caption="Never seen before.")
-    write_notebook(data / "executed" / "55_new.ipynb", title="What is new?", result_set="rebuilt")
+    write_notebook(data / "executed" / "55_new.ipynb", title="What's new?", result_set="rebuilt")
     reference = data / "reference" / "real"
     reference.mkdir(parents=True)
     record = {"profile": "real", "packages": {"torch": "1.2.3"}, "cores": 2}

@@ -80,6 +80,11 @@ def test_equal_inputs_give_equal_bytes(data, site, tmp_path):
     assert names.isdisjoint({".buildinfo", "environment.pickle", "objects.inv", ".doctrees"})
 
 
+def test_nothing_is_escaped_twice(site):
+    for path in site.rglob("*.html"):
+        assert "&amp;#39;" not in path.read_text("utf-8"), path
+
+
 def test_every_link_resolves(each_site):
     found = {path: read(path) for path in each_site.resolve().rglob("*.html")}
     for path, page in found.items():
@@ -128,7 +133,7 @@ DIFFERENT = artefacts()["same_data"].isna().sum()
         ("claims", "iRNN, section 4"),
         ("coverage", "numerical error rate by architecture this run (quick) 12 runs, drawn"),
         ("figures/ours", "Never seen before."),
-        ("publications/shared", "What is new?"),
+        ("publications/shared", "What's new?"),
         ("publications/dissertation", f"{OF_DISSERTATION} claims : 1 agrees, 1 differs"),
     ],
 )

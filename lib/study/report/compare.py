@@ -11,12 +11,15 @@ training amplifies them. A column therefore counts as
 equal
     if mean and standard deviation agree to a relative 1e-6;
 within noise
-    if the means differ by at most three standard errors of the stored values, and their number is
-    the same;
+    if their number is the same, and the means differ by no more than those of two samples with the
+    stored spread do in 99.7 % of all cases (three standard errors of the difference; more for a
+    few values, by Student's t distribution);
 different
-    otherwise.
+    otherwise. This includes every change of a column whose stored values are all equal, such as
+    one of a single value: it has no spread to compare with.
 
-A table is as good as its worst column.
+A table is as good as its worst column. Values of one table often depend on the same runs. Then
+their spread understates the noise, and a table may count as different by chance.
 """
 
 import argparse
@@ -28,6 +31,9 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
+from scipy.stats import norm
+from scipy.stats import t as student_t
+from toolz import groupby
 
 from study.paths import DATA, REFERENCE, ROOT
 from study.pipeline.files import write_whole
@@ -43,7 +49,7 @@ MACHINE = "machine"
 RELATIVE = 1e-6
 """Tolerance of equal numbers."""
 STANDARD_ERRORS = 3.0
-"""Difference of means that counts as noise."""
+"""Difference of means that counts as noise, for many values."""
 
 
 class Comparison(NamedTuple):
@@ -52,6 +58,7 @@ class Comparison(NamedTuple):
     equal: list[str]
     noisy: list[str]
     different: list[str]
+    """Tables, each with the column that differs most."""
     missing: list[str]
     """Tables of the stored rebuild that this one lacks, and the reverse."""
     verdicts: list[str]
@@ -156,9 +163,14 @@ def compare(stored: pd.DataFrame, current: pd.DataFrame) -> Comparison:
     verdicts = [f"{row.quantity}: {row.text_stored} -> {row.text}" for row in changed.itertuples()]
     groups: dict[str, list[str]] = {"equal": [], "noisy": [], "different": [], "missing": []}
     for item, rows in both[~claims].groupby("item"):
-        states = {_state(row) for row in rows.to_dict("records")}
-        worst = next(name for name in ("missing", "different", "noisy", "equal") if name in states)
-        groups[worst].append(str(item))
+        by_state = groupby(_state, rows.to_dict("records"))
+        worst = next(
+            name for name in ("missing", "different", "noisy", "equal") if name in by_state
+        )
+        text = str(item)
+        if worst == "different":
+            text = f"{text}: {_describe_column(max(by_state[worst], key=_distances))}"
+        groups[worst].append(text)
     return Comparison(**groups, verdicts=verdicts)
 
 
@@ -172,10 +184,32 @@ def _state(row: dict) -> str:
     same_mean = _close(row["mean"], row["mean_stored"], deviation)
     if same_mean and _close(row["deviation"], deviation, deviation):
         return "equal"
-    standard_error = deviation / math.sqrt(row["count_stored"])
-    if abs(row["mean"] - row["mean_stored"]) <= STANDARD_ERRORS * standard_error:
-        return "noisy"
-    return "different"
+    return "noisy" if _distance(row) <= 1 else "different"
+
+
+def _distances(row: dict) -> tuple[float, float]:
+    """Return by how much a column differs: in multiples of noise, then relative to its mean."""
+    largest = max(abs(row["mean"]), abs(row["mean_stored"])) or 1.0
+    return _distance(row), abs(row["mean"] - row["mean_stored"]) / largest
+
+
+def _distance(row: dict) -> float:
+    """Return the difference of means as a multiple of the largest that counts as noise."""
+    count = row["count_stored"]
+    difference = abs(row["mean"] - row["mean_stored"])
+    if count < 2 or not row["deviation_stored"]:
+        return 0.0 if difference == 0 else math.inf
+    # The stored deviation divides by n. Both means vary, so that their variances add up.
+    standard_error = row["deviation_stored"] * math.sqrt(2 / (count - 1))
+    quantile = student_t.isf(norm.sf(STANDARD_ERRORS), count - 1)
+    return difference / (quantile * standard_error)
+
+
+def _describe_column(row: dict) -> str:
+    """Return how a column differs."""
+    if row["count"] != row["count_stored"]:
+        return f"{row['quantity']} has {row['count']:.0f} values, not {row['count_stored']:.0f}"
+    return f"{row['quantity']} {row['mean_stored']:.4g} -> {row['mean']:.4g}"
 
 
 def _close(first: float, second: float, scale: float) -> bool:
