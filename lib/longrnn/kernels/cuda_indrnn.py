@@ -29,8 +29,9 @@ from longrnn.kernels._cuda_chains import (
     store_drive_sums,
     sum_over_batch,
 )
-from longrnn.kernels._cuda_device import ZERO, activate, pipelined, times_slope
+from longrnn.kernels._cuda_device import ZERO, activate, times_slope
 from longrnn.kernels._cuda_launch import is_present, launch_chains
+from longrnn.kernels._cuda_pipeline import pipelined
 from longrnn.kernels._drive import Sources
 from longrnn.kernels._recurrence import Recurrence
 from longrnn.kernels.cpu_indrnn import reference

@@ -17,14 +17,8 @@ import torch
 
 from longrnn.kernels._cpu import PHI
 from longrnn.kernels._cuda import cuda, d, engine, kernel, real, tile, unbounded
-from longrnn.kernels._cuda_device import (
-    ZERO,
-    activate,
-    dot_products,
-    load_or_zero,
-    set_offsets,
-    times_slope,
-)
+from longrnn.kernels._cuda_dense import dot_products, set_offsets
+from longrnn.kernels._cuda_device import ZERO, activate, load_or_zero, times_slope
 from longrnn.kernels._cuda_launch import is_present, launch_dense, most_units
 from longrnn.kernels._drive import drive
 from longrnn.kernels._products import sum_of_products

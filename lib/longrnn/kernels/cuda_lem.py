@@ -17,19 +17,15 @@ import numpy as np
 import torch
 
 from longrnn.kernels._cuda import cuda, d, engine, kernel, many_registers, real, tile
-from longrnn.kernels._cuda_device import (
-    ZERO,
-    device_version,
+from longrnn.kernels._cuda_dense import (
     dot_products,
     load_gradients,
-    load_or_zero,
     load_vectors,
     set_offsets_in_run,
-    sigmoid,
     state_before,
     store_vectors,
-    tanh,
 )
+from longrnn.kernels._cuda_device import ZERO, device_version, load_or_zero, sigmoid, tanh
 from longrnn.kernels._cuda_launch import is_present, launch_dense, most_units
 from longrnn.kernels._drive import Sources
 from longrnn.kernels._products import state_products, sums_of_products

@@ -13,14 +13,14 @@ import torch
 
 from longrnn.kernels import cpu_pull_back as cpu
 from longrnn.kernels._cuda import cuda, d, device, engine, real, tile, unbounded
-from longrnn.kernels._cuda_device import (
-    device_version,
+from longrnn.kernels._cuda_dense import (
     dot_products,
     load_vectors,
     set_offsets,
     state_before,
     store_vectors,
 )
+from longrnn.kernels._cuda_device import device_version
 from longrnn.kernels._cuda_launch import launch_dense
 from longrnn.kernels._drive import drive
 

@@ -21,17 +21,13 @@ import torch
 
 from longrnn.kernels._cuda import cuda, d, engine, kernel, real, tile
 from longrnn.kernels._cuda_chains import of_sequences
-from longrnn.kernels._cuda_device import (
-    ONE,
-    ZERO,
-    device_version,
+from longrnn.kernels._cuda_dense import (
     dot_products,
-    load_or_zero,
     load_vectors,
     set_offsets_in_run,
     store_vectors,
-    tanh,
 )
+from longrnn.kernels._cuda_device import ONE, ZERO, device_version, load_or_zero, tanh
 from longrnn.kernels._cuda_launch import is_present, launch_dense, most_units
 from longrnn.kernels._drive import Sources
 from longrnn.kernels._products import state_products

@@ -18,8 +18,9 @@ from longrnn.kernels._cuda_chains import (
     of_sequences,
     sum_over_batch,
 )
-from longrnn.kernels._cuda_device import ONE, ZERO, device_version, pipelined
+from longrnn.kernels._cuda_device import ONE, ZERO, device_version
 from longrnn.kernels._cuda_launch import is_present, launch_chains
+from longrnn.kernels._cuda_pipeline import pipelined
 from longrnn.kernels._drive import drive
 from longrnn.kernels._recurrence import Recurrence
 from longrnn.kernels.cpu_sru import pull_back, reference, step

@@ -31,8 +31,9 @@ from longrnn.kernels._cuda_chains import (
     store_drive_sums,
     sum_over_batch,
 )
-from longrnn.kernels._cuda_device import ONE, ZERO, device_version, pipelined, sigmoid, tanh
+from longrnn.kernels._cuda_device import ONE, ZERO, device_version, sigmoid, tanh
 from longrnn.kernels._cuda_launch import is_present, launch_chains
+from longrnn.kernels._cuda_pipeline import pipelined
 from longrnn.kernels._drive import Sources
 from longrnn.kernels._recurrence import Recurrence
 from longrnn.kernels.cpu_unicornn import oscillate, pull_back, reference

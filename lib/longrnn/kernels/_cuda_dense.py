@@ -1,0 +1,186 @@
+"""Device functions of the dense GPU kernels: products, and copies between the two memories.
+
+The dense kernels (`longrnn.kernels.cuda_rnn`, `longrnn.kernels.cuda_lem` and others) keep the
+vectors of a block in shared memory. Each vector there is (d, tile): the first numbers of all `tile`
+sequences, then the second ones, and so on. All threads of a warp read the same numbers of it, so
+one access serves them all. In global memory a state is (batch, d).
+"""
+
+import numpy as np
+
+from longrnn.kernels._cpu import ZERO
+from longrnn.kernels._cuda import SIMULATED, device
+from longrnn.kernels._cuda_device import load_or_zero
+
+# Numba checks a signed index for being negative, at every access.
+_unsigned = int if SIMULATED else np.uint64
+
+
+@device
+def dot_products(totals, matrix, first, stride, memory, vectors, count):
+    """Set `totals` to the products of one row of a matrix with vectors in shared memory.
+
+    Parameters
+    ----------
+    totals : (tile,)
+        Local array that receives the products.
+    matrix : pointer
+        The matrix in global memory.
+    first, stride, count : int
+        The row has `count` numbers, `stride` apart from index `first` on.
+    memory : array
+        The shared memory.
+    vectors : int
+        Offset of the vectors (count, tile) in it.
+    """
+    for i in range(totals.size):
+        totals[i] = ZERO
+    k = 0  # no `range`: the compiler would keep its state in registers next to k
+    while k < count:
+        weight = matrix[first + k * stride]
+        for i in range(totals.size):
+            totals[i] += weight * memory[_unsigned(vectors + k * totals.size + i)]
+        k += 1
+
+
+@device
+def set_offsets(offsets, block, batch, size):
+    """Set `offsets` to the offsets of a block's sequences in an array (batch, size).
+
+    The last block may have fewer sequences than the others. Then it computes the last sequence
+    several times, in the same threads and with the same result.
+
+    Parameters
+    ----------
+    offsets : (tile,)
+        Local array that receives the offsets.
+    block : int
+        Index of the block.
+    batch, size : int
+        Number of sequences, and of numbers per sequence.
+    """
+    for i in range(offsets.size):
+        offsets[i] = min(block * offsets.size + i, batch - 1) * size
+
+
+@device
+def set_offsets_in_run(offsets, block, sequences, size):
+    """Set `offsets` as `set_offsets` does, for a launch that takes several runs.
+
+    All sequences of a block belong to one run, so it reads the weights of one network.
+
+    Parameters
+    ----------
+    offsets : (tile,)
+        Local array that receives the offsets.
+    block : int
+        Index of the block.
+    sequences : int
+        Number of sequences of each run. The batches of the runs follow one another.
+    size : int
+        Number of numbers per sequence.
+
+    Returns
+    -------
+    int
+        Index of the block's run.
+    """
+    blocks = (sequences + offsets.size - 1) // offsets.size
+    run = block // blocks
+    first = block % blocks * offsets.size
+    for i in range(offsets.size):
+        offsets[i] = (run * sequences + min(first + i, sequences - 1)) * size
+    return run
+
+
+@device
+def load_vectors(memory, vectors, states, offsets, thread, threads, d):
+    """Copy the states of a block's sequences from global to shared memory.
+
+    Parameters
+    ----------
+    memory : array
+        The shared memory.
+    vectors : int
+        Offset in it, from which the states are stored as (d, tile).
+    states : pointer
+        The states (batch, d).
+    offsets : (tile,)
+        Where the sequences of the block begin in `states`.
+    thread, threads : int
+        Index of this thread, and number of threads of the block.
+    d : int
+        Hidden size.
+    """
+    j = thread  # no `range`: its length would take a division
+    while j < d:
+        for i in range(offsets.size):
+            memory[vectors + j * offsets.size + i] = states[offsets[i] + j]
+        j += threads
+
+
+@device
+def load_gradients(memory, vectors, gradients, present, offsets, thread, threads, d):
+    """Copy gradients of states like `load_vectors`, or set them to zero if they are absent.
+
+    Parameters
+    ----------
+    memory, vectors
+        As for `load_vectors`.
+    gradients : pointer
+        The gradients (batch, d); not read if they are absent.
+    present : int
+        1, or 0 if the gradients are absent.
+    offsets, thread, threads, d
+        As for `load_vectors`.
+    """
+    j = thread
+    while j < d:
+        for i in range(offsets.size):
+            value = load_or_zero(gradients, offsets[i] + j, present)
+            memory[vectors + j * offsets.size + i] = value
+        j += threads
+
+
+@device
+def store_vectors(states, memory, vectors, offsets, thread, threads, d):
+    """Copy vectors from shared to global memory, the inverse of `load_vectors`.
+
+    Parameters
+    ----------
+    states : pointer
+        Receives the vectors, as (batch, d).
+    memory, vectors, offsets, thread, threads, d
+        As for `load_vectors`.
+    """
+    j = thread
+    while j < d:
+        for i in range(offsets.size):
+            states[offsets[i] + j] = memory[vectors + j * offsets.size + i]
+        j += threads
+
+
+@device
+def state_before(states, index, initial, initial_index, t):
+    """Return a number of the state before step t.
+
+    Parameters
+    ----------
+    states : pointer
+        The states after all steps.
+    index : int
+        Index of the number in `states` after step t - 1, if there is such a step.
+    initial : pointer
+        The initial state.
+    initial_index : int
+        Index of the number in `initial`.
+    t : int
+        Index of the step, from 0.
+
+    Returns
+    -------
+    float
+    """
+    if t > 0:
+        return states[index]
+    return initial[initial_index]
