@@ -1,0 +1,134 @@
+r"""What the adjoint kernels of the LSTM and the GRU share on the GPU: norms, and the launch.
+
+In the backward kernels one thread per sequence computes norms, every few steps. The norm of each
+vector is kept as a log10 per sequence (`longrnn.kernels.cpu_pull_back`).
+"""
+
+import math
+
+import torch
+from torch import Tensor
+
+from longrnn.kernels import cpu_pull_back as cpu
+from longrnn.kernels._cuda import device, kernel
+from longrnn.kernels._cuda_device import device_version
+from longrnn.kernels._cuda_launch import launch_dense
+
+gated = device_version(cpu.gated)
+is_due = device_version(cpu.is_due)
+
+FORWARD_BUFFERS = 2
+"""Vectors in shared memory of the forward kernels."""
+STORED_BYTES = 2**32
+"""Bytes that one stretch of steps may store."""
+_WIDEST = 256
+"""Hidden size up to which the registers of a block fit a multiprocessor in float64."""
+
+
+def most_units(dtype: torch.dtype) -> int:
+    """Return the largest hidden size of these kernels; the shared memory would suffice for more.
+
+    Parameters
+    ----------
+    dtype
+        Type of the numbers; without effect, because the kernels are for float64 alone.
+
+    Returns
+    -------
+    int
+    """
+    return _WIDEST
+
+
+@device
+def log10_of(norm):
+    """Return log10 of a norm that may be zero."""
+    if norm == 0.0:
+        return -math.inf
+    return math.log10(norm)
+
+
+@device
+def norm_of(memory, first, stride, count):
+    """Return the norm of a vector; scaled so that no square underflows."""
+    largest = 0.0
+    k = 0
+    while k < count:
+        value = abs(memory[first + k * stride])
+        if value > largest or value != value:
+            largest = value
+        k += 1
+    if largest == 0.0 or largest != largest or largest == math.inf:
+        return largest
+    total = 0.0
+    k = 0
+    while k < count:
+        value = memory[first + k * stride] / largest
+        total += value * value
+        k += 1
+    return largest * math.sqrt(total)
+
+
+@device
+def add_norm(memory, logs, scales, i, norm, least, lost, sequence):
+    """Add the log10 of a norm to that of sequence i of a block, and keep the divisor in `scales`.
+
+    `lost` is set for a sequence whose norm fell below `least` or is not finite.
+    """
+    log = memory[logs + i]
+    if log > -math.inf and not (least <= norm < math.inf):
+        lost[sequence] = 1
+    memory[logs + i] = log + log10_of(norm)
+    memory[scales + i] = norm if norm > 0.0 else 1.0
+
+
+@device
+def divide(memory, vectors, scales, thread, threads, tile, d):
+    """Divide vectors (d, tile) in shared memory by one number per sequence."""
+    for j in range(thread, d, threads):
+        for i in range(tile):
+            memory[vectors + j * tile + i] /= memory[scales + i]
+
+
+def run_pull_back(
+    run: kernel,
+    buffers: int,
+    weights: tuple,
+    saved: tuple,
+    carried: cpu.Carried,
+    every: int,
+    wanted: Tensor,
+) -> tuple[Tensor, Tensor]:
+    """Launch a backward kernel.
+
+    Parameters
+    ----------
+    run : kernel
+        The kernel.
+    buffers : int
+        Vectors that it keeps in shared memory.
+    weights : tuple
+        The weights of the cell, W first.
+    saved : tuple of Tensor
+        What the forward kernel stored.
+    carried : Carried
+        The adjoints after the last step; they become those before the first.
+    every : int
+        Number of steps between two normalizations.
+    wanted : (time,)
+        Not zero at the steps before which norms are wanted.
+
+    Returns
+    -------
+    readout, full : (time, batch)
+        log10 norms of the adjoints of h and of the full state, before the wanted steps.
+    """
+    readout = wanted.new_zeros(len(wanted), len(carried.log_norm))
+    full = torch.zeros_like(readout)
+    least = wanted.new_full((1,), cpu.LEAST)
+    adjoints = carried.adjoint.unbind(0)
+    norms = carried.log_norm, wanted, least, carried.lost, readout, full
+    W = weights[0].contiguous()
+    parts = W, *saved, *adjoints, *norms, every, len(wanted)
+    launch_dense(run, adjoints[0], *parts, buffers=buffers, weights=W.numel())
+    return readout, full

@@ -1,0 +1,237 @@
+r"""Adjoint states of the GRU on the GPU: one launch forward, one backward.
+
+The equations, and what is stored, are those of `longrnn.kernels.cpu_pull_back`. As in
+`longrnn.kernels.cuda_rnn` there is one block per few sequences and one thread per hidden unit.
+These kernels are for float64 alone.
+"""
+
+import numpy as np
+import torch
+
+from longrnn.kernels import cpu_pull_back as cpu
+from longrnn.kernels._cuda import cuda, d, device, engine, real, tile, unbounded
+from longrnn.kernels._cuda_dense import (
+    dot_products,
+    load_vectors,
+    set_offsets,
+    store_vectors,
+)
+from longrnn.kernels._cuda_device import device_version
+from longrnn.kernels._cuda_launch import launch_dense
+from longrnn.kernels._cuda_pull_back import (
+    FORWARD_BUFFERS,
+    STORED_BYTES,
+    add_norm,
+    divide,
+    gated,
+    is_due,
+    most_units,
+    norm_of,
+    run_pull_back,
+)
+from longrnn.kernels._drive import drive
+
+_gru_n = device_version(cpu.gru_n)
+_gru_output = device_version(cpu.gru_output)
+_gru_of_n = device_version(cpu.gru_of_n)
+_gru_of_r = device_version(cpu.gru_of_r)
+_gru_of_z = device_version(cpu.gru_of_z)
+
+_BUFFERS = 10
+"""Vectors in shared memory of the backward kernel."""
+
+
+@unbounded  # with bounds some float64 registers spill
+def _forward_kernel(W_T, arguments, h0, h_end, products, states, T, batch):
+    """Run all steps of the sequences of a block.
+
+    `arguments` (time, batch, 3 d), order r z n, holds the drive, and gets the arguments of the
+    activations. `products` and `states` (time, batch, d) get the part of n that is W h, and h
+    before the step.
+    """
+    thread = cuda.threadIdx.x
+    threads = cuda.blockDim.x
+    offsets = cuda.local.array(tile, np.int64)
+    g_r = cuda.local.array(tile, real)
+    g_z = cuda.local.array(tile, real)
+    g_n = cuda.local.array(tile, real)
+    by_r = cuda.local.array(tile, real)
+    by_z = cuda.local.array(tile, real)
+    by_n = cuda.local.array(tile, real)
+    set_offsets(offsets, cuda.blockIdx.x, batch, d)
+    memory = cuda.shared.array(0, real)
+    now = 0
+    following = d * tile
+    load_vectors(memory, now, h0, offsets, thread, threads, d)
+    cuda.syncthreads()
+    base = 0  # offset of the time step in arrays that are d wide
+    for t in range(T):
+        for j in range(thread, d, threads):
+            for i in range(tile):  # read before the products, which hide the latency
+                k = 3 * (base + offsets[i]) + j
+                g_r[i] = arguments[k]
+                g_z[i] = arguments[k + d]
+                g_n[i] = arguments[k + 2 * d]
+            dot_products(by_r, W_T, j, 3 * d, memory, now, d)
+            dot_products(by_z, W_T, d + j, 3 * d, memory, now, d)
+            dot_products(by_n, W_T, 2 * d + j, 3 * d, memory, now, d)
+            for i in range(tile):
+                k = 3 * (base + offsets[i]) + j
+                index = base + offsets[i] + j
+                slot = j * tile + i
+                r = by_r[i] + g_r[i]
+                z = by_z[i] + g_z[i]
+                n = _gru_n(r, by_n[i], g_n[i])
+                arguments[k] = r
+                arguments[k + d] = z
+                arguments[k + 2 * d] = n
+                products[index] = by_n[i]
+                states[index] = memory[now + slot]
+                value = _gru_output(z, n, memory[now + slot])
+                memory[following + slot] = value
+                if t == T - 1:
+                    h_end[offsets[i] + j] = value
+        cuda.syncthreads()
+        now, following = following, now
+        base += batch * d
+
+
+@device
+def _deltas(arguments, product, before, of_h, memory, deltas, stride, direct):
+    """Write the gradients of the products of one unit, and what reaches h before the step directly.
+
+    The three gradients are `stride` apart in shared memory, from `deltas` on. `of_h` is the adjoint
+    after the step.
+    """
+    r, z, n = arguments
+    d_n = _gru_of_n(z, n, of_h)
+    memory[deltas] = _gru_of_r(r, product, d_n)
+    memory[deltas + stride] = _gru_of_z(z, n, before, of_h)
+    memory[deltas + 2 * stride] = gated(r, d_n)
+    memory[direct] = gated(z, of_h)
+
+
+@unbounded  # with bounds some float64 registers spill
+def _backward_kernel(
+    W, arguments, products, states, adjoint, log_norm, wanted, least, lost, readout, full,
+    every, T, batch,
+):  # fmt: skip
+    """Pull the adjoint back over all steps of the sequences of a block.
+
+    The adjoint (batch, d) is that after the last step, and becomes that before the first. At the
+    times that are `wanted`, `readout` and `full` (time, batch) receive its norms before a step.
+    """
+    thread = cuda.threadIdx.x
+    threads = cuda.blockDim.x
+    offsets = cuda.local.array(tile, np.int64)
+    total = cuda.local.array(tile, real)
+    sequence = min(cuda.blockIdx.x * tile + thread, batch - 1)  # of a thread that computes norms
+    set_offsets(offsets, cuda.blockIdx.x, batch, d)
+    memory = cuda.shared.array(0, real)
+    now = 0  # the deltas of this step, and of the one after it
+    following = 3 * d * tile
+    lambda_ = 6 * d * tile  # values that only one thread uses between two normalizations
+    direct = 7 * d * tile
+    logs = 8 * d * tile  # numbers of the threads that compute norms
+    scales = 9 * d * tile
+    load_vectors(memory, lambda_, adjoint, offsets, thread, threads, d)
+    if thread < tile:
+        memory[logs + thread] = log_norm[sequence]
+    base = (T - 1) * batch * d
+    for t in range(T - 1, -1, -1):
+        for j in range(thread, d, threads):
+            for i in range(tile):
+                offset = min(cuda.blockIdx.x * tile + i, batch - 1) * d
+                k = 3 * (base + offset) + j
+                a = arguments[k], arguments[k + d], arguments[k + 2 * d]
+                index = base + offset + j
+                slot = j * tile + i
+                _deltas(
+                    a, products[index], states[index], memory[lambda_ + slot],
+                    memory, now + slot, d * tile, direct + slot,
+                )  # fmt: skip
+        cuda.syncthreads()
+        for j in range(thread, d, threads):
+            dot_products(total, W, j, d, memory, now, 3 * d)
+            for i in range(tile):
+                slot = j * tile + i
+                memory[lambda_ + slot] = total[i] + memory[direct + slot]
+        if is_due(t, every, wanted[t]):
+            cuda.syncthreads()
+            if thread < tile:
+                norm = norm_of(memory, lambda_ + thread, tile, d)
+                add_norm(memory, logs, scales, thread, norm, least[0], lost, sequence)
+                if wanted[t] != 0.0:
+                    readout[t * batch + sequence] = memory[logs + thread]
+                    full[t * batch + sequence] = memory[logs + thread]
+            cuda.syncthreads()
+            divide(memory, lambda_, scales, thread, threads, tile, d)
+        now, following = following, now
+        base -= batch * d
+    store_vectors(adjoint, memory, lambda_, offsets, thread, threads, d)
+    if thread < tile:
+        log_norm[sequence] = memory[logs + thread]
+
+
+@engine("gru/pull_back", most_units=most_units)
+class GRU:
+    """The GRU's steps and their adjoints, as `longrnn.kernels.cpu_pull_back.GRU`."""
+
+    vectors = cpu.GRU.vectors
+    stored_bytes = STORED_BYTES
+
+    @staticmethod
+    def forward(weights, state, u):
+        """Run some steps.
+
+        Parameters
+        ----------
+        weights : tuple
+            W, R and b; see `longrnn.cells.gru.GRUCore.step`.
+        state : tuple of (batch, d)
+            The state before the first step.
+        u : (time, batch, p)
+            The inputs of the steps.
+
+        Returns
+        -------
+        state : tuple of (batch, d)
+            The state after the last step.
+        saved : tuple of Tensor
+            What `pull_back` needs.
+        """
+        W, R, b = weights
+        arguments = drive(u, R, b)
+        h0 = state[0].contiguous()
+        products = u.new_empty(len(u), *h0.shape)
+        states = torch.empty_like(products)
+        h_end = torch.empty_like(h0)
+        parts = W.T.contiguous(), arguments, h0, h_end, products, states
+        launch_dense(
+            _forward_kernel, h0, *parts, len(u), buffers=FORWARD_BUFFERS, weights=W.numel()
+        )
+        return (h_end,), (arguments, products, states)
+
+    @staticmethod
+    def pull_back(weights, saved, carried, every, wanted):
+        """Pull adjoints back over some steps.
+
+        Parameters
+        ----------
+        weights : tuple
+            As for `forward`.
+        saved : tuple of Tensor
+            From `forward`.
+        carried : Carried
+            The adjoints after the last step; they become those before the first.
+        every : int
+            Number of steps between two normalizations.
+        wanted : (time,)
+            Not zero at the steps before which norms are wanted.
+
+        Returns
+        -------
+        readout, full : (time, batch)
+            log10 norms of the adjoints of h and of the full state, before the wanted steps.
+        """
+        return run_pull_back(_backward_kernel, _BUFFERS, weights, saved, carried, every, wanted)
