@@ -1,9 +1,20 @@
-"""Configuration: the settings of a run, and `params.yaml`, which gives them values.
+"""Configuration: the settings of a run, and how they are read from `params.yaml`.
+
+The settings:
 
 - `section`: base class, number types, error messages
-- `network`, `task`, `recipe`, `measurement`, `run`: the settings of one run
-- `design`, `jobs`: full factorial designs, and where jobs run
-- `file`, `grammar`, `levels`, `tables`, `vocabulary`, `checks`, `expand`, `names`: from
-  `params.yaml` to runs
+- `network`, `task`, `recipe`, `measurement`: the parts of one run's settings; `run` combines them
+- `design`: full factorial designs; `factorial`, `latching`, `linear_gaps`: three such designs
+- `jobs`: where jobs run
+
+From `params.yaml` to runs, in the order of the steps:
+
+- `file`: read the file, and apply a profile to the base
+- `grammar`: which keys a network, a task and a group may have
+- `tables`, `levels`: collect the settings of each network on each task of a group
+- `vocabulary`, `checks`: refuse unknown settings and wrong values
+- `expand`, `names`: one `run.RunConfig` per combination of levels, with a unique name
 - `datasets`: which prepared data sets a profile reads
+
+`study.training.profile` continues from there: it plans and trains the runs.
 """

@@ -1,4 +1,4 @@
-"""Checks of networks and tasks that hold whether or not a group uses them."""
+"""Check the definitions of networks and tasks, including those that no group uses."""
 
 import json
 from collections.abc import Mapping
@@ -15,6 +15,14 @@ from study.config.vocabulary import Makers, known_settings, refuse_unknown
 def check_network(name: str, network: NetworkDefinition, makers: Makers) -> None:
     """Check a network's definition, even if no group uses it.
 
+    Parameters
+    ----------
+    name : str
+        Name of the network, for error messages.
+    network : NetworkDefinition
+    makers : mapping of str to type of Section
+        The settings of each function that makes tasks. A network may give them, too.
+
     Raises
     ------
     ParameterError
@@ -27,7 +35,7 @@ def check_network(name: str, network: NetworkDefinition, makers: Makers) -> None
         raise ParameterError(
             f"params.yaml: {where}.cell is {format_value(network.cell)}; {error}"
         ) from None
-    # A group may choose another initialization, so accept the settings of all of them.
+    # A group may choose another initialization, so the settings of all of them are accepted.
     known = known_settings(network.cell, cell.starts, makers.values())
     for key in network.set:
         refuse_unknown(key, f"{where}.set", known)
@@ -54,6 +62,14 @@ def check_network(name: str, network: NetworkDefinition, makers: Makers) -> None
 def check_task(name: str, task: TaskDefinition, makers: Makers) -> None:
     """Check a task's definition, even if no group uses it.
 
+    Parameters
+    ----------
+    name : str
+        Name of the task, for error messages.
+    task : TaskDefinition
+    makers : mapping of str to type of Section
+        The settings of each function that makes tasks, by the function's name.
+
     Raises
     ------
     ParameterError
@@ -77,7 +93,7 @@ def check_task(name: str, task: TaskDefinition, makers: Makers) -> None:
 
 
 def _check_given(kind: type[Section], values: Mapping[str, object], where: str) -> None:
-    """Check the values of some fields; the missing fields may be given elsewhere."""
+    """Check the values of some fields. The missing ones may be given in another layer."""
     try:
         kind.model_validate_json(json.dumps(values))
     except ValidationError as error:

@@ -1,4 +1,4 @@
-"""The prepared data sets that a profile reads."""
+"""List the prepared data sets that a profile reads, without importing cells or tasks."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -19,7 +19,7 @@ from study.config.tables import (
 
 
 class _DesignData(Section):
-    """The part of a design that names data sets."""
+    """The field of a design that names data sets; all others are ignored."""
 
     model_config = ConfigDict(extra="ignore")
     dataset: Factor[str]
@@ -34,6 +34,10 @@ def datasets(sections: Mapping[str, Any]) -> list[str]:
     ----------
     sections : mapping
         The sections of a profile as plain values (`study.config.file.merge_profile`).
+
+    Returns
+    -------
+    list of str
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Full factorial designs: all combinations of the levels of all factors."""
+"""Full factorial designs: one job per combination of the levels of all factors."""
 
 import itertools
 import math
@@ -57,7 +57,7 @@ class Design(Section):
                 yield self.copy_with(**dict(zip(names, levels, strict=True)), replicate=replicate)
 
     def copy_with(self, *, replicate: int | None = None, **fields: object) -> Self:
-        """Return a copy with some fields replaced: a job, or another design.
+        """Return a copy with some fields replaced: one job, or another design.
 
         Parameters
         ----------

@@ -1,7 +1,7 @@
 """Expand the groups of `params.yaml` to runs.
 
-`study.config.tables` collects the settings that a group gives to a network on a task. This module
-makes one run for each combination of their levels.
+`study.config.tables` collects the levels of each setting of a network on a task, layer by layer.
+This module merges the layers, and makes one run per combination of levels.
 """
 
 import itertools
@@ -51,8 +51,8 @@ def expand_groups(
     Raises
     ------
     ParameterError
-        A setting is unknown or has a wrong value. The message names the place, the value, and what
-        was expected. Networks and tasks that no group uses are parse_section, too.
+        A setting is unknown or has a wrong value. The message names the path in the file, the
+        value, and what was expected. Networks and tasks that no group uses are checked, too.
     """
     definitions, templates = read_definitions(networks, tasks)
     for name, network in definitions.networks.items():
@@ -91,7 +91,15 @@ def _expand_group(
 def _levels(
     where: str, table: Table, pair: Pair, definitions: Definitions, makers: Makers
 ) -> tuple[dict[str, list[Level]], dict[str, str]]:
-    """Return the levels of every setting of a pair, and the part of a run of each setting."""
+    """Merge the layers of a pair.
+
+    Returns
+    -------
+    levels : dict
+        The levels of every setting.
+    parts : dict
+        The part of a run that each setting belongs to, see `known_settings`.
+    """
     setting_layers = layers(where, table, pair, definitions)
     starts = [Level("text", "text")]
     for layer in setting_layers:
@@ -105,7 +113,7 @@ def _levels(
     for layer in setting_layers:
         for key, key_levels in layer.levels.items():
             if layer.optional and key not in parts:
-                continue  # a setting of another network or another task
+                continue  # a default for other networks or tasks
             refuse_unknown(key, layer.where, parts)
             levels.pop(key, None)  # sweeps of a later layer come last in labels
             levels[key] = key_levels
@@ -115,7 +123,7 @@ def _levels(
 def _refuse_unknown_by_task(
     pair: Pair, starts: list[str], definitions: Definitions, makers: Makers
 ) -> None:
-    """Refuse unknown settings for all tasks that an entry names, trained or not."""
+    """Refuse unknown settings for all tasks that an entry names, even if it doesn't train them."""
     cell = definitions.networks[pair.network].cell
     for word in ("by_task", "sweep_by_task"):
         for key, by_task in getattr(pair.entry, word).items():
@@ -152,7 +160,7 @@ def _runs(
 
 
 def _choose_objective(values: dict[str, Any], entry: Entry, where: str) -> None:
-    """Keep only the weight of the objective; with kappa = 0 the objective is the plain loss."""
+    """Remove the weights of other objectives; with kappa = 0 the objective is the plain loss."""
     needed = WEIGHTS.get(str(values.get("objective", "plain")))
     for weight in ("kappa", "orthogonality"):
         if weight == needed:

@@ -1,4 +1,8 @@
-"""Read `params.yaml` as plain values within size limits, and apply a profile to the base."""
+"""Read `params.yaml` as plain values, and apply a profile to the base.
+
+This is the first step from the file to runs. Limits on sizes keep a malformed file from filling the
+memory.
+"""
 
 from pathlib import Path
 from typing import Annotated, Any
@@ -36,7 +40,16 @@ class _File(Section):
 
 
 def read_params(path: Path = PARAMS) -> dict[str, Any]:
-    """Return the content of `params.yaml` as plain values.
+    """Read `params.yaml` as plain values.
+
+    Parameters
+    ----------
+    path : Path
+
+    Returns
+    -------
+    dict
+        ``profile``, ``reproducible``, ``base`` and ``profiles``.
 
     Raises
     ------
@@ -69,10 +82,15 @@ def merge_profile(profile: str | None = None, path: Path = PARAMS) -> dict[str, 
     path : Path
         The file.
 
+    Returns
+    -------
+    dict
+        The sections, such as ``networks``, ``tasks`` and ``groups``, as plain values.
+
     Raises
     ------
     ParameterError
-        If there is no such profile, or as `read_params` does.
+        The profile is unknown, or as `read_params`.
     """
     content = read_params(path)
     profiles = content["profiles"]
@@ -92,7 +110,7 @@ def merge_mappings(base: Any, change: Any) -> Any:
     base : Any
         A value of `params.yaml`.
     change : Any
-        What overrides it.
+        The overriding value.
 
     Returns
     -------

@@ -1,6 +1,6 @@
-"""The keys of `params.yaml`: which ones a network, a task, a group and an entry may have.
+"""Grammar of `params.yaml`: the keys that a network, a task, a group and an entry may have.
 
-The header of that file explains them to its readers. `study.config.expand` turns them into runs.
+The header of `params.yaml` explains them. `study.config.expand` turns them into runs.
 """
 
 from typing import Annotated, Any, TypeVar
@@ -86,7 +86,7 @@ class Entry(Settings):
 
 
 class Table(Section):
-    """Entries that share their tasks and their defaults."""
+    """Entries with common tasks and defaults."""
 
     tasks: list[str] = Field(default_factory=list)
     defaults: Annotated[Settings, BeforeValidator(_empty_if_null)] = Settings()

@@ -1,4 +1,7 @@
-"""Levels of settings: their values, and their text in labels."""
+"""Levels of settings on one task: their values, and their text in labels.
+
+`study.config.tables` calls `settings_for_task` for each layer of settings.
+"""
 
 import json
 from collections.abc import Mapping
@@ -44,6 +47,11 @@ def settings_for_task(
         Path of the settings in `params.yaml`, for error messages.
     in_labels : bool
         Whether levels of a sweep appear in labels.
+
+    Returns
+    -------
+    dict of str to list of Level
+        The levels of each setting that is given.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Settings for what is measured during a run, and on which sequences."""
+"""Settings for what is measured during a run, when, and on which sequences."""
 
 from typing import Literal
 

@@ -1,4 +1,4 @@
-"""Names of runs: unique in a group, and readable."""
+"""Give the runs of a group unique and readable names, the last step of the expansion."""
 
 import json
 from collections.abc import Sequence

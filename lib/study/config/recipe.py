@@ -1,4 +1,4 @@
-"""Training settings: optimizer, learning rate, length of training, objective."""
+"""Training settings of a run: optimizer, learning rate, length of training, objective."""
 
 from collections.abc import Callable
 from typing import Annotated, Literal, Self
@@ -15,7 +15,7 @@ OPTIMISERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
 }
 Optimiser = Literal["adam", "rmsprop", "sgd"]
 WEIGHTS = {"plain": "", "coadjoint": "kappa", "orthogonal": "orthogonality"}
-"""Name of the setting that weights the penalty, by objective; empty if there is no penalty."""
+"""Name of the setting that weights the penalty, by objective; empty for the plain loss."""
 
 
 class Group(Section):

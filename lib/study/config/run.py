@@ -1,4 +1,4 @@
-"""All settings of one run."""
+"""All settings of one run: `RunConfig`, the result of expanding `params.yaml`."""
 
 from typing import Any, Literal, Self
 

@@ -1,4 +1,4 @@
-"""Base class, number types and error messages for all parts of the configuration."""
+"""Base class, number types and error messages of the configuration."""
 
 import difflib
 import json
@@ -34,6 +34,7 @@ PositiveDraws = Annotated[int, Field(gt=0, le=10**6)]
 LearningRate = Annotated[float, Field(gt=0, le=1)]
 Weight = Annotated[float, Field(ge=0, le=1e12)]
 Fraction = Annotated[float, Field(ge=0, lt=1)]
+"""A dropout rate."""
 
 T = TypeVar("T")
 
@@ -52,23 +53,7 @@ class Section(BaseModel):
 
 
 def check_distinct(levels: tuple) -> tuple:
-    """Check that the levels of a factor differ from each other.
-
-    Parameters
-    ----------
-    levels : tuple
-        The levels.
-
-    Returns
-    -------
-    tuple
-        The same levels.
-
-    Raises
-    ------
-    ValueError
-        Two of them are equal.
-    """
+    """Return the levels of a factor; raises `ValueError` if two of them are equal."""
     if len(set(levels)) != len(levels):
         raise ValueError(f"levels must differ from each other, got {list(levels)}")
     return levels
@@ -90,7 +75,7 @@ Factor = Annotated[
 ]
 """Field with the levels of a factor: a single level, or a list of them.
 
-A design has a tuple of levels; a job of the design has one level in its place.
+A design has a tuple of levels; a job of the design has a single level instead.
 """
 
 
@@ -163,14 +148,14 @@ def similar_names(name: object, known: Iterable[str]) -> str:
     Parameters
     ----------
     name : object
-        The name that is not known.
+        The unknown name.
     known : iterable of str
-        The known ones.
+        The known names.
 
     Returns
     -------
     str
-        Some of them, separated by commas, and how many there are in all.
+        At most ten known names, separated by commas, and how many there are in all.
     """
     names = list(known)
     similar = difflib.get_close_matches(str(name), names, _SHOWN_NAMES, cutoff=0)

@@ -16,7 +16,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from study.config.file import merge_mappings
-from study.config.grammar import Entry, Group, NetworkDefinition, Table, TaskDefinition
+from study.config.grammar import (
+    Entry,
+    Group,
+    NetworkDefinition,
+    Settings,
+    Table,
+    TaskDefinition,
+)
 from study.config.levels import Level, settings_for_task, single_level
 from study.config.section import ParameterError, format_value, parse_section, similar_names
 
@@ -48,12 +55,12 @@ class Pair(NamedTuple):
 
 
 class Layer(NamedTuple):
-    """The settings that one place of `params.yaml` gives.
+    """The settings from one section of `params.yaml`, such as a group's defaults.
 
     Attributes
     ----------
     where : str
-        The place, for error messages.
+        Path of the section, for error messages.
     levels : dict
         Levels of each setting.
     optional : bool
@@ -135,6 +142,17 @@ def read_tables(group: str, content: Any) -> dict[str, Table]:
 def pairs(where: str, table: Table, definitions: Definitions) -> Iterator[Pair]:
     """Yield each network of a table with each of its tasks, grouped by network.
 
+    Parameters
+    ----------
+    where : str
+        Path of the table in `params.yaml`, for error messages.
+    table : Table
+    definitions : Definitions
+
+    Yields
+    ------
+    Pair
+
     Raises
     ------
     ParameterError
@@ -181,34 +199,38 @@ def layers(where: str, table: Table, pair: Pair, definitions: Definitions) -> li
         If a task is unknown, or a setting has both a value and a sweep.
     """
     defaults = f"{where}.defaults"
-    for place, settings in ((defaults, table.defaults), (pair.where, pair.entry)):
-        for word in ("by_task", "sweep_by_task"):
-            for key, values in getattr(settings, word).items():
-                path = f"{place}.{word}.{key}"
-                refuse_unknown_names(values, definitions.tasks, path, "tasks")
+    _refuse_unknown_tasks(defaults, table.defaults, definitions)
+    _refuse_unknown_tasks(pair.where, pair.entry, definitions)
     task = definitions.tasks[pair.task].set
     network = definitions.networks[pair.network].set
     default_levels = settings_for_task(table.defaults, pair.task, defaults, in_labels=False)
     entry_levels = settings_for_task(pair.entry, pair.task, pair.where, in_labels=True)
+    task_levels = {key: single_level(value) for key, value in task.items()}
+    network_levels = {key: single_level(value) for key, value in network.items()}
     return [
-        Layer(f"tasks.{pair.task}.set", {key: single_level(value) for key, value in task.items()}),
+        Layer(f"tasks.{pair.task}.set", task_levels),
         Layer(defaults, default_levels, optional=True),
-        Layer(
-            f"networks.{pair.network}.set", {k: single_level(value) for k, value in network.items()}
-        ),
+        Layer(f"networks.{pair.network}.set", network_levels),
         Layer(pair.where, entry_levels),
     ]
 
 
+def _refuse_unknown_tasks(where: str, settings: Settings, definitions: Definitions) -> None:
+    """Refuse unknown tasks in the settings by task."""
+    for word in ("by_task", "sweep_by_task"):
+        for key, values in getattr(settings, word).items():
+            refuse_unknown_names(values, definitions.tasks, f"{where}.{word}.{key}", "tasks")
+
+
 def fill_label(template: str, texts: Mapping[str, str], where: str) -> str:
-    """Fill in a label template: replace each setting in braces by the text of its level.
+    """Fill in a label template: replace each setting in braces by its level.
 
     Parameters
     ----------
     template : str
         Such as ``LEM, width={width}``.
     texts : mapping of str to str
-        Texts by name of the setting.
+        The level of each setting as text.
     where : str
         Path in `params.yaml`, for error messages.
 
@@ -235,7 +257,23 @@ def fill_label(template: str, texts: Mapping[str, str], where: str) -> str:
 
 
 def refuse_unknown_names(names: Iterable[str], known: Iterable[str], where: str, kind: str) -> None:
-    """Raise `ParameterError` if a network or task is unknown; the message lists similar names."""
+    """Refuse unknown networks or tasks.
+
+    Parameters
+    ----------
+    names : iterable of str
+    known : iterable of str
+        The known names.
+    where : str
+        Path in `params.yaml`, for error messages.
+    kind : str
+        What is named, such as ``networks``.
+
+    Raises
+    ------
+    ParameterError
+        One of the names is unknown; the message lists similar names.
+    """
     known = list(known)
     for name in names:
         if name not in known:

@@ -1,4 +1,4 @@
-"""Settings of a task."""
+"""Settings of a task: the function that makes it, and the function's arguments."""
 
 from typing import Any
 
@@ -27,6 +27,6 @@ class TaskSpec(Section):
         Returns
         -------
         dict
-            What `make_task` and seeds take: ``task``, and the settings.
+            ``task``, the maker's name, and the settings: the argument of `study.tasks.make_task`.
         """
         return {"task": self.maker, **self.settings}

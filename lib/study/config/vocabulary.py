@@ -10,15 +10,21 @@ from study.config.section import ParameterError, Section, similar_names
 Makers = Mapping[str, type[Section]]
 """The settings of each function that makes tasks, by the function's name."""
 
-_OF_RUN = ("batch_size", "device", "replicates")
+_RUN_SETTINGS = ("batch_size", "device", "replicates")
 """Settings that belong to a run as a whole."""
 _NO_SETTINGS = ("cell", "hyper_parameters", "start_settings")
 """Fields of a network that can't be set directly: its cell, and dictionaries of settings."""
 
 
 def general_settings() -> dict[str, str]:
-    """Return the settings that every run has, and the part of `RunConfig` of each."""
-    settings = dict.fromkeys(_OF_RUN, "")
+    """Return the settings that every run has, and the part of a run of each.
+
+    Returns
+    -------
+    dict of str to str
+        As `known_settings`, without hyper-parameters, settings of initializations and of tasks.
+    """
+    settings = dict.fromkeys(_RUN_SETTINGS, "")
     for part, kind in PARTS.items():
         settings |= {field: part for field in kind.model_fields if field not in _NO_SETTINGS}
     return settings
@@ -76,5 +82,6 @@ def refuse_unknown(key: str, where: str, known: Iterable[str]) -> None:
     known = list(known)
     if key not in known:
         raise ParameterError(
-            f"params.yaml: unknown setting {where}.{key}; expected one of {similar_names(key, known)}"
+            f"params.yaml: unknown setting {where}.{key}; "
+            f"expected one of {similar_names(key, known)}"
         )
