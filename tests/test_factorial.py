@@ -9,7 +9,7 @@ from study.config.network import Network
 from study.results.factorial import MEASUREMENTS
 from study.results.schema import COMPLETED, DIVERGED
 from study.tasks import Split
-from study.training.factorial import AUTHOR, network_of, train_on
+from study.training.factorial import AUTHOR, network_of, train_attempts_on
 from study.training.measures import measure
 from study.training.model import Model, build_model, pick_device
 from torch.nn import functional as F
@@ -25,7 +25,7 @@ def attempt():
 
 
 def _train(attempt, data):
-    (results,) = train_on(data, [attempt], [None])
+    (results,) = train_attempts_on(data, [attempt], [None])
     return results
 
 

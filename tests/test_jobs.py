@@ -356,7 +356,7 @@ def test_local_processes_admit_no_stranger_and_are_counted():
     with cluster.connect("local", 2) as client:
         address = client.scheduler.address
         assert address.startswith("tls://127.0.0.1:") and len(client.nthreads()) == 2
-        with pytest.raises(ConnectionError, match="speaks TLS, and Dask's config.* no") as secured:
+        with pytest.raises(ConnectionError, match="uses TLS, and Dask's config.* no") as secured:
             cluster.connect(address, 0).__enter__()
         with pytest.raises(ConnectionError, match="no Dask scheduler answers") as plain:
             cluster.connect(address.replace("tls", "tcp"), 0).__enter__()

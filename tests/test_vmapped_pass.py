@@ -24,7 +24,7 @@ from study.training.batched import Run, train_batched
 from study.training.batches import EpochBatches
 from study.training.cache_key import cache_key, engines
 from study.training.checkpoint import Checkpoint
-from study.training.factorial import AUTHOR, AUTHORS_GROUPS, train_on
+from study.training.factorial import AUTHOR, AUTHORS_GROUPS, train_attempts_on
 from study.training.jobs import batch_jobs
 from study.training.loop import train as train_alone
 from study.training.model import Model, build_model
@@ -399,8 +399,8 @@ def attempts(architecture, **changes):
 def test_batched_attempts_equal_single_ones_up_to_rounding(architecture):
     jobs, data = attempts(architecture), toy_task(n=16)
     configs = [job.config for job in jobs]
-    alone = [train_on(data, [config], [None])[0] for config in configs]
-    beside = train_on(data, configs, [None] * len(jobs), pass_size=PLACES)
+    alone = [train_attempts_on(data, [config], [None])[0] for config in configs]
+    beside = train_attempts_on(data, configs, [None] * len(jobs), pass_size=PLACES)
     for config, one, two in zip(configs, alone, beside, strict=True):
         epochs = config.training_length
         assert (one["status"], one["epochs_completed"]) == (COMPLETED, epochs)

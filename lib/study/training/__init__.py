@@ -1,1 +1,19 @@
-"""Models, how they are trained, and jobs in shards."""
+"""Training: from a profile of `params.yaml` to the datasets of results.
+
+How a run passes through the modules:
+
+1. `profile` loads and checks a profile (`run_checks`): the designs of every dataset.
+2. `plans` turns designs into jobs (`job`), each of one kind of experiment (`experiments`).
+3. `jobs` computes the cache key of each job (`cache_key`), reads cached results (`shards`) and
+   sends the missing jobs to Dask workers (`cluster`). `progress` reports.
+4. `worker` runs a job in a worker process. The job's experiment trains it: `runs`, `factorial`,
+   `latching`, `linear_gaps` or `interventions`.
+5. A run loads its data (`run_data`), builds a model (`model`) and the objective (`objectives`), and
+   calls the training loop: `loop` for one model, or `batched` for several models in one vmapped
+   pass (`vmapped_pass`). Both use `batches`, `optimizers`, `record`, `state` and `checkpoint`.
+6. `scores`, `measures` and `probe` measure the model; `record` says when.
+7. `shards` stores the results, and `datasets` joins the results of all jobs to one dataset.
+
+`seeds` derives all random numbers from the settings, so results don't depend on where or when a job
+runs.
+"""

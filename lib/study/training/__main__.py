@@ -9,8 +9,22 @@ from study.training.profile import Profile, load_profile
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Check params.yaml and print a line for each dataset that a profile trains."""
-    parser = argparse.ArgumentParser(prog="python -m study.training", description=main.__doc__)
+    """Check `params.yaml`, and print a line for each dataset that a profile trains.
+
+    Parameters
+    ----------
+    arguments : list of str, optional
+        Command line arguments; by default those of the process.
+
+    Returns
+    -------
+    int
+        Exit status: 0, or 2 if `params.yaml` is invalid.
+    """
+    parser = argparse.ArgumentParser(
+        prog="python -m study.training",
+        description="Check params.yaml and print a line for each dataset that a profile trains.",
+    )
     parser.add_argument("profile", nargs="?", help="its name; by default that of params.yaml")
     options = parser.parse_args(arguments)
     try:

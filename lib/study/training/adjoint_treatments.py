@@ -42,7 +42,7 @@ class AdjointTreatment:
     kind : {"plain", "scaled", "renormalised", "random_signs"}
         The treatment; ``plain`` is ordinary backpropagation.
     dose : float
-        Orders of magnitude q by which a ``scaled`` adjoint changes over the whole sequence.
+        For ``scaled``: the adjoint is multiplied by 10^q over the whole sequence; this is q.
     """
 
     kind: Kind = "plain"
@@ -50,7 +50,10 @@ class AdjointTreatment:
 
 
 class AdjointPath:
-    """The path of the adjoints of several runs through one unrolled sequence.
+    """The backward pass of several runs through one unrolled sequence, with treated adjoints.
+
+    At every time step the backward pass first calls `store_norm` and, after the step's own backward
+    pass, `treat`.
 
     Parameters
     ----------
@@ -59,7 +62,7 @@ class AdjointPath:
     time_steps : int
         Length T of the sequence.
     like : Tensor
-        Gives the type and the device.
+        A tensor with the type and the device of the states.
     generator : torch.Generator
         Source of the random signs, which are drawn in the backward pass.
     """
@@ -82,16 +85,22 @@ class AdjointPath:
         """Norm of the adjoint of the later state, (run, batch, 1); set in the backward pass."""
 
     def store_norm(self, adjoints: Sequence[Tensor]) -> None:
-        """Note the norm of the whole adjoint of a state, before it is pulled back."""
-        self.norm = _norm(adjoints)
-
-    def treat(self, adjoints: Sequence[Tensor]) -> list[Tensor]:
-        """Return the adjoint of the earlier state as the treatments change it.
+        """Store the norm of the adjoint of the later state, before the step's backward pass.
 
         Parameters
         ----------
         adjoints : sequence of Tensor, each (run, batch, hidden)
-            The adjoint as ordinary backpropagation has it, a tensor for each tensor of the state.
+            One tensor for each tensor of the state.
+        """
+        self.norm = _norm(adjoints)
+
+    def treat(self, adjoints: Sequence[Tensor]) -> list[Tensor]:
+        """Apply the treatments to the adjoint of the earlier state.
+
+        Parameters
+        ----------
+        adjoints : sequence of Tensor, each (run, batch, hidden)
+            The adjoint from ordinary backpropagation, one tensor for each tensor of the state.
 
         Returns
         -------
@@ -116,7 +125,7 @@ def _norm(adjoints: Sequence[Tensor]) -> Tensor:
 
 
 class _StoreNorm(torch.autograd.Function):
-    """The identity; in the backward pass it notes the norm of the whole adjoint of a state."""
+    """The identity; its backward pass stores the norm of the adjoint of a state."""
 
     @staticmethod
     def forward(ctx: Any, path: AdjointPath, *state: Tensor) -> State:
@@ -130,7 +139,7 @@ class _StoreNorm(torch.autograd.Function):
 
 
 class _Treat(torch.autograd.Function):
-    """The identity; in the backward pass it treats the adjoint that flows to an earlier state."""
+    """The identity; its backward pass treats the adjoint that flows to an earlier state."""
 
     @staticmethod
     def forward(ctx: Any, path: AdjointPath, *state: Tensor) -> State:

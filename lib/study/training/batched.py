@@ -1,4 +1,7 @@
-"""The training loop of several models of the same shape, with one vmapped pass per step."""
+"""The training loop of several models of the same shape, with one vmapped pass per step.
+
+`study.training.loop` has the loop for one model; the steps are the same.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,9 +21,9 @@ from study.training.vmapped_pass import Objective, VmappedPass
 
 @dataclass(eq=False)
 class Run:
-    """One of several runs that are trained side by side.
+    """One of several runs that are trained together.
 
-    The arguments are those of `study.training.loop.train`.
+    The fields are arguments of `study.training.loop.train`.
     """
 
     model: nn.Module
@@ -36,7 +39,7 @@ class Run:
         self.parameters = [p for p in self.model.parameters() if p.requires_grad]
 
     def begin(self) -> None:
-        """Build the optimizers, resume from the checkpoint if there is one, and record step 0."""
+        """Build the optimizers, resume from the checkpoint if it has a state, and record step 0."""
         self.optimizers, self.schedulers = build_optimizers(
             self.model, self.recipe, self.batches.steps_per_epoch
         )

@@ -1,8 +1,8 @@
-"""Sources of training batches: epochs over a fixed training set, or newly generated sequences.
+"""Sources of training batches: epochs over a training set, or newly generated sequences.
 
-Both sources have the same interface. ``steps_per_epoch`` is the number of batches per epoch (0 if
-there are no epochs). ``next`` returns the inputs and targets of the next batch. ``state`` returns
-the position as JSON values, and ``restore`` resumes from such a position.
+Both sources have the same interface. ``steps_per_epoch`` is the number of batches per epoch; 0 for
+generated sequences. ``next`` returns the inputs and targets of the next batch. For checkpoints,
+``state`` returns the position as JSON values, and ``restore`` resumes from such a position.
 """
 
 import math
@@ -61,10 +61,18 @@ class EpochBatches:
             raise ValueError(
                 f"{len(split)} sequences do not fill a batch of {size}; use a smaller batch_size"
             )
-        self._position = self.steps_per_epoch  # `next` then begins the first epoch
+        self._position = self.steps_per_epoch  # so `next` begins the first epoch
 
     def next(self) -> Batch:
-        """Return inputs and targets of the next batch."""
+        """Return the next batch.
+
+        Returns
+        -------
+        inputs : Tensor
+            Shape (batch, time, feature), or (batch, time) of tokens.
+        targets : Tensor
+            As `study.tasks.Split.targets`.
+        """
         if self._position == self.steps_per_epoch:
             self._begin_epoch()
         first = self._position * self._size
@@ -78,11 +86,24 @@ class EpochBatches:
         self._position = 0
 
     def state(self) -> dict:
-        """Return the generator's state at the start of this epoch, and the batches since then."""
+        """Return the position.
+
+        Returns
+        -------
+        dict
+            ``start``, the random generator's state at the start of this epoch, and ``position``,
+            the number of batches since then.
+        """
         return {"start": self._start, "position": self._position}
 
     def restore(self, state: dict) -> None:
-        """Resume from a position that `state` returned."""
+        """Resume from a position.
+
+        Parameters
+        ----------
+        state : dict
+            A result of `state`.
+        """
         self._rng.bit_generator.state = state["start"]
         self._begin_epoch()
         self._position = state["position"]
@@ -94,16 +115,36 @@ class GeneratedBatches:
     steps_per_epoch = 0
 
     def __init__(self, draw: Callable[[], Batch], *rngs: np.random.Generator) -> None:
-        """Name the function that generates a batch, and the random generators that it uses."""
+        """Store how batches are generated.
+
+        Parameters
+        ----------
+        draw : callable
+            Returns a new batch.
+        *rngs : numpy.random.Generator
+            The random generators that `draw` uses.
+        """
         self.next = draw
         self._rngs = rngs
 
     def state(self) -> dict:
-        """Return the states of the generators."""
+        """Return the position.
+
+        Returns
+        -------
+        dict
+            ``rngs``, the states of the random generators.
+        """
         return {"rngs": [rng.bit_generator.state for rng in self._rngs]}
 
     def restore(self, state: dict) -> None:
-        """Resume from states that `state` returned."""
+        """Resume from a position.
+
+        Parameters
+        ----------
+        state : dict
+            A result of `state`.
+        """
         for rng, rng_state in zip(self._rngs, state["rngs"], strict=True):
             rng.bit_generator.state = rng_state
 

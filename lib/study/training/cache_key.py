@@ -1,4 +1,7 @@
-"""The cache key of a job: everything that its results depend on."""
+"""The cache key of a job: everything that its results depend on.
+
+`study.training.shards` names the file of a job's results by a hash of this key.
+"""
 
 import hashlib
 from functools import cache
@@ -17,7 +20,7 @@ _PACKAGES = ("numpy", "torch", "numba", "scipy", "scikit-learn")
 VERSIONS = {name: version(name) for name in _PACKAGES}
 """Versions of the packages that can change random numbers or last digits."""
 WITHOUT_EFFECT = ("lib/study/pipeline/",)
-"""Code that jobs import but that can't change their results."""
+"""Folders of code that jobs import but that can't change their results."""
 
 
 def cache_key(job: Job, prepared: Path | None) -> dict[str, Any]:
@@ -58,7 +61,7 @@ def engines(job: Job) -> dict[str, str]:
     """Return the engine of each cell of a job, by the cell's name.
 
     The engine is part of the cache key, because engines differ in the last digits. A vmapped pass
-    trains with another engine than its probes use; the name gives both.
+    uses another engine for training than for probes; the name gives both.
 
     Parameters
     ----------

@@ -22,7 +22,7 @@ class Checkpoint:
     """The file that holds the state of one run.
 
     The training loop calls `track` and `resume` once before the first step, and `save_if_due` after
-    every step.
+    every step. A file is deleted when the job's result is stored.
 
     Attributes
     ----------

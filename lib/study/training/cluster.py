@@ -1,4 +1,4 @@
-"""Where jobs run: local processes, or a Dask scheduler somewhere else."""
+"""Connect to the Dask workers that run jobs: local processes, or those of a remote scheduler."""
 
 import contextlib
 import copy
@@ -27,21 +27,21 @@ _ENVIRONMENT = {
     # batch, and fresh pages cost up to two fifths of an LSTM's training time.
     "MALLOC_TRIM_THRESHOLD_": str(2**32),
     "MALLOC_MMAP_THRESHOLD_": str(2**32),
-    # Jobs run in a thread, whose own arena holds no array above 64 MB. Arrays of long series and of
-    # large vocabularies would lie on fresh pages all the same, and a softmax of 10,000 words would
-    # take 2.3 times as long.
+    # Jobs run in a thread. A thread's own arena can't contain arrays above 64 MB, so arrays of long
+    # series and of large vocabularies would be on fresh pages, and a softmax of 10,000 words would
+    # take 2.3 times as long. One arena for all threads avoids that.
     "MALLOC_ARENA_MAX": "1",
     "OMP_NUM_THREADS": "1",
     "MKL_NUM_THREADS": "1",
     "OPENBLAS_NUM_THREADS": "1",
-    # At the end workers find their scheduler gone, and would log that at length.
+    # At the end, workers lose their scheduler, and would log that at length.
     "DASK_LOGGING__DISTRIBUTED": "critical",
 }
 """Environment of local workers."""
 _LOCAL = {
     "distributed.nanny.pre-spawn-environ": _ENVIRONMENT,
-    # A worker that dies is started again, however long that takes on a busy machine. Jobs that find
-    # no worker at all are given up.
+    # Wait for a worker that died to restart, which may take long on a busy machine, but give up if
+    # there has been no worker at all for three minutes.
     "distributed.deploy.lost-worker-timeout": "1 day",
     "distributed.scheduler.no-workers-timeout": "3 minutes",
 }
@@ -49,12 +49,12 @@ _LOCAL = {
 
 @contextlib.contextmanager
 def connect(scheduler: str, workers: int | Literal["auto"]) -> Iterator[Client]:
-    """Give a Dask client of local processes, or of the scheduler at an address.
+    """Connect to local processes, or to the scheduler at an address.
 
-    Local processes have one thread: on a CPU one process per core trains faster than threads or
-    vmapped passes. They speak TLS with certificates made for them alone (0.1 s), so that no other
-    user of the machine reaches them. Those that die are started again. If none comes for three
-    minutes, futures end with Dask's ``NoWorkerError``.
+    Local processes have one thread, because on a CPU one process per core trains faster than
+    threads or vmapped passes. They use TLS with temporary certificates (0.1 s), so that no other
+    user of the machine can connect. Processes that die are restarted. If there is no process for
+    three minutes, futures fail with Dask's ``NoWorkerError``.
 
     Parameters
     ----------
@@ -87,7 +87,13 @@ def connect(scheduler: str, workers: int | Literal["auto"]) -> Iterator[Client]:
 
 
 def visible_devices() -> list[str]:
-    """Return the GPUs that this process may use, as `VISIBLE_DEVICES` names them."""
+    """Return the GPUs that this process may use.
+
+    Returns
+    -------
+    list of str
+        Their names in the environment variable `VISIBLE_DEVICES`, or their numbers.
+    """
     count = torch.cuda.device_count()
     named = os.environ.get(VISIBLE_DEVICES)
     if named:
@@ -121,12 +127,12 @@ def _local_cluster(workers: int | Literal["auto"]) -> LocalCluster:
         "dashboard_address": "127.0.0.1:0",
         "memory_limit": 0,
         "local_directory": str(CACHE / "dask"),
-        "silence_logs": logging.CRITICAL,  # of workers that end, and are started again
+        "silence_logs": logging.CRITICAL,  # otherwise workers log when they end or restart
         "protocol": "tls://",
         "security": Security.temporary(),
     }
     if workers != "auto":
-        # None is one per core that this process may use.
+        # None means one per core that this process may use.
         return LocalCluster(n_workers=workers or None, **options)
     devices = visible_devices()
     if devices:
@@ -149,7 +155,7 @@ def _wait_for_workers(client: Client, scheduler: str) -> None:
 
 
 def worker_command(scheduler: str) -> str:
-    """Return the command that starts a worker of the scheduler at an address."""
+    """Return the shell command that starts a worker for the scheduler at an address."""
     return f"dask worker {scheduler} --nthreads 1"
 
 
@@ -176,7 +182,7 @@ def refuse_threads(worker: str, threads: int, scheduler: str) -> None:
     if threads > 1:
         raise ConnectionError(
             f"the worker at {worker} has {threads} threads, which would share PyTorch's random "
-            f"numbers; start it again with `{worker_command(scheduler)}`, once per core"
+            f"numbers; restart it with `{worker_command(scheduler)}`, once per core"
         )
 
 
@@ -185,13 +191,14 @@ def this_worker() -> tuple[str, int]:
 
     Returns
     -------
-    tuple of (str, int)
-        The address is empty, and there is one thread, if no Dask worker runs it.
+    address : str
+        Empty if the call does not run on a Dask worker.
+    threads : int
 
     Raises
     ------
     ConnectionError
-        The worker has more than one thread: it joined after the driver had looked.
+        The worker has more than one thread. It joined after `connect` checked the others.
     """
     try:
         worker = get_worker()
@@ -207,13 +214,13 @@ def _client(scheduler: str) -> Client:
 
     Raises `ConnectionError` if none answers, or TLS has no certificates.
     """
-    # A client that fails stays Dask's default scheduler, and the next file could not be written.
-    # `scheduler=None` prevents that if nobody answers. Without certificates it would happen all the
-    # same, so they are looked for before there is a client.
+    # A client that fails would remain Dask's default scheduler, and writing the next file would
+    # fail. `scheduler=None` prevents that if no scheduler answers. It doesn't if certificates are
+    # missing, so these are checked before the client is created.
     tls = scheduler.startswith("tls://")
     if tls and not Security().get_connection_args("client")["ssl_context"]:
         raise ConnectionError(
-            f"the scheduler at {scheduler} speaks TLS, and Dask's configuration names no "
+            f"the scheduler at {scheduler} uses TLS, and Dask's configuration names no "
             "certificates; set distributed.comm.tls.ca-file, .client.key and .client.cert in "
             "~/.config/dask/distributed.yaml"
         )
@@ -228,7 +235,7 @@ def _client(scheduler: str) -> Client:
 
 
 def _close(cluster: LocalCluster) -> None:
-    """End a local cluster, which would wait forever for a worker that hangs while it starts."""
+    """Close a local cluster; kill workers that hang while they start."""
     try:
         cluster.close(timeout=CLOSE)
     except TimeoutError:

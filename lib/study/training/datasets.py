@@ -1,4 +1,4 @@
-"""Join the results of a group's jobs to one dataset."""
+"""Join the results of a group's jobs to one dataset, the last step of training."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""The datasets of the factorial experiment, the latching experiment, and experiment 2.2."""
+"""Join the results of designs: factorial experiment, latching, experiment 2.2, interventions."""
 
 from collections.abc import Sequence
 
@@ -72,13 +72,14 @@ def latching_to_dataset(
     results: Sequence[Arrays],
     attributes: Attributes,
 ) -> xr.Dataset:
-    """Join the networks that latch; parameters as `factorial_to_dataset`.
+    """Join the networks of the latching experiment; parameters as `factorial_to_dataset`.
 
     Returns
     -------
     xarray.Dataset
-        As `study.results.latching.LATCHING` says: medians over sequences of every network, and all
-        sequences of one example. The example has the smallest error at its worst horizon.
+        As `study.results.latching.LATCHING` says: medians over sequences for every network, and all
+        sequences of one example. The example is the network whose largest error over horizons is
+        smallest.
     """
     (design,) = designs
     inner = {

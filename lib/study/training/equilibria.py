@@ -26,7 +26,7 @@ ZERO = 1e-9
 
 
 def real_part_fractions(eigenvalues: Tensor) -> tuple[np.ndarray, np.ndarray]:
-    """Return the shares of eigenvalues by the sign and the size of their real parts.
+    """Return the fractions of eigenvalues by the sign and the size of their real parts.
 
     Parameters
     ----------
@@ -36,9 +36,9 @@ def real_part_fractions(eigenvalues: Tensor) -> tuple[np.ndarray, np.ndarray]:
     Returns
     -------
     by_sign : numpy.ndarray
-        Shares of negative, zero and positive real parts, shape (3,).
+        Fractions of negative, zero and positive real parts, (3,).
     by_size : numpy.ndarray
-        Shares by the classes of `study.results.rows.REAL_PARTS`.
+        Fractions in the bins of `study.results.rows.REAL_PARTS`, (bins,).
 
     Raises
     ------
@@ -49,12 +49,13 @@ def real_part_fractions(eigenvalues: Tensor) -> tuple[np.ndarray, np.ndarray]:
     if not np.isfinite(real).all():
         raise Diverged("an eigenvalue is not finite")
     by_sign = np.array([(real < -ZERO).mean(), (abs(real) <= ZERO).mean(), (real > ZERO).mean()])
-    inside = np.where(abs(real) <= ZERO, 0.0, real).clip(REAL_PARTS[0], REAL_PARTS[-1])
-    return by_sign, np.histogram(inside, REAL_PARTS)[0] / real.size
+    clipped = np.where(abs(real) <= ZERO, 0.0, real).clip(REAL_PARTS[0], REAL_PARTS[-1])
+    counts, _ = np.histogram(clipped, REAL_PARTS)
+    return by_sign, counts / real.size
 
 
 def equilibrium_eigenvalues(cell: Cell, u: Tensor, *, every: int = 1) -> Tensor:
-    """Return the eigenvalues of the derivative of F along sequences.
+    """Return the eigenvalues of the gradient of F along sequences.
 
     Parameters
     ----------
@@ -63,7 +64,7 @@ def equilibrium_eigenvalues(cell: Cell, u: Tensor, *, every: int = 1) -> Tensor:
     u : Tensor
         Inputs, shape (time, batch, input).
     every : int
-        One in so many time steps is computed.
+        Compute every n-th time step only.
 
     Returns
     -------

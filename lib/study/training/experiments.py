@@ -1,4 +1,7 @@
-"""The kinds of experiments: how each is trained, and how its results are stored."""
+"""The five kinds of experiments: how each is trained, and how its results are stored.
+
+`study.training.plans` gives each job one of them.
+"""
 
 from study.results.factorial import FACTORIAL as FACTORIAL_SCHEMA
 from study.results.interventions import INTERVENTIONS as INTERVENTIONS_SCHEMA

@@ -1,12 +1,12 @@
-"""The factorial experiment: every architecture at every task, and what happens to its gradients.
+"""The factorial experiment: every architecture on every task, with adjoint norms at every epoch.
 
 L. Johnston, *Learning Sequential Patterns with Recurrent Neural Networks*, 2024, section 1.4 and
-Table 1.2. An attempt is one treatment and a replicate. Its random numbers, for the permutation, the
-noise, the initial weights and the order of the batches, follow from its own levels alone, so it
-comes out the same whatever ran before or at the same time.
+Table 1.2. An attempt is one treatment and a replicate. Its random numbers (permutation, noise,
+initial weights, order of the batches) depend only on its own levels. So its results don't depend on
+which attempts ran before or at the same time.
 
-Networks start, and epochs leave out a last, smaller batch, as in the author's public program (see
-`AUTHOR`).
+Initial weights are those of the author's public program (see `AUTHOR`). As in this program, an
+epoch leaves out a last, smaller batch.
 """
 
 from collections.abc import Mapping, Sequence
@@ -47,17 +47,18 @@ AUTHOR: Mapping[str, dict[str, Any]] = {
     "exponential": {"train_initial_state": True},
     "unicornn": {"hyper_parameters": {"layers": 2, "dt": 0.03, "alpha": 0.9}, "read": "all"},
 }
-"""Fields of `Network` that the author's public program sets, besides the initial weights.
+"""Fields of `Network` that the author's public program sets, by cell.
 
-The program is libe-community-examples, folder rnn (2022). It is older than the dissertation, whose
-text names none of these. Its UnICORNN reads out all four states.
+The program is libe-community-examples, folder rnn (2022). It is older than the dissertation, which
+mentions none of these settings. Its UnICORNN reads all four states.
 """
 AUTHORS_GROUPS = {
     "exponential": (Group(names="cell.parametrizations.B.*", factor=0.1, optimiser="sgd"),)
 }
-"""Parameters with their own step in that program.
+"""Parameter groups in that program, by cell.
 
-The matrix A of the exponential RNN takes plain steps of a tenth of the learning rate.
+The matrix A of the exponential RNN is trained by gradient descent with a tenth of the learning
+rate.
 """
 KERAS_EPSILON = 1e-7
 """Adam's epsilon in Keras."""
@@ -66,14 +67,25 @@ KERAS_EPSILON = 1e-7
 def train_attempts(
     jobs: Sequence[Job], prepared: Path | None, checkpoints: Sequence[Checkpoint | None]
 ) -> list[Arrays]:
-    """Train attempts of one shape, see `study.training.job.Experiment.train`."""
+    """Train attempts of one shape.
+
+    Parameters
+    ----------
+    jobs, prepared, checkpoints
+        See `study.training.job.Experiment.train`.
+
+    Returns
+    -------
+    list of dict
+        As `train_attempts_on`.
+    """
     attempts = [job.config for job in jobs]
     first = attempts[0]
     data = load_prepared(prepared / f"{first.dataset}.nc", first.train_size, first.test_size)
-    return train_on(data, attempts, checkpoints, pass_size=jobs[0].pass_size)
+    return train_attempts_on(data, attempts, checkpoints, pass_size=jobs[0].pass_size)
 
 
-def train_on(
+def train_attempts_on(
     data: Task,
     attempts: Sequence[Factorial],
     checkpoints: Sequence[Checkpoint | None],
@@ -82,19 +94,19 @@ def train_on(
 ) -> list[Arrays]:
     """Train attempts of one shape on a data set.
 
-    They use Adam, cross entropy, and batches drawn without replacement. A loss that is not finite,
-    in a batch or when measured, ends its attempt as diverged.
+    The optimizer is Adam, the loss cross entropy, and batches are drawn without replacement. If a
+    loss is not finite, in a batch or when it is measured, the attempt ends as diverged.
 
     Parameters
     ----------
     data : Task
-        The data set before it is varied.
+        The data set before permutation and noise.
     attempts : sequence of Factorial
-        Designs with one level in every place.
+        Jobs of the design, each with one level per factor.
     checkpoints : sequence of Checkpoint, optional
-        Where the state of each is kept.
+        The file of each attempt's state.
     pass_size : int
-        Attempts that a vmapped pass has room for; with 1 they are trained one by one.
+        Number of attempts that a vmapped pass computes; 1 to train attempts one after another.
 
     Returns
     -------
@@ -127,7 +139,7 @@ def train_on(
 
 
 def vary_task(attempt: Factorial, data: Task) -> Task:
-    """Return an attempt's own variation of its data set.
+    """Apply an attempt's order, noise and sizes to its data set.
 
     Parameters
     ----------
@@ -138,7 +150,6 @@ def vary_task(attempt: Factorial, data: Task) -> Task:
     Returns
     -------
     Task
-        Permuted, with noise, and made smaller as the attempt says.
     """
     (seed,) = seeds_of(attempt, ATTEMPT, 1)
     return vary(
@@ -156,7 +167,16 @@ def vary_task(attempt: Factorial, data: Task) -> Task:
 
 
 def network_of(attempt: Factorial) -> Network:
-    """Return the network that an attempt trains."""
+    """Return the settings of the network that an attempt trains.
+
+    Parameters
+    ----------
+    attempt : Factorial
+
+    Returns
+    -------
+    Network
+    """
     return Network(
         cell=attempt.architecture,
         width=attempt.width,
@@ -187,7 +207,7 @@ def _prepare_run(attempt: Factorial, task: Task, checkpoint: Checkpoint | None) 
 
 
 def _measure_splits(task: Task, attempt: Factorial, model: Model) -> dict[str, float]:
-    """Return each measurement of each split; adjoints of zero have the norm ``-inf``."""
+    """Return each measurement of each split; the log norm of a zero adjoint is ``-inf``."""
     values = {}
     for split in SPLITS:
         measured = measure(

@@ -1,8 +1,8 @@
 """The training pass of one model, captured once as a CUDA graph and then replayed.
 
-On a GPU a pass launches dozens of kernels or thousands, and the host takes longer to launch them
-than the device to run them. A replay costs the host next to nothing and gives the same bits. Only
-the pass is in the graph: clipping, optimizers and what is recorded are not.
+On a GPU a pass launches dozens or thousands of kernels, and the host needs more time to launch them
+than the GPU to run them. A replay needs hardly any time of the host and gives the same bits. Only
+the pass is in the graph: clipping, optimizers and measurements are not.
 """
 
 import os
@@ -19,27 +19,29 @@ from study.training import vmapped_pass
 from study.training.vmapped_pass import Objective
 
 SWITCH = "LTD_CUDA_GRAPHS"
-"""Environment variable that turns the graphs of single models off if it is ``0``."""
+"""Environment variable that disables graphs of single models if it is ``0``."""
 MOST_SHAPES = 8
-"""Shapes of batches of which a graph is kept; batches of further shapes run without one."""
+"""Largest number of graphs, one per shape of a batch; batches of further shapes run without one."""
 
 
 def with_graphs(objective: Objective, model: nn.Module) -> Objective:
-    """Return an objective that replays CUDA graphs where it can.
+    """Return an objective that replays CUDA graphs if possible.
 
     Parameters
     ----------
     objective : Objective
-        May call the model, but not look at its parts or at values.
+        It may call the model, but not use its submodules or branch on values.
     model : nn.Module
-        The model that is trained; its parameters must stay where they are.
+        The model that is trained; its parameters must not move in memory.
 
     Returns
     -------
     Objective
-        The objective itself if no graph can be captured, see `graph_obstacle`.
+        The same objective if no graph can be captured, see `graph_obstacle`.
     """
-    return objective if graph_obstacle(model) else GraphedObjective(objective, model)
+    if graph_obstacle(model):
+        return objective
+    return GraphedObjective(objective, model)
 
 
 def graph_obstacle(model: nn.Module) -> str:
@@ -59,11 +61,11 @@ def graph_obstacle(model: nn.Module) -> str:
     if device not in vmapped_pass.GRAPH_DEVICES:
         return f"the model is on {device}"
     if any(map(parametrize.is_parametrized, model.modules())):
-        return "PyTorch computes some parametrizations with a look at the values"
+        return "PyTorch computes some parametrizations with data-dependent control flow"
     rates = [getattr(model.dropout, name) for name in Dropout.model_fields]
     rates.append(getattr(model.cell, "dropout", 0))
     if any(rates):
-        return "the masks of dropout would be drawn otherwise"
+        return "the masks of dropout would be drawn differently"
     return ""
 
 
@@ -86,7 +88,7 @@ class GraphedObjective:
 
     def __call__(self, model: nn.Module, inputs: Tensor, targets: Tensor) -> Tensor:
         """Return the loss of a batch."""
-        shape = inputs.shape, inputs.dtype, targets.shape, targets.dtype
+        shape = (inputs.shape, inputs.dtype, targets.shape, targets.dtype)
         is_new = shape not in self._passes
         full = len(self._passes) == MOST_SHAPES
         if model is not self._model or self._refused or (is_new and full):

@@ -15,15 +15,22 @@ EXPERIMENT = "interventions"
 
 
 class Treatment(NamedTuple):
-    """How the gradient of a step is computed."""
+    """How the gradient of a training step is computed.
+
+    Attributes
+    ----------
+    adjoint : AdjointTreatment
+    norms_alone : bool
+        Whether the treated gradient only gives the norm for each parameter, while the direction is
+        that of ordinary backpropagation.
+    """
 
     adjoint: AdjointTreatment
     norms_alone: bool = False
-    """Whether the treated gradient only sets the norms, parameter by parameter, and ordinary
-    backpropagation the directions."""
 
 
 PLAIN = AdjointTreatment()
+"""Ordinary backpropagation."""
 TREATMENTS = MappingProxyType(
     {
         "plain": Treatment(PLAIN),
@@ -41,16 +48,16 @@ TREATMENTS = MappingProxyType(
 
 
 class Interventions(Design):
-    """The experiment: cells x locations, and for each of them all treatments x replicates.
+    """The design: one job per cell and location, which trains all treatments and replicates.
 
     Attributes
     ----------
-    cell, location : Factor
-        What is crossed, a job each.
+    cell, location : tuple of str
+        Levels of the factors.
     dataset : str
-        Prepared data set of square images of one channel.
+        Prepared data set of square images with one channel.
     networks : int
-        Replicates of every treatment.
+        Number of replicates of every treatment.
     learning_rate : dict of str to float
         Learning rate of each cell, chosen for ordinary backpropagation on other seeds.
     width, time_steps, batch_size, steps : int
@@ -58,9 +65,9 @@ class Interventions(Design):
     noise : float
         Standard deviation of the noise between the rows.
     gradient_clip : float
-        Largest norm of the gradient of a run; 0 for no limit.
+        The norm of a run's gradient is clipped to this; 0 for no clipping.
     train_size, validation_size, test_size : int
-        Sequences of each part; 0 keeps all.
+        Number of sequences of each split; 0 for all.
     metric_size : int
         Test sequences on which the adjoint metric is measured.
     """
@@ -86,5 +93,5 @@ class Interventions(Design):
     def _cells_have_a_learning_rate(self) -> Self:
         for cell in self.cell:
             if cell not in self.learning_rate:
-                raise ValueError(f"there is no learning_rate for the cell {cell!r}; add one")
+                raise ValueError(f"learning_rate has no value for the cell {cell!r}; add one")
         return self

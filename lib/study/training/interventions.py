@@ -2,11 +2,11 @@ r"""Does the decay of adjoint states cause the failure to learn? An experiment o
 
 The dissertation's tenet is that networks fail to learn long-time dependencies because their adjoint
 states vanish (L. Johnston, *Learning Sequential Patterns with Recurrent Neural Networks*, 2024,
-chapter 3). Its factorial experiment supports it as a correlation. Here the backward pass alone is
+chapter 3). Its factorial experiment supports this as a correlation. Here only the backward pass is
 changed (`study.training.adjoint_treatments`), in networks whose adjoints keep their norms and in
-networks whose adjoints vanish. The information in the sequences lies at the beginning, everywhere
-or at the end. All runs of one cell and replicate start from the same weights and see the same
-batches, so that treatments can be compared in pairs.
+networks whose adjoints vanish. The informative time steps are at the beginning, everywhere or at
+the end of the sequences. All runs of one cell and replicate start from the same weights and see the
+same batches, so that treatments can be compared in pairs.
 
 If the tenet is causal, two effects appear when the information lies at the beginning: accuracy
 falls with the dose in cells that keep gradients, and renormalised adjoints let the other cells
@@ -27,8 +27,8 @@ RNN, UnICORNN):
    (below half of the gain of 3), and the norms of dose -10 alone cost less than half of what the
    dose costs.
 
-The runs of one cell and location are computed side by side, along a leading run axis, in one pass
-whose size belongs to the design. So a result depends on its settings alone.
+The runs of one cell and location are computed together, along a leading run axis. The number of
+runs is part of the design, so a result depends on its settings alone.
 """
 
 from collections.abc import Sequence
@@ -48,7 +48,18 @@ from study.training.treated_networks import TreatedNetworks
 def train_interventions(
     jobs: Sequence[Job], prepared: Path | None, checkpoints: Sequence[Checkpoint | None]
 ) -> list[Arrays]:
-    """Train and measure the networks of some jobs, see `study.training.job.Experiment.train`."""
+    """Train and measure the networks of some jobs.
+
+    Parameters
+    ----------
+    jobs, prepared, checkpoints
+        See `study.training.job.Experiment.train`. These runs have no checkpoints.
+
+    Returns
+    -------
+    list of dict
+        As `train_networks`.
+    """
     return [train_networks(job.config, prepared) for job in jobs]
 
 
@@ -58,7 +69,7 @@ def train_networks(job: Interventions, prepared: Path) -> Arrays:
     Parameters
     ----------
     job : Interventions
-        A design with one level in every place.
+        A job of the design, with one level per factor.
     prepared : Path
         Folder of the prepared data sets.
 

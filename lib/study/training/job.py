@@ -1,4 +1,4 @@
-"""A job: one unit of work for a process."""
+"""A job: the unit of work that is scheduled, cached and stored."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -70,8 +70,8 @@ class Job:
     datasets : tuple of str
         Prepared data sets it reads.
     modules : tuple of str
-        Further modules whose code the results depend on, such as that of its task. They are found
-        by name at run time, so imports don't show them.
+        Further modules whose code the results depend on, such as that of its task. They are looked
+        up by name at run time, so the imports don't include them.
     batch_key : str
         Jobs with the same key may share a vmapped pass.
     pass_size : int

@@ -33,7 +33,7 @@ _RETRIES = 2
 
 @dataclass(frozen=True, kw_only=True)
 class GroupResults:
-    """The results of a group's jobs, and what they cost.
+    """The results of a group's jobs, and their costs.
 
     Attributes
     ----------
@@ -48,8 +48,8 @@ class GroupResults:
     resumed : int
         Number of jobs that resumed from a checkpoint.
     core_seconds : float
-        Processor time of all jobs, including jobs that an earlier call ran. Work that was lost
-        because it came after the last checkpoint is not counted.
+        Processor time of all jobs, including jobs that an earlier call ran. Steps that were lost
+        because they were after a job's last checkpoint are not counted.
     workers : int
         Number of worker processes that ran the jobs.
     threads : int
@@ -128,7 +128,7 @@ def run_jobs(
 
 
 def _summarize(cache: Path, group: str, pending: Sequence[PendingJob]) -> GroupResults:
-    """Write what a group's jobs cost, in this call or an earlier one, and return their results."""
+    """Write the costs of a group's jobs, in this call or an earlier one, and return the results."""
     unique_jobs = list(dict.fromkeys(pending))
     cost = {
         "jobs": len(unique_jobs),
@@ -242,9 +242,9 @@ def batch_jobs(missing: Iterable[PendingJob]) -> list[list[PendingJob]]:
     Returns
     -------
     list of list of PendingJob
-        One call of `study.training.worker.run_batch` runs one batch. Jobs with the same `Job.batch_key`
-        share a batch of at most `Job.pass_size` jobs. The smallest batch of every cell comes first,
-        then the largest of every group, then all others, the largest first.
+        One call of `study.training.worker.run_batch` runs one batch. Jobs with the same
+        `Job.batch_key` form batches of at most `Job.pass_size` jobs. The smallest batch of every
+        cell comes first, then the largest of every group, then all others, the largest first.
     """
     batches = _split_batches(missing)
     batches.sort(
@@ -266,13 +266,13 @@ def batch_jobs(missing: Iterable[PendingJob]) -> list[list[PendingJob]]:
 
 
 def _split_batches(missing: Iterable[PendingJob]) -> list[list[PendingJob]]:
-    """Return batches of jobs that share a pass, in the order of the jobs."""
+    """Return batches of jobs that are trained in one pass, in the order of the jobs."""
     batches: list[list[PendingJob]] = []
     by_key: dict[tuple, list[PendingJob]] = {}
     for pending in missing:
         job = pending.job
         if job.pass_size == 1:
-            by_key[(id(pending),)] = [pending]
+            by_key[(id(pending),)] = [pending]  # a batch of its own
         else:
             key = (job.experiment.name, job.batch_key, job.pass_size)
             by_key.setdefault(key, []).append(pending)

@@ -1,12 +1,12 @@
-r"""Latching: what does a small network do over time that remembers one sign?
+r"""The latching experiment: the dynamics of a small network that remembers one sign.
 
 L. Johnston, *Learning Sequential Patterns with Recurrent Neural Networks*, 2024, sections 3.3.2 and
 3.6, Figures 3.6 to 3.8. The paper trains a basic RNN on the shortest long time gap task, freezes
-its recurrence, and trains the output layer again for each longer task. It names neither optimizer
-nor initialization. What it leaves open, and what is chosen here:
+its recurrence, and trains the output layer again for each longer task. The paper leaves the
+following open. Our choices:
 
 ================== =============================================================================
-optimizer          Adam on fresh sequences, the learning rate falling along a cosine; gradients
+optimizer          Adam on new sequences, with cosine annealing of the learning rate; gradients
                    are clipped
 initial weights    TensorFlow's for recurrent layers: W orthogonal, R by Glorot and Bengio, b zero
 output layers      for longer tasks: logistic regression on the last states, solved to its optimum
@@ -43,13 +43,24 @@ from study.training.seeds import seeds_of, torch_seed
 from study.training.state import RunState
 
 _PENALTY = 1e-4
-"""Weight of the squared output weights, which bounds them if the states can be separated."""
+"""Weight of the squared output weights; without it they diverge if the states are separable."""
 
 
 def train_latching(
     jobs: Sequence[Job], prepared: Path | None, checkpoints: Sequence[Checkpoint | None]
 ) -> list[Arrays]:
-    """Train and measure some networks, see `study.training.job.Experiment.train`."""
+    """Train and measure some networks.
+
+    Parameters
+    ----------
+    jobs, prepared, checkpoints
+        See `study.training.job.Experiment.train`.
+
+    Returns
+    -------
+    list of dict
+        As `train_network`.
+    """
     return [
         train_network(job.config, checkpoint)
         for job, checkpoint in zip(jobs, checkpoints, strict=True)
@@ -59,15 +70,15 @@ def train_latching(
 def train_network(config: Latching, checkpoint: Checkpoint | None = None) -> Arrays:
     """Train one network, fit its output layers, and measure it.
 
-    A network is measured whether or not it reached the tolerance. One whose loss is not finite has
-    diverged and has no measurements.
+    A network is measured even if it did not reach the tolerance. If a loss was not finite, the
+    network has diverged and has no measurements.
 
     Parameters
     ----------
     config : Latching
         One replicate of the design.
     checkpoint : Checkpoint, optional
-        Where the state of the run is kept.
+        File for the state of the run.
 
     Returns
     -------
@@ -97,10 +108,16 @@ def train_network(config: Latching, checkpoint: Checkpoint | None = None) -> Arr
 def seeds(config: Latching) -> tuple[np.random.SeedSequence, ...]:
     """Return the seeds of a network.
 
+    Parameters
+    ----------
+    config : Latching
+        One replicate of the design.
+
     Returns
     -------
     tuple of numpy.random.SeedSequence
-        For initial weights, training sequences, the sequences that check the error, measurements.
+        Four seeds: for initial weights, training sequences, sequences that check the error during
+        training, and measurements.
     """
     return seeds_of(config, ("replicate", "width", "place", "horizon"), 4)
 
@@ -108,8 +125,16 @@ def seeds(config: Latching) -> tuple[np.random.SeedSequence, ...]:
 def initial_model(config: Latching) -> Model:
     """Return the network before training, with TensorFlow's initial weights.
 
-    W is orthogonal, R by Glorot and Bengio, b zero. The single output is the logit of a positive
-    sign.
+    W is orthogonal, R as in Glorot and Bengio, b zero. The output is the logit of a positive sign.
+
+    Parameters
+    ----------
+    config : Latching
+        One replicate of the design.
+
+    Returns
+    -------
+    Model
     """
     initial, *_ = seeds(config)
     with torch_seed(initial):
@@ -125,7 +150,7 @@ def _train(
     checking: np.random.Generator,
     checkpoint: Checkpoint | None,
 ) -> RunState:
-    """Train on fresh sequences until the error on others is small, or the steps are used up."""
+    """Train on new sequences until the error on others is small, or until the last step."""
     draw = partial(draw_signs, config.place, config.horizon)
 
     @torch.no_grad()
@@ -187,7 +212,7 @@ def _measure_horizon(
     index: int,
     arrays: dict[str, np.ndarray],
 ) -> None:
-    """Fill in error, states and adjoints of one horizon; for the longest one the exponents, too."""
+    """Fill in error, states and adjoints of one horizon; for the longest one also exponents."""
     cell = model.cell
     draw = partial(draw_signs, config.place, horizon)
     if horizon == config.horizon:
@@ -211,5 +236,5 @@ def _measure_horizon(
 
 
 def _error(logits: Tensor, labels: Tensor) -> float:
-    """Return the share of wrong signs."""
+    """Return the fraction of wrong signs."""
     return (predicted_classes(logits) != labels).double().mean().item()

@@ -5,13 +5,14 @@ linear network (2.16) predicts
 
 .. math:: \hat{y} = \sum_{t=1}^T V W^{T-t} R \, u_t + b \tag{2.17}
 
-so all that it has learned lies in the T numbers :math:`V W^{T-t} R`, its *emphasis*. It is trained
-here in this form, which is the same function of the same weights. The powers of W are doubled: log2
-T products instead of the T of the recurrence. The networks of all replicates run side by side.
+so everything it has learned is in the T numbers :math:`V W^{T-t} R`, its *emphasis*. The networks
+are trained in this form, which is the same function of the same weights. The power of W is squared
+repeatedly, so there are log2 T matrix products instead of the T of the recurrence. The networks of
+all replicates are trained together.
 
-The paper leaves open what "standard training routines in TensorFlow" are. Here they are
-TensorFlow's initial weights for a recurrent layer (W orthogonal, R and V Glorot uniform, biases
-zero; the author's later program draws R from N(0, 1/T²)), Adam, and the logistic loss of the label.
+The paper does not say what its "standard training routines in TensorFlow" are. We use TensorFlow's
+initial weights of a recurrent layer (W orthogonal, R and V Glorot uniform, biases zero; the
+author's later program draws R from N(0, 1/T²)), Adam, and the logistic loss of the label.
 """
 
 from collections.abc import Sequence
@@ -40,7 +41,18 @@ EXPERIMENT = "linear_gaps"
 def train_linear_gaps(
     jobs: Sequence[Job], prepared: Path | None, checkpoints: Sequence[Checkpoint | None]
 ) -> list[Arrays]:
-    """Train and measure the networks of some jobs, see `study.training.job.Experiment.train`."""
+    """Train and measure the networks of some jobs.
+
+    Parameters
+    ----------
+    jobs, prepared, checkpoints
+        See `study.training.job.Experiment.train`.
+
+    Returns
+    -------
+    list of dict
+        As `train_networks`.
+    """
     return [
         train_networks(job.config, checkpoint)
         for job, checkpoint in zip(jobs, checkpoints, strict=True)
@@ -48,20 +60,20 @@ def train_linear_gaps(
 
 
 def train_networks(config: LinearGaps, checkpoint: Checkpoint | None = None) -> Arrays:
-    """Train the networks of one combination side by side.
+    """Train all networks of one combination of factors together.
 
     Parameters
     ----------
     config : LinearGaps
-        A design with one level in every place.
+        A job of the design, with one level per factor.
     checkpoint : Checkpoint, optional
-        Where the state of the run is kept.
+        File for the state of the run.
 
     Returns
     -------
     dict
         ``emphasis`` (network, time), ``accuracy``, ``loss``, ``departure`` and ``status``
-        (network,). A network that has diverged keeps ``nan`` and its status.
+        (network,). A network that has diverged has ``nan`` and its status.
     """
     networks = initial_networks(config)
     rngs = []
@@ -72,18 +84,18 @@ def train_networks(config: LinearGaps, checkpoint: Checkpoint | None = None) -> 
     def objective(networks: Networks, u: Tensor, labels: Tensor) -> Tensor:
         losses, _ = networks.losses(u, labels)
         penalties = config.orthogonality * soft_orthogonality(networks.W)
-        # Each network has its own weights, so the gradient of the sum is each one's own.
+        # Networks have separate weights, so the sum gives each network its own gradient.
         return (losses + penalties).sum()
 
     batches = GeneratedBatches(lambda: _draw(config, rngs, config.batch_size), *rngs)
     recipe = Recipe(learning_rate=config.learning_rate, steps=config.steps)
-    # One network may diverge while the others go on, so the summed loss is not checked.
+    # One network may diverge while the others continue, so the summed loss is not checked.
     train(networks, batches, objective, recipe, checkpoint=checkpoint, check="nothing")
     return _measure(config, networks)
 
 
 class Networks(nn.Module):
-    """Linear networks with one input and one output, their weights along a leading axis.
+    """Linear networks with one input and one output; weights have a leading axis of networks.
 
     Attributes
     ----------
@@ -111,8 +123,8 @@ class Networks(nn.Module):
         Tensor
             Shape (networks, time).
         """
-        rows = self.V  # V W^0, V W^1, .., one below the other
-        power = self.W  # W to the number of these rows
+        rows = self.V  # V W^0, V W^1, ...: a row each
+        power = self.W  # W to the power of the number of rows
         while rows.shape[1] < time_steps:
             rows = torch.cat([rows, rows @ power], dim=1)
             power = power @ power
@@ -124,7 +136,7 @@ class Networks(nn.Module):
         Parameters
         ----------
         u : Tensor
-            Inputs, shape (networks, batch, time), or (1, batch, time) if all see the same.
+            Inputs, shape (networks, batch, time), or (1, batch, time) if all have the same.
         labels : Tensor
             0 or 1, shape (networks, batch) or (1, batch).
 
@@ -146,15 +158,37 @@ class Networks(nn.Module):
 def seeds(config: LinearGaps, replicate: int) -> tuple[np.random.SeedSequence, ...]:
     """Return the seeds of a network: for its initial weights, and for its training sequences.
 
-    They don't depend on the penalty: networks with and without it start with equal weights and see
+    They don't depend on the penalty: networks with and without it start from equal weights and see
     the same sequences.
+
+    Parameters
+    ----------
+    config : LinearGaps
+        A job of the design.
+    replicate : int
+        Number of the network, from 0.
+
+    Returns
+    -------
+    initial, sequences : numpy.random.SeedSequence
     """
     fields = ("place", "time_steps", "width")
     return seeds_of(config, fields, 2, experiment=EXPERIMENT, replicate=replicate)
 
 
 def initial_networks(config: LinearGaps) -> Networks:
-    """Draw the initial weights of all networks, in float64."""
+    """Draw the initial weights of all networks.
+
+    Parameters
+    ----------
+    config : LinearGaps
+        A job of the design.
+
+    Returns
+    -------
+    Networks
+        In float64.
+    """
     count = config.networks
     width = config.width
     W = torch.empty(count, width, width, dtype=torch.float64)
@@ -170,15 +204,15 @@ def initial_networks(config: LinearGaps) -> Networks:
 
 
 def _draw(config: LinearGaps, rngs: Sequence[np.random.Generator], size: int) -> Batch:
-    """Return fresh sequences from each generator: (rngs, batch, time), labels (rngs, batch)."""
-    parts = [tensors(draw_signs(config.place, config.time_steps, size, rng)) for rng in rngs]
-    inputs = torch.stack([inputs for inputs, _ in parts]).double()
-    labels = torch.stack([labels for _, labels in parts]).double()
+    """Draw sequences from each generator: inputs (rngs, batch, time), labels (rngs, batch)."""
+    drawn = [tensors(draw_signs(config.place, config.time_steps, size, rng)) for rng in rngs]
+    inputs = torch.stack([inputs for inputs, _ in drawn]).double()
+    labels = torch.stack([labels for _, labels in drawn]).double()
     return inputs.squeeze(3), labels
 
 
 def _measure(config: LinearGaps, networks: Networks) -> Arrays:
-    """Measure all networks on one test set; those with a number that is not finite diverged."""
+    """Measure all networks on one test set; a network diverged if a measurement is not finite."""
     (test,) = seeds_of(config, ("place", "time_steps"), 1, experiment=EXPERIMENT)
     u, labels = _draw(config, [np.random.default_rng(test)], config.test_size)
     with torch.no_grad():

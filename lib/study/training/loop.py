@@ -1,4 +1,7 @@
-"""The training loop of one model."""
+"""The training loop of one model.
+
+`study.training.batched` has the loop for several models in one vmapped pass.
+"""
 
 from typing import Literal
 
@@ -50,7 +53,7 @@ def train(
     Returns
     -------
     RunState
-        Status, number of steps taken, and recorded measurements.
+        Status, number of steps, and recorded measurements.
 
     Raises
     ------
@@ -91,7 +94,18 @@ def train(
 
 
 def check_gradients(parameters: list[nn.Parameter]) -> None:
-    """Raise `longrnn.probes.Diverged` if a gradient is not finite."""
+    """Check the gradients of parameters.
+
+    Parameters
+    ----------
+    parameters : list of nn.Parameter
+        Parameters without a gradient are skipped.
+
+    Raises
+    ------
+    longrnn.probes.Diverged
+        A gradient is not finite.
+    """
     for parameter in parameters:
         if parameter.grad is not None:
             check_finite(parameter.grad, "a gradient")

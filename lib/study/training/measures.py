@@ -1,4 +1,4 @@
-"""Measures of a classifier: losses of sequences, adjoint norms, and the coadjoint penalty."""
+"""Measures of a classifier: loss, accuracy, adjoint norms, and the coadjoint penalty."""
 
 import copy
 from functools import partial
@@ -42,10 +42,10 @@ def cell_inputs_without_dropout(model: Model, inputs: Tensor) -> Tensor:
 def measure(model: Model, split: Split, *, batch_size: int, size: int = 0) -> dict[str, float]:
     """Measure loss, accuracy and adjoint norms of a classifier.
 
-    The norms are those of equation (3.5) of the dissertation: they are summed over sequences, then
-    the logarithm is taken. The gradient is that of each sequence's own loss, not of the batch mean.
-    If the head reads all tensors of the final state, then the adjoint lambda of the paper is the
-    gradient with respect to all of them; otherwise with respect to the tensor that is read.
+    The norms are those of equation (3.5) of the dissertation: the logarithm of the sum over
+    sequences. The gradient is that of each sequence's own loss, not that of the batch mean. The
+    adjoint lambda of the paper is the gradient with respect to the tensors that the head reads: all
+    tensors of the final state, or one of them.
 
     Parameters
     ----------
@@ -134,5 +134,20 @@ def penalized_loss(model: Model, inputs: Tensor, classes: Tensor, kappa: float) 
 
 
 def class_losses(model: Model, classes: Tensor, x: Tensor) -> Tensor:
-    """Return the cross entropy of each sequence, (batch,), for inputs `x` of the head."""
+    """Return the cross entropy of the head's predictions for each sequence.
+
+    Parameters
+    ----------
+    model : Model
+        A model with a head.
+    classes : Tensor
+        Shape (batch,).
+    x : Tensor
+        Inputs of the head, shape (batch, d).
+
+    Returns
+    -------
+    Tensor
+        In nats, shape (batch,).
+    """
     return cross_entropy(model.output(x), classes, reduction="none")

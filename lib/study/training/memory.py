@@ -1,4 +1,4 @@
-"""The memory that a training step needs."""
+"""Estimate the memory of a training step, and refuse runs that don't fit."""
 
 import psutil
 import torch
@@ -6,9 +6,9 @@ import torch
 from study.tasks import Task
 
 STATE_ARRAYS = 12
-"""Arrays of all states that a forward and a backward pass hold at once.
+"""Number of arrays of all states that exist at once in a forward and backward pass.
 
-This is the number of LEM's engine; the others have 4 to 17.
+This is the number for LEM's engine; others have 4 to 17.
 """
 _LOGIT_ARRAYS = 3
 """Logits, their softmax, and its gradient."""
@@ -20,8 +20,8 @@ def check_memory(
 ) -> None:
     """Refuse a run whose batches don't fit into the free memory of its device.
 
-    Beside the task's parts, which are loaded already, a step needs about a batch's inputs, states,
-    and the predictions if there is one per time step.
+    The task's data are already loaded. A step also needs memory for the inputs and states of a
+    batch, and for predictions if the task has one per time step.
 
     Parameters
     ----------

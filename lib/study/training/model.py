@@ -12,13 +12,13 @@ from study.config.network import Dropout, Network
 from study.tasks import Task
 
 HEADS: dict[str, Callable[[Tensor], Tensor]] = {
-    "library": lambda weight: weight,  # as PyTorch drew it
+    "library": lambda weight: weight,  # PyTorch's default
     "glorot": nn.init.xavier_uniform_,
     "kaiming": nn.init.kaiming_normal_,
 }
 """Initializers of the head's weight by name. The bias starts at zero, except with ``library``."""
 _KERAS_EMBEDDING = 0.05
-"""Keras initializes embeddings uniformly between the negative of this number and this number."""
+"""Keras draws the initial embedding uniformly between minus this number and this number."""
 
 
 class Model(nn.Module):
@@ -56,7 +56,9 @@ class Model(nn.Module):
             Dropout rates; None for no dropout.
         """
         super().__init__()
-        self.embedding = nn.Embedding(vocabulary_size, cell.input_size) if vocabulary_size else None
+        self.embedding = None
+        if vocabulary_size:
+            self.embedding = nn.Embedding(vocabulary_size, cell.input_size)
         self.cell = cell
         self.read = read
         tensors_read = cell.states if read == "all" else 1
@@ -130,7 +132,9 @@ class Model(nn.Module):
         Tensor
             Shape (batch, d), or (batch, states * d) if ``read`` is ``all``.
         """
-        return torch.cat(state, dim=1) if self.read == "all" else state[self.cell.readout]
+        if self.read == "all":
+            return torch.cat(state, dim=1)
+        return state[self.cell.readout]
 
 
 def _drop_features(x: Tensor, rate: float, training: bool) -> Tensor:
@@ -201,7 +205,7 @@ def _build_cell(task: Task, network: Network) -> Cell:
     else:
         raise ValueError(f"{task.name}: tokens need an embedding; give embedding_width, 1 or more")
     cell = make_cell(network.cell, input_size, network.width, **network.hyper_parameters)
-    if network.start != "text":  # the paper's initial weights are the constructor's
+    if network.start != "text":  # "text" means the paper's, which the constructor draws
         time_steps = task.example.inputs.shape[1]
         cell.start(network.start, time_steps=time_steps, **network.start_settings)
     if network.train_initial_state:
@@ -237,6 +241,7 @@ def matching_parameters(model: nn.Module, pattern: str) -> list[str]:
     ----------
     model : nn.Module
     pattern : str
+        Glob pattern.
 
     Returns
     -------

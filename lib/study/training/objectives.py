@@ -1,4 +1,4 @@
-r"""Training objectives: the loss, alone or with a penalty."""
+r"""Training objectives: the loss of the task, alone or plus a penalty."""
 
 from longrnn.probes.coadjoint import soft_orthogonality
 from torch import Tensor, nn
@@ -25,9 +25,9 @@ def make_objective(name: str, task: Task, weight: float = 0.0) -> Objective:
     name : str
         A name of the table.
     task : Task
-        Its targets decide between cross entropy and squared error.
+        If its targets are classes, the loss is the cross entropy, else the squared error.
     weight : float
-        :math:`\kappa` or :math:`\beta`; the plain objective has none.
+        :math:`\kappa` or :math:`\beta`; not used by the plain objective.
 
     Returns
     -------

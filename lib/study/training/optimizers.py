@@ -24,7 +24,7 @@ def build_optimizers(
     recipe : Recipe
         Optimizer, learning rate, its schedule, and parameter groups.
     steps_per_epoch : int
-        Batches per epoch; 0 if there are no epochs.
+        Batches per epoch; 0 if the training sequences are generated.
 
     Returns
     -------
@@ -54,6 +54,7 @@ def build_optimizers(
 
 
 def _schedulers(optimizer: Optimizer, recipe: Recipe, steps_per_epoch: int) -> list[Scheduler]:
+    """Build the learning rate schedulers of one optimizer."""
     schedulers: list[Scheduler] = []
     if recipe.cosine:
         total_steps = recipe.total_steps(steps_per_epoch)

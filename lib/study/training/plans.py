@@ -1,4 +1,7 @@
-"""Plan the jobs of each kind of design: titles, data sets, relative costs, vmapped passes."""
+"""Plan the jobs of each kind of design: titles, data sets, relative costs, vmapped passes.
+
+This is the step from configuration (`study.config`) to jobs, which `study.training.jobs` runs.
+"""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -52,12 +55,32 @@ def plan_jobs(designs: Sequence[AnyDesign]) -> list[Job]:
 
 
 def count_jobs(design: AnyDesign) -> int:
-    """Return the number of jobs of a design without creating them."""
-    return design.planned if isinstance(design, Design) else design.replicates
+    """Return the number of jobs of a design, without creating them.
+
+    Parameters
+    ----------
+    design : RunConfig or Design
+
+    Returns
+    -------
+    int
+    """
+    if isinstance(design, Design):
+        return design.planned
+    return design.replicates
 
 
 def datasets_of(design: AnyDesign) -> tuple[str, ...]:
-    """Return the prepared data sets that the jobs of a design read."""
+    """Return the prepared data sets that the jobs of a design read.
+
+    Parameters
+    ----------
+    design : RunConfig or Design
+
+    Returns
+    -------
+    tuple of str
+    """
     if isinstance(design, Factorial):
         return design.dataset
     if isinstance(design, Interventions):
@@ -68,7 +91,17 @@ def datasets_of(design: AnyDesign) -> tuple[str, ...]:
 
 
 def settings_of(design: AnyDesign) -> dict[str, Any]:
-    """Return all settings of a design as JSON values; for a run also its displayed names."""
+    """Return all settings of a design, to store them with a dataset.
+
+    Parameters
+    ----------
+    design : RunConfig or Design
+
+    Returns
+    -------
+    dict
+        JSON values by name; for a run also its displayed names.
+    """
     if isinstance(design, Design):
         return design.values()
     names = {
@@ -81,7 +114,16 @@ def settings_of(design: AnyDesign) -> dict[str, Any]:
 
 
 def plan_runs(config: RunConfig) -> Iterator[Job]:
-    """Yield one job per replicate of a run."""
+    """Yield one job per replicate of a run.
+
+    Parameters
+    ----------
+    config : RunConfig
+
+    Yields
+    ------
+    Job
+    """
     cell = config.network.cell
     measures = config.measurement.measures
     needs_adjoints = config.recipe.objective == "coadjoint" or "penalty" in measures
@@ -104,6 +146,14 @@ def plan_runs(config: RunConfig) -> Iterator[Job]:
 
 def plan_factorial(design: Factorial) -> Iterator[Job]:
     """Yield one job per attempt of the factorial experiment.
+
+    Parameters
+    ----------
+    design : Factorial
+
+    Yields
+    ------
+    Job
 
     Raises
     ------
@@ -136,7 +186,16 @@ def plan_factorial(design: Factorial) -> Iterator[Job]:
 
 
 def plan_latching(design: Latching) -> Iterator[Job]:
-    """Yield one job per network of the latching experiment."""
+    """Yield one job per network of the latching experiment.
+
+    Parameters
+    ----------
+    design : Latching
+
+    Yields
+    ------
+    Job
+    """
     for config in design.jobs():
         yield Job(
             experiment=LATCHING,
@@ -149,7 +208,16 @@ def plan_latching(design: Latching) -> Iterator[Job]:
 
 
 def plan_linear_gaps(design: LinearGaps) -> Iterator[Job]:
-    """Yield one job per combination of experiment 2.2; each trains several networks."""
+    """Yield one job per combination of experiment 2.2; each trains several networks.
+
+    Parameters
+    ----------
+    design : LinearGaps
+
+    Yields
+    ------
+    Job
+    """
     for config in design.jobs():
         yield Job(
             experiment=LINEAR_GAPS,
@@ -162,7 +230,16 @@ def plan_linear_gaps(design: LinearGaps) -> Iterator[Job]:
 
 
 def plan_interventions(design: Interventions) -> Iterator[Job]:
-    """Yield one job per cell and location; each trains all treatments and replicates."""
+    """Yield one job per cell and location; each trains all treatments and replicates.
+
+    Parameters
+    ----------
+    design : Interventions
+
+    Yields
+    ------
+    Job
+    """
     for config in design.jobs():
         yield Job(
             experiment=INTERVENTIONS,
@@ -187,6 +264,7 @@ _PLANS = {
 
 
 def _attempt_title(attempt: Factorial) -> str:
+    """Return the name of an attempt in lines of progress."""
     return (
         f"{attempt.architecture} {attempt.width} on {attempt.dataset} {attempt.order} "
         f"{attempt.noise}, rate {attempt.learning_rate}, {attempt.training_length} epochs, "

@@ -1,4 +1,7 @@
-"""The measures that `params.yaml` can request in addition to losses and metrics."""
+"""The measures that `params.yaml` can request in addition to losses and metrics.
+
+`study.training.runs` calls `Probe` before training, at every record, and after training.
+"""
 
 import copy
 from collections.abc import Callable
@@ -25,7 +28,7 @@ from study.training.scores import as_double, task_loss, tensors
 from study.training.state import NUMERICAL_ERRORS
 
 WITH_RECORDS = ("gains", "penalty")
-"""Measures that are taken whenever a row is recorded."""
+"""Measures that are computed at every record."""
 BEFORE_AND_AFTER = (
     "time_steps",
     "adjoint_norms",
@@ -33,7 +36,7 @@ BEFORE_AND_AFTER = (
     "singular_values",
     "eigenvalues",
 )
-"""Measures that are taken before and after training."""
+"""Measures that are computed before and after training."""
 _EIGENVALUE_SEQUENCES = 8
 """Sequences along which eigenvalues are computed."""
 _EIGENVALUE_EVERY = 4
@@ -106,7 +109,7 @@ class Probe:
         return values
 
     def measure_before_or_after(self) -> tuple[Values, bool]:
-        """Compute the requested measures that are taken before and after training.
+        """Compute the requested measures of `BEFORE_AND_AFTER`.
 
         Returns
         -------
@@ -123,9 +126,14 @@ class Probe:
         return values, not any(np.isnan(value).any() for value in checked)
 
     def gains(self) -> Values:
-        """Medians over sequences of log10 norms of dh_T/dh_1, dh_T/dh_(T-1), and dL/dh_1.
+        """Compute medians over sequences of log10 norms of dh_T/dh_1, dh_T/dh_(T-1) and dL/dh_1.
 
         For an even number of sequences, PyTorch's median is the lower of the two middle values.
+
+        Returns
+        -------
+        dict of str to float
+            ``gain_first``, ``gain_last`` and ``adjoint_first``.
         """
         inputs, targets = self._train_batch
         cell = self._model.cell
@@ -139,18 +147,37 @@ class Probe:
         return {name: values.median().item() for name, values in gains.items()}
 
     def penalty(self) -> Values:
-        """Coadjoint penalty G on the test split."""
+        """Compute the coadjoint penalty G (dissertation, equation 2.20) on the test split.
+
+        Returns
+        -------
+        dict of str to float
+            ``penalty``.
+        """
         inputs, classes = tensors(self._test, self._test_batch[0].device)
         model = copy.deepcopy(self._model).eval()
         return {"penalty": penalized_loss(model, inputs, classes, 0.0).penalty.item()}
 
     def time_steps(self) -> Values:
-        """Shares of a network's time steps by size."""
+        """Compute the fractions of a network's time steps by size.
+
+        Returns
+        -------
+        dict of str to numpy.ndarray
+            ``time_step_share``, (scale, decade), see `longrnn.probes.time_steps`.
+        """
         u = cell_inputs_without_dropout(self._model, self._train_batch[0])
         return {"time_step_share": count_time_steps(self._model.cell, u)}
 
     def adjoint_norms(self) -> Values:
-        """Log10 of summed norms of the full adjoint state at the first and the last step."""
+        """Compute norms of the full adjoint state at the first and the last step.
+
+        Returns
+        -------
+        dict of str to numpy.ndarray
+            ``adjoint_norm_first`` and ``adjoint_norm_last``: scalars, log10 of the sum over
+            sequences.
+        """
         norms = measure(self._model, self._test, batch_size=128, size=self._measure_size)
         return {
             "adjoint_norm_first": np.array(norms["adjoint_first_full"]),
@@ -158,7 +185,13 @@ class Probe:
         }
 
     def adjoint_curve(self) -> Values:
-        """Median over sequences of the adjoint norm at positions along the sequence."""
+        """Compute the median over sequences of the adjoint norm along the sequence.
+
+        Returns
+        -------
+        dict of str to numpy.ndarray
+            ``adjoint_curve``: log10 at the positions `study.results.rows.POSITIONS`.
+        """
         inputs, targets = self._test_batch
         u = cell_inputs_without_dropout(self._model, inputs)
         times = [max(1, round(position * len(u))) for position in POSITIONS]
@@ -168,7 +201,13 @@ class Probe:
         return {"adjoint_curve": np.array([median_at[t] for t in times])}
 
     def singular_values(self) -> Values:
-        """Mean log10 of the largest and the smallest singular value of the last steps."""
+        """Compute the mean log10 of the largest and the smallest singular value.
+
+        Returns
+        -------
+        dict of str to numpy.ndarray
+            ``singular_values``, (2,): means over sequences and the last time steps.
+        """
         u = cell_inputs_without_dropout(self._model, self._test_batch[0])
         cell = self._model.cell
         parts = (0,) if cell.name in _COUNTING_CELLS else None
@@ -179,7 +218,14 @@ class Probe:
         return {"singular_values": np.array([largest, smallest])}
 
     def eigenvalues(self) -> Values:
-        """Shares of eigenvalues near iRNN's equilibrium, by the sign and size of real parts."""
+        """Compute the fractions of eigenvalues near iRNN's equilibrium by their real parts.
+
+        Returns
+        -------
+        dict of str to numpy.ndarray
+            ``eigenvalue_sign`` and ``eigenvalue_share``, see
+            `study.training.equilibria.real_part_fractions`.
+        """
         cell = copy.deepcopy(self._model.cell).cpu().double().requires_grad_(False)
         inputs = self._test_batch[0][:_EIGENVALUE_SEQUENCES]
         u = cell_inputs_without_dropout(self._model, inputs).cpu().double()
@@ -189,7 +235,13 @@ class Probe:
         return {"eigenvalue_sign": by_sign, "eigenvalue_share": by_size}
 
     def trajectories(self) -> Values:
-        """Norms of states and adjoint states at every step."""
+        """Compute the norms of states and adjoint states at every step.
+
+        Returns
+        -------
+        dict of str to numpy.ndarray
+            ``state_norm`` and ``adjoint_norm``, (sequence, time).
+        """
         inputs, labels = self._test_batch
         model = copy.deepcopy(self._model).eval().double().requires_grad_(False)
         u = model.cell_inputs(as_double(inputs))

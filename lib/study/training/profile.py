@@ -1,4 +1,7 @@
-"""Load and check a profile of `params.yaml`, and train its groups."""
+"""Load and check a profile of `params.yaml`, and train its groups.
+
+This is where a stage of the pipeline starts: `load_profile`, then `Profile.train`.
+"""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -71,7 +74,17 @@ class Profile:
         return tuple(sorted(names))
 
     def count(self, group: str) -> int:
-        """Return the number of jobs of a group."""
+        """Return the number of jobs of a group.
+
+        Parameters
+        ----------
+        group : str
+            Name of a dataset.
+
+        Returns
+        -------
+        int
+        """
         return sum(count_jobs(design) for design in self.designs[group])
 
     def plan(self, group: str) -> list[Job]:
@@ -89,7 +102,7 @@ class Profile:
         Raises
         ------
         ParameterError
-            There is no such group.
+            The group is unknown.
         """
         if group not in self.designs:
             raise ParameterError(
@@ -122,7 +135,7 @@ class Profile:
         Raises
         ------
         ParameterError
-            There is no such group.
+            A group is unknown.
         ValueError, ConnectionError, study.training.worker.JobError
             As `study.training.jobs.run_jobs`.
         """
@@ -150,7 +163,7 @@ def load_profile(name: str) -> Profile:
     Raises
     ------
     ParameterError
-        There is no such profile, a section is missing or unknown, a parameter is wrong, a network
+        The profile is unknown, a section is missing or unknown, a parameter is wrong, a network
         can't be built, or a data set is unknown.
     """
     sections = parse_section(_Sections, merge_profile(name), "")
@@ -175,6 +188,7 @@ def load_profile(name: str) -> Profile:
 
 
 def _check_sizes(profile: Profile) -> None:
+    """Refuse datasets with implausibly many jobs."""
     for group in profile.designs:
         count = profile.count(group)
         if count > MOST_JOBS:
@@ -185,15 +199,17 @@ def _check_sizes(profile: Profile) -> None:
 
 
 def _check_datasets(profile: Profile) -> None:
+    """Refuse unknown data sets."""
     for dataset in profile.datasets:
         if dataset not in source_names():
             raise ParameterError(
-                f"params.yaml: there is no data set {format_value(dataset)}; "
+                f"params.yaml: unknown data set {format_value(dataset)}; "
                 f"known: {similar_names(dataset, source_names())}"
             )
 
 
 def _runs(profile: Profile) -> Iterator[RunConfig]:
+    """Yield the runs of all groups, without other designs."""
     for designs in profile.designs.values():
         for design in designs:
             if isinstance(design, RunConfig):

@@ -1,4 +1,4 @@
-"""Jobs with and without results, and lines of progress."""
+"""Pending jobs, and lines of progress while they run."""
 
 import time
 from collections import Counter
@@ -58,7 +58,15 @@ class PendingJob:
         return bool(self.result.get(RESUMED, False))
 
     def store(self, result: Arrays, cache: Path) -> None:
-        """Write the result to the cache, and delete the checkpoint."""
+        """Write the result to the cache, and delete the checkpoint.
+
+        Parameters
+        ----------
+        result : mapping
+            Variables of the job by name, as `study.training.worker.run_batch` returned them.
+        cache : Path
+            Folder of the cached results.
+        """
         self.result = {name: np.asarray(value) for name, value in result.items()}
         self.ran_now = True
         shard = write_shard(cache, self.key, self.result)
@@ -68,10 +76,10 @@ class PendingJob:
 class Progress:
     """Prints how many jobs have a result, and an estimate of the remaining time.
 
-    The estimate uses the seconds per unit of `Job.relative_cost` of finished jobs, including cached ones. It
-    is made for each group separately, because sizes are comparable only within a group. A group
-    without a finished job can't be estimated, so the line then says "more than". If that is true
-    for every group, the line gives no time.
+    The estimate uses the seconds per unit of `Job.relative_cost` of finished jobs, including cached
+    ones. Each group is estimated separately, because these costs are comparable only within a
+    group. A group without a finished job can't be estimated, so the line then says "more than". If
+    no group can be estimated, the line gives no time.
     """
 
     def __init__(self, jobs: Sequence[PendingJob]) -> None:
@@ -103,20 +111,21 @@ class Progress:
         )
 
     def _time_left(self, workers: int) -> str:
-        size_left: Counter = Counter()
-        size_done: Counter = Counter()
+        """Return the estimate as text that continues a line; empty if there is none."""
+        cost_left: Counter = Counter()
+        cost_done: Counter = Counter()
         seconds_done: Counter = Counter()
         for pending in self._jobs:
             if pending.result is None:
-                size_left[pending.group] += pending.job.relative_cost
+                cost_left[pending.group] += pending.job.relative_cost
             elif pending.seconds:
-                size_done[pending.group] += pending.job.relative_cost
+                cost_done[pending.group] += pending.job.relative_cost
                 seconds_done[pending.group] += pending.seconds
-        known = [group for group in size_left if seconds_done[group]]
+        known = [group for group in cost_left if seconds_done[group]]
         if not known:
             return ""
         seconds_left = 0.0
         for group in known:
-            seconds_left += size_left[group] * seconds_done[group] / size_done[group]
-        about = "about" if len(known) == len(size_left) else "more than"
+            seconds_left += cost_left[group] * seconds_done[group] / cost_done[group]
+        about = "about" if len(known) == len(cost_left) else "more than"
         return f", {about} {timedelta(seconds=round(seconds_left / workers))} left"

@@ -1,4 +1,8 @@
-"""Measurements during training: what to record, at which steps, and when to stop early."""
+"""Measurements during training: what to record, at which steps, and when to stop early.
+
+The training loops call `Record.add_if_due` after every step. A row has the measurements of one
+step.
+"""
 
 import copy
 import math
@@ -24,10 +28,10 @@ class Record:
         Returns measurements of the model as ``{name: number}``. A ``nan`` ends the run as diverged;
         ``-inf`` is an ordinary value.
     steps : container of int
-        Steps to record at: numbers of optimizer steps taken so far, 0 for before training.
+        Steps to record at, as numbers of optimizer steps so far; 0 for before training.
     score : callable, optional
-        Score of a row, the larger the better. `RunState.best` gets the row with the largest score
-        and the weights at that step; the later one if two scores are equal.
+        Returns the score of a row, the larger the better. `RunState.best` gets the row with the
+        largest score and the weights at that step; the later row if two scores are equal.
     stop : callable, optional
         Stopping criterion: training stops, with status completed, after the first row for which
         this returns True.
@@ -85,5 +89,14 @@ NO_RECORD = Record(measure=lambda model: {}, steps=())
 
 
 def epoch_ends(steps_per_epoch: int, total_steps: int) -> range:
-    """Return the steps at which an epoch ends, for `Record.steps`."""
+    """Return the steps at which an epoch ends, for `Record.steps`.
+
+    Parameters
+    ----------
+    steps_per_epoch, total_steps : int
+
+    Returns
+    -------
+    range
+    """
     return range(steps_per_epoch, total_steps + 1, steps_per_epoch)

@@ -1,4 +1,4 @@
-"""Checks of a run's configuration against its task and its network, before anything is trained."""
+"""Check a run's configuration against its task and its network, before anything is trained."""
 
 import numpy as np
 import torch
@@ -38,11 +38,13 @@ def check_settings(config: RunConfig) -> None:
     name = config.task.maker
     measurement = config.measurement
     if not measurement.test_draws:
-        raise ValueError(f"{name} draws its sequences; give test_draws, how many to test on")
+        raise ValueError(
+            f"{name} generates its sequences; set test_draws, the number of test sequences"
+        )
     if config.recipe.epochs:
-        raise ValueError(f"{name} draws its sequences without end; give steps")
+        raise ValueError(f"{name} generates its sequences, so it has no epochs; set steps")
     if config.recipe.stop_below and not measurement.validation_draws:
-        raise ValueError("stop_below compares the validation loss; give validation_draws")
+        raise ValueError("stop_below needs the validation loss; set validation_draws")
 
 
 def check_target(config: RunConfig, task: Task) -> None:
@@ -82,8 +84,9 @@ def check_target(config: RunConfig, task: Task) -> None:
 def check_network(config: RunConfig) -> None:
     """Build the network of a run, to refuse one that can't be built or can't be trained.
 
-    Tasks that draw their sequences are made. For the others a stand-in has one more input than
-    the state has numbers; only `study.training.runs.train_run` sees their data.
+    Tasks that generate their sequences are made. Other tasks are replaced by a stand-in of the same
+    kind, because the data may not be prepared yet. It has one feature more than the network is
+    wide. `study.training.runs.train_run` repeats the checks that need the data.
 
     Parameters
     ----------
@@ -108,7 +111,7 @@ def _used(config: RunConfig) -> frozenset[str]:
 
 
 def _task_or_stand_in(config: RunConfig) -> Task:
-    """Return the task of a run if it needs no data, and else a task of its kind."""
+    """Return the task of a run if it generates its sequences, else a stand-in of its kind."""
     spec = config.task.flat_settings()
     if find_task(spec).draws:
         task = make_task(spec, None, np.random.default_rng(0))
@@ -125,6 +128,7 @@ def _task_or_stand_in(config: RunConfig) -> Task:
 
 
 def _check_objective(config: RunConfig, model: Model) -> None:
+    """Refuse an objective that does not support the cell."""
     objective = config.recipe.objective
     network = config.network
     if objective == "orthogonal":
@@ -136,6 +140,7 @@ def _check_objective(config: RunConfig, model: Model) -> None:
 
 
 def _check_measures(config: RunConfig, model: Model) -> None:
+    """Refuse measures that do not support the cell."""
     used = _used(config)
     no_input = torch.zeros(1, 1, model.cell.input_size)
     if "time_steps" in used:

@@ -1,4 +1,4 @@
-"""The data of a run: its task, and the sequences for training and measuring."""
+"""The data of a run: its task, and the sequences for training and for measuring."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -84,7 +84,16 @@ def load_data(config: RunConfig, prepared: Path | None) -> RunData:
 
 
 def trains_head_only(network: Network) -> bool:
-    """Return whether only the head is trained and its inputs never change (a reservoir)."""
+    """Return whether only the head is trained and its inputs never change (a reservoir).
+
+    Parameters
+    ----------
+    network : Network
+
+    Returns
+    -------
+    bool
+    """
     is_random = (
         network.input_dropout or network.output_dropout or network.hyper_parameters.get("dropout")
     )

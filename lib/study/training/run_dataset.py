@@ -1,4 +1,4 @@
-"""The dataset of a group of runs."""
+"""Join the results of a group of runs to one dataset."""
 
 import json
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ _IF_SET = (
     ("network", "embedding_dropout"),
     ("network", "output_dropout"),
 )
-"""Parts and fields that become coordinates if any run departs from the default."""
+"""Fields, each with its part of `RunConfig`: coordinates if any run departs from the default."""
 _IF_VARIED = (
     ("recipe", "gradient_clip"),
     ("network", "head"),
@@ -33,11 +33,21 @@ _IF_VARIED = (
     ("network", "embedding_width"),
     ("recipe", "optimiser"),
 )
-"""Parts and fields that become coordinates if they vary between runs."""
+"""Fields, each with its part of `RunConfig`: coordinates if they differ between runs."""
 
 
 def runs_schema(configs: Sequence[RunConfig]) -> Schema:
-    """Return the schema of the dataset of some runs, with the measures that any of them takes."""
+    """Return the schema of the dataset of some runs.
+
+    Parameters
+    ----------
+    configs : sequence of RunConfig
+
+    Returns
+    -------
+    Schema
+        With the variables of all measures that any run requests.
+    """
     measures = {name for config in configs for name in config.measurement.measures}
     return schema([name for name in MEASURED if name in measures])
 
@@ -48,7 +58,7 @@ def runs_to_dataset(
     results: Sequence[Arrays],
     attributes: Attributes,
 ) -> xr.Dataset:
-    """Join the results of some runs, with what varies between them as coordinates.
+    """Join the results of some runs; settings that differ become coordinates.
 
     Parameters
     ----------
@@ -100,26 +110,29 @@ def coordinates(configs: Sequence[RunConfig]) -> list[dict[str, Any]]:
     for config in configs:
         levels = {name: _value(config, (part, name)) for part, name in fields}
         levels.update(config.settings)
-        levels.pop("time_steps", None)  # a variable of every dataset
-        if "start" in levels:  # a start that belongs to the task is listed without its name
+        levels.pop("time_steps", None)  # every dataset has a variable with this name
+        if "start" in levels:  # an initialization for this task is listed without the task's name
             levels["start"] = levels["start"].removeprefix(f"{config.task.maker}_")
         levels_of_runs.append(levels)
     return levels_of_runs
 
 
 def _value(config: RunConfig, field: tuple[str, str]) -> Any:
+    """Return the value of a field; the part is empty for fields of the run itself."""
     part, name = field
-    return getattr(getattr(config, part) if part else config, name)
+    section = getattr(config, part) if part else config
+    return getattr(section, name)
 
 
 def _is_set(field: tuple[str, str], configs: Sequence[RunConfig]) -> bool:
-    """Return whether any run departs from a field's default."""
+    """Return whether a field differs from its default in any run."""
     part, name = field
     default = type(getattr(configs[0], part)).model_fields[name].default
     return any(_value(config, field) != default for config in configs)
 
 
 def _varies(field: tuple[str, str], configs: Sequence[RunConfig]) -> bool:
+    """Return whether a field differs between runs."""
     return len({_value(config, field) for config in configs}) > 1
 
 

@@ -1,4 +1,7 @@
-"""Train and measure one network on one task with one recipe."""
+"""Train and measure one network on one task with one recipe.
+
+`train_run` is the whole course of a run: data, model, training loop, measurements, results.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -33,7 +36,18 @@ from study.training.state import RunState
 def train_runs(
     jobs: Sequence[Job], prepared: Path | None, checkpoints: Sequence[Checkpoint | None]
 ) -> list[Arrays]:
-    """Train the runs of some jobs, see `study.training.job.Experiment.train`."""
+    """Train the runs of some jobs.
+
+    Parameters
+    ----------
+    jobs, prepared, checkpoints
+        See `study.training.job.Experiment.train`.
+
+    Returns
+    -------
+    list of dict
+        As `train_run`.
+    """
     results = []
     for job, checkpoint in zip(jobs, checkpoints, strict=True):
         data = load_data(job.config, prepared)
@@ -48,8 +62,8 @@ def train_run(
 
     All networks of one task and replicate see the same sequences in the same order. If they also
     have the same cell and width, they start from the same weights. A run ends as diverged if a loss
-    or a measurement is not finite, or with the coadjoint objective a gradient; what was recorded
-    before is kept.
+    or a measurement is not finite, and with the coadjoint objective also if a gradient is not
+    finite. Earlier records are kept.
 
     Parameters
     ----------
@@ -168,7 +182,7 @@ def _train(
         return scores | probe.measure(*WITH_RECORDS)
 
     objective = make_objective(recipe.objective, task, weight)
-    if recipe.objective == "plain":  # the others look at parts of the model
+    if recipe.objective == "plain":  # the others use submodules of the model
         objective = with_graphs(objective, setup.model)
 
     def is_good_enough(row: Row) -> bool:
@@ -214,11 +228,11 @@ def _losses_and_metrics(
 def _score_of_row(
     config: RunConfig, task: Task, splits: Mapping[str, Split]
 ) -> Callable[[Row], tuple[float, ...]]:
-    """Return the function that scores a row for `Record.score`, see there.
+    """Return the function that scores a row, for `Record.score`.
 
-    The score is the validation metric. Of equal metrics the earliest row wins; the latest if
-    trajectories are measured, because the paper's figure shows that one. Without a validation split
-    the last row wins.
+    The score is the validation metric. If metrics are equal, the earliest row is the best; if
+    trajectories are measured, the latest row, because the paper's figure shows that one. Without a
+    validation split the last row is the best.
     """
     if "validation" not in splits:
         return lambda row: (row["step"],)

@@ -15,8 +15,20 @@ MOST_PREDICTIONS = 2**25
 
 
 def task_loss(task: Task) -> Callable[[Tensor, Tensor], Tensor]:
-    """Return the loss of predictions and targets: mean cross entropy, or mean squared error."""
-    return cross_entropy if task.classifies else F.mse_loss
+    """Return the loss function of a task.
+
+    Parameters
+    ----------
+    task : Task
+
+    Returns
+    -------
+    callable
+        Maps predictions and targets to the mean cross entropy or the mean squared error.
+    """
+    if task.classifies:
+        return cross_entropy
+    return F.mse_loss
 
 
 def cross_entropy(logits: Tensor, classes: Tensor, reduction: str = "mean") -> Tensor:
@@ -25,7 +37,7 @@ def cross_entropy(logits: Tensor, classes: Tensor, reduction: str = "mean") -> T
     Parameters
     ----------
     logits : Tensor
-        Shape (.., outputs). A single output is the log odds of class 1 of two.
+        Shape (.., outputs). A single output is the log odds of class 1 for two classes.
     classes : Tensor
         Shape (..).
     reduction : str
@@ -44,7 +56,18 @@ def cross_entropy(logits: Tensor, classes: Tensor, reduction: str = "mean") -> T
 
 
 def predicted_classes(logits: Tensor) -> Tensor:
-    """Return the most likely classes, (..), for logits (.., outputs), see `cross_entropy`."""
+    """Return the most likely classes.
+
+    Parameters
+    ----------
+    logits : Tensor
+        As in `cross_entropy`, shape (.., outputs).
+
+    Returns
+    -------
+    Tensor
+        Shape (..), int64.
+    """
     if logits.shape[-1] == 1:
         return (logits[..., 0] > 0).long()
     return logits.argmax(-1)
@@ -128,7 +151,9 @@ def predictions(model: nn.Module, split: Split, batch_size: int) -> Iterator[tup
 
     Yields
     ------
-    predicted, targets : Tensor
+    predicted : Tensor
+        Shape (batch, outputs), or (batch, time, outputs).
+    targets : Tensor
     """
     device = next(model.parameters()).device
     was_training = model.training
@@ -140,12 +165,34 @@ def predictions(model: nn.Module, split: Split, batch_size: int) -> Iterator[tup
 
 
 def as_double(targets: Tensor) -> Tensor:
-    """Convert real values to float64; return class indices unchanged."""
-    return targets.double() if targets.is_floating_point() else targets
+    """Convert real values to float64; return class indices unchanged.
+
+    Parameters
+    ----------
+    targets : Tensor
+
+    Returns
+    -------
+    Tensor
+    """
+    if targets.is_floating_point():
+        return targets.double()
+    return targets
 
 
 def tensors(split: Split, device: torch.device | str = "cpu") -> tuple[Tensor, Tensor]:
-    """Return inputs and targets of a split as tensors on a device."""
+    """Return the arrays of a split as tensors on a device.
+
+    Parameters
+    ----------
+    split : Split
+    device : torch.device or str
+
+    Returns
+    -------
+    inputs, targets : Tensor
+        With the shapes and types of the arrays.
+    """
     inputs = torch.from_numpy(split.inputs)
     targets = torch.from_numpy(split.targets)
     return inputs.to(device), targets.to(device)

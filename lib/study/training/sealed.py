@@ -1,4 +1,7 @@
-"""Files with a checksum: written whole or not at all, and never believed if they are damaged."""
+"""Sealed files: files with a checksum, for results and checkpoints.
+
+They are written whole or not at all, and a damaged file is never used.
+"""
 
 import hashlib
 import io
@@ -19,9 +22,9 @@ def write_sealed(path: Path, write: Callable[[io.BytesIO], object]) -> Path:
     Parameters
     ----------
     path : Path
-        The checksum covers the content and the file's name, so that a renamed file is noticed.
+        The checksum covers the content and the file's name, so that a renamed file is detected.
     write : callable
-        Writes the content into the buffer that it is given.
+        Writes the content into the buffer that it gets.
 
     Returns
     -------
@@ -31,7 +34,7 @@ def write_sealed(path: Path, write: Callable[[io.BytesIO], object]) -> Path:
     Raises
     ------
     OSError
-        The file could not be written; nothing is left of it.
+        The file could not be written; no incomplete file remains.
     """
     buffer = io.BytesIO()
     write(buffer)
@@ -45,17 +48,17 @@ def read_sealed(path: Path, read: Callable[[io.BytesIO], Any], consequence: str)
     Parameters
     ----------
     path : Path
-        A file whose checksum is wrong, or that `read` fails on, is renamed so that nothing reads
-        it again, and a line is printed.
+        If its checksum is wrong, or `read` fails, the file is renamed so that nothing reads it
+        again, and a line is printed.
     read : callable
-        Turns the content into an object.
+        Converts the content to an object.
     consequence : str
-        What happens without the file, such as ``its job runs again``. The line ends with it.
+        What happens without the file, such as ``its job runs again``, for the end of that line.
 
     Returns
     -------
     object
-        What `read` returns, or None if there is no intact file.
+        The result of `read`; None if the file is missing or damaged.
 
     Raises
     ------
@@ -85,9 +88,15 @@ def _checked_content(path: Path) -> bytes:
 
 
 def _digest(path: Path, content: bytes) -> bytes:
+    """Return the checksum of a file's name (without extension) and content."""
     return hashlib.sha256(path.stem.encode() + content).digest()
 
 
 def log_line(line: str) -> None:
-    """Print a line to standard error, which is not stored in executed notebooks."""
+    """Print a line to standard error, which executed notebooks don't store.
+
+    Parameters
+    ----------
+    line : str
+    """
     print(line, file=sys.stderr, flush=True)

@@ -1,4 +1,4 @@
-"""Random numbers that depend on the levels of a job alone, not on where or when it runs."""
+"""Seeds that depend only on the settings of a job, not on where or when it runs."""
 
 import contextlib
 import hashlib
@@ -10,7 +10,7 @@ import torch
 
 
 def seeds(levels: Mapping, count: int) -> tuple[np.random.SeedSequence, ...]:
-    """Return independent seeds that depend on some levels alone.
+    """Return independent seeds that depend only on the given levels.
 
     Parameters
     ----------
@@ -31,7 +31,7 @@ def seeds(levels: Mapping, count: int) -> tuple[np.random.SeedSequence, ...]:
 def seeds_of(
     config: object, fields: Iterable[str], count: int, **levels
 ) -> tuple[np.random.SeedSequence, ...]:
-    """Return independent seeds that depend on some fields of a configuration alone.
+    """Return independent seeds that depend only on some fields of a configuration.
 
     Parameters
     ----------
@@ -53,7 +53,16 @@ def seeds_of(
 
 @contextlib.contextmanager
 def torch_seed(seed: np.random.SeedSequence) -> Iterator[None]:
-    """Let PyTorch's generators draw from a seed inside the block, and go on as before after it."""
+    """Seed PyTorch's generators inside the block, and restore their states afterwards.
+
+    Parameters
+    ----------
+    seed : numpy.random.SeedSequence
+
+    Yields
+    ------
+    None
+    """
     with torch.random.fork_rng(devices=range(torch.cuda.device_count())):
         torch.manual_seed(int(seed.generate_state(1, np.uint64)[0]))
         yield

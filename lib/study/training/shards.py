@@ -1,4 +1,4 @@
-"""Cached results: one file per job, named by a hash of everything the result depends on."""
+"""Shards: cached results, one file per job, named by a hash of the job's cache key."""
 
 import hashlib
 import json
@@ -40,12 +40,43 @@ def shard_path(cache: Path, key: Mapping) -> Path:
 
 
 def write_shard(cache: Path, key: Mapping, arrays: Arrays) -> Path:
-    """Write a job's results atomically; raises `OSError` if that fails."""
+    """Write a job's results atomically.
+
+    Parameters
+    ----------
+    cache : Path
+        Folder of the shards.
+    key : mapping
+        The cache key of the job.
+    arrays : mapping
+        Variables by name.
+
+    Returns
+    -------
+    Path
+        The written file.
+
+    Raises
+    ------
+    OSError
+        The file could not be written.
+    """
     return write_sealed(shard_path(cache, key), partial(np.savez_compressed, **arrays))
 
 
 def read_shard(cache: Path, key: Mapping) -> dict[str, np.ndarray] | None:
-    """Return a job's stored results, or None if there is no intact file.
+    """Return a job's stored results, or None if the file is missing or damaged.
+
+    Parameters
+    ----------
+    cache : Path
+        Folder of the shards.
+    key : mapping
+        The cache key of the job.
+
+    Returns
+    -------
+    dict of str to numpy.ndarray, or None
 
     Raises
     ------
@@ -61,6 +92,17 @@ def read_result(cache: Path, key: Mapping) -> dict[str, np.ndarray] | None:
 
     Results from a worker with several threads are ignored, because its threads shared PyTorch's
     random generator. Results without a recorded number of threads are ignored as well.
+
+    Parameters
+    ----------
+    cache : Path
+        Folder of the shards.
+    key : mapping
+        The cache key of the job.
+
+    Returns
+    -------
+    dict of str to numpy.ndarray, or None
     """
     result = read_shard(cache, key)
     if result is None or int(result.get(THREADS, 0)) == 1:

@@ -1,4 +1,4 @@
-"""The state of a run: its status, the number of steps taken, and what was recorded so far."""
+"""The state of a run: its status, the number of steps so far, and the recorded measurements."""
 
 import contextlib
 import math
@@ -22,7 +22,7 @@ class RunState:
     Attributes
     ----------
     step : int
-        Optimizer steps taken.
+        Number of optimizer steps so far.
     status : int
         `study.results.schema.COMPLETED` or `DIVERGED`.
     rows : list of dict
@@ -41,7 +41,19 @@ class RunState:
     loss_sum: Tensor | float = 0.0
 
     def column(self, name: str, length: int = 0) -> list[float]:
-        """Return one measurement of every row as a list, padded with ``nan`` to `length`."""
+        """Return one measurement of every row.
+
+        Parameters
+        ----------
+        name : str
+            Name of the measurement.
+        length : int
+            Length to which the list is padded with ``nan``.
+
+        Returns
+        -------
+        list of float
+        """
         values = [row[name] for row in self.rows]
         return values + [math.nan] * (length - len(values))
 
@@ -54,10 +66,20 @@ class RunState:
             self.status = DIVERGED
 
     def check_loss(self, loss: Tensor) -> None:
-        """Raise `Diverged` if the loss of a batch is not finite.
+        """Check that the loss of a batch is finite.
 
         On a GPU this only adds the loss to `loss_sum`, because reading a value at every step would
         synchronize the device. `check_loss_sum` checks the sum later.
+
+        Parameters
+        ----------
+        loss : Tensor
+            A scalar.
+
+        Raises
+        ------
+        Diverged
+            The loss is infinite or ``nan``.
         """
         if loss.is_cuda:
             self.loss_sum = self.loss_sum + loss.detach()
@@ -65,11 +87,29 @@ class RunState:
             check_finite(loss, "the loss of a batch")
 
     def check_loss_sum(self) -> None:
-        """Raise `Diverged` if any loss on a GPU so far was not finite."""
+        """Check that all losses on a GPU so far were finite.
+
+        Raises
+        ------
+        Diverged
+            One of them was infinite or ``nan``.
+        """
         check_finite(torch.as_tensor(self.loss_sum), "the sum of the losses")
 
 
 def check_finite(values: Tensor, name: str) -> None:
-    """Raise `Diverged` if any of the values is infinite or ``nan``; `name` starts the message."""
+    """Check that all values are finite.
+
+    Parameters
+    ----------
+    values : Tensor
+    name : str
+        First words of the error message.
+
+    Raises
+    ------
+    Diverged
+        One of the values is infinite or ``nan``.
+    """
     if not torch.isfinite(values).all():
         raise Diverged(f"{name} is not finite")

@@ -1,4 +1,7 @@
-"""Networks trained side by side under different treatments of the backward pass."""
+"""Train networks together under different treatments of the backward pass.
+
+`study.training.interventions` describes the experiment.
+"""
 
 from typing import NamedTuple
 
@@ -18,14 +21,22 @@ from study.training.seeds import seeds, torch_seed
 
 
 class AdjointMetrics(NamedTuple):
-    """Adjoint metrics of all runs, each (run,)."""
+    """Adjoint metrics of all runs (dissertation, section 3.2).
+
+    Attributes
+    ----------
+    own : numpy.ndarray
+        With ordinary backpropagation, (run,).
+    treated : numpy.ndarray
+        With the treatment of each run, (run,).
+    """
 
     own: np.ndarray
     treated: np.ndarray
 
 
 class _Network(nn.Module):
-    """A cell and its head; called as one step of the recurrence, or as the head."""
+    """A cell and its head. A call with an input computes one time step, without it the head."""
 
     def __init__(self, cell: nn.Module, head: nn.Linear) -> None:
         super().__init__()
@@ -39,23 +50,39 @@ class _Network(nn.Module):
 
 
 class TreatedNetworks:
-    """All networks of a job, their weights stacked along a leading run axis.
+    """All networks of a job, with weights stacked along a leading run axis.
 
-    Runs are in the order treatment, replicate. A treatment that takes its norms and its directions
-    from two gradients has a second network with the same weights for the latter, after all others.
+    Runs are sorted by treatment, then by replicate. A treatment that combines the norms of one
+    gradient with the directions of another needs a second network with the same weights. These
+    networks come after all others.
     """
 
     def __init__(self, job: Interventions, task: Task) -> None:
+        """Draw the initial weights of all networks.
+
+        Parameters
+        ----------
+        job : Interventions
+            A job of the design, with one cell and one location.
+        task : Task
+        """
         self.job = job
         treatments = list(TREATMENTS.values())
-        self.adjoints = [t.adjoint for t in treatments for _ in range(job.networks)]
-        self.count = len(self.adjoints)
-        norms_alone = [t.norms_alone for t in treatments for _ in range(job.networks)]
-        self.norms_alone = [run for run, flag in enumerate(norms_alone) if flag]
+        treatment_of_run = [t for t in treatments for _ in range(job.networks)]
+        self.count = len(treatment_of_run)
+        """Number of runs."""
+        self.adjoints = [treatment.adjoint for treatment in treatment_of_run]
+        """Treatment of the adjoints of each network."""
+        self.norms_alone: list[int] = []
+        """Runs whose treatment only gives norms."""
+        for run, treatment in enumerate(treatment_of_run):
+            if treatment.norms_alone:
+                self.norms_alone.append(run)
         self.adjoints += [PLAIN] * len(self.norms_alone)
 
         networks = []
-        self.orders = []
+        self.order_seeds = []
+        """Seed of the order of the batches, by replicate."""
         for replicate in range(job.networks):
             # Neither treatment nor location is part of the seeds: runs can be compared in pairs.
             levels = {"experiment": EXPERIMENT, "cell": job.cell, "replicate": replicate}
@@ -64,34 +91,48 @@ class TreatedNetworks:
                 cell = make_cell(job.cell, task.features, job.width)
                 head = nn.Linear(job.width, task.outputs)
             networks.append(_Network(cell, head))
-            self.orders.append(order)
+            self.order_seeds.append(order)
         (signs,) = seeds({"experiment": EXPERIMENT, "cell": job.cell, "signs": True}, 1)
         self.generator = torch.Generator().manual_seed(int(signs.generate_state(1)[0]))
 
-        self.pattern = networks[0]
+        self.template = networks[0]
+        """Network whose code computes all networks."""
+        self.replicates = [*range(job.networks)] * len(treatments)
+        """Replicate of each network."""
+        self.replicates += [self.replicates[run] for run in self.norms_alone]
+        self.parameters: dict[str, Tensor] = {}
+        """Stacked weights by name, each (network, ...)."""
         stacked, _ = stack_module_state(networks)
-        replicates = [*range(job.networks)] * len(treatments)
-        replicates += [replicates[run] for run in self.norms_alone]
-        self.parameters = {
-            name: nn.Parameter(part.detach()[replicates].clone()) for name, part in stacked.items()
-        }
-        self.replicates = replicates
+        for name, weights in stacked.items():
+            self.parameters[name] = nn.Parameter(weights.detach()[self.replicates].clone())
 
     def unroll(
         self, inputs: Tensor, adjoints: list[AdjointTreatment]
     ) -> tuple[Tensor, tuple, tuple]:
-        """Run all networks over inputs (run, batch, time, input).
+        """Run all networks over their sequences.
 
-        Returns the predictions (run, batch, classes), and the states before and after the sequence.
+        Parameters
+        ----------
+        inputs : Tensor
+            Shape (network, batch, time, input).
+        adjoints : list of AdjointTreatment
+            The treatment of each network's adjoints.
+
+        Returns
+        -------
+        predictions : Tensor
+            Logits, shape (network, batch, classes).
+        before, after : tuple of Tensor, each (network, batch, hidden)
+            The states before the first and after the last input.
         """
         runs, batch, time_steps, _ = inputs.shape
         shape = (runs, batch, self.job.width)
-        states = range(self.pattern.cell.states)
+        states = range(self.template.cell.states)
         before = tuple(inputs.new_zeros(shape).requires_grad_() for _ in states)
         path = AdjointPath(adjoints, time_steps, inputs, self.generator)
 
         def one_network(parameters: dict[str, Tensor], *arguments: object) -> object:
-            return functional_call(self.pattern, parameters, arguments)
+            return functional_call(self.template, parameters, arguments)
 
         step_all = torch.vmap(one_network)
         after = unroll_treated(
@@ -103,13 +144,24 @@ class TreatedNetworks:
         return step_all(self.parameters, after), before, after
 
     def train(self, split: Split) -> np.ndarray:
-        """Train all networks in place; return the loss of every step and run, (step, run)."""
+        """Train all networks in place with Adam and cross entropy.
+
+        Parameters
+        ----------
+        split : Split
+            The training sequences.
+
+        Returns
+        -------
+        numpy.ndarray
+            The loss of every step and run, (step, run).
+        """
         job = self.job
         parameters = list(self.parameters.values())
         optimizer = torch.optim.Adam(parameters, lr=job.learning_rate[job.cell])
         batches = [
             EpochBatches(split, job.batch_size, np.random.default_rng(order), drop_last=True)
-            for order in self.orders
+            for order in self.order_seeds
         ]
         losses = np.empty((job.steps, self.count))
         for step in range(job.steps):
@@ -130,7 +182,7 @@ class TreatedNetworks:
         return losses
 
     def _with_norms(self, gradient: Tensor) -> Tensor:
-        """Give runs whose treatment sets only norms the directions of backpropagation."""
+        """Give runs whose treatment only sets norms the directions of ordinary backpropagation."""
         if not self.norms_alone:
             return gradient
         plain = gradient[self.count :]
@@ -144,9 +196,19 @@ class TreatedNetworks:
         return gradient
 
     def metrics(self, split: Split) -> AdjointMetrics:
-        """Return the adjoint metrics of ordinary backpropagation and under the treatments.
+        """Return the adjoint metrics of ordinary backpropagation and of the treatments.
 
-        Medians over the first sequences of a split, in float64: float32 underflows at dose -40.
+        They are computed in float64, because float32 underflows at dose -40.
+
+        Parameters
+        ----------
+        split : Split
+            Its first `metric_size` sequences are measured.
+
+        Returns
+        -------
+        AdjointMetrics
+            Medians over sequences.
         """
         inputs, targets = tensors(split.take(slice(self.job.metric_size)))
         runs = len(self.adjoints)
@@ -165,6 +227,7 @@ class TreatedNetworks:
     def _metric(
         self, inputs: Tensor, targets: Tensor, adjoints: list[AdjointTreatment]
     ) -> np.ndarray:
+        """Return log10 of |lambda_0| / |lambda_T|, medians over sequences, (network,)."""
         predictions, before, after = self.unroll(inputs, adjoints)
         loss = F.cross_entropy(predictions.flatten(0, 1), targets.flatten(), reduction="sum")
         first = torch.autograd.grad(loss, before, retain_graph=True)
@@ -174,16 +237,26 @@ class TreatedNetworks:
 
     @torch.no_grad()
     def accuracies(self, split: Split) -> np.ndarray:
-        """Return the share of sequences whose class is predicted, (run,)."""
+        """Return the accuracy of each run.
+
+        Parameters
+        ----------
+        split : Split
+
+        Returns
+        -------
+        numpy.ndarray
+            Fraction of sequences whose class is predicted correctly, (run,).
+        """
         inputs, targets = tensors(split)
         runs = len(self.adjoints)
         predictions, _, _ = self.unroll(inputs.expand(runs, *inputs.shape), [PLAIN] * runs)
-        right = predictions.argmax(dim=2) == targets
-        return right.double().mean(dim=1)[: self.count].numpy()
+        correct = predictions.argmax(dim=2) == targets
+        return correct.double().mean(dim=1)[: self.count].numpy()
 
 
 def _run_norm(gradient: Tensor) -> Tensor:
-    """Return the Euclidean norm of every run's part of a stacked gradient, (run,)."""
+    """Return the Euclidean norm of each run's gradient, (run,), for a stacked gradient."""
     return gradient.flatten(1).norm(dim=1)
 
 
@@ -196,5 +269,5 @@ def _clipped(gradients: list[Tensor], largest: float) -> list[Tensor]:
 
 def _log10_norm(adjoints: tuple) -> Tensor:
     """Return log10 of the Euclidean norm per sequence over all tensors of a state, (run, batch)."""
-    squares = [part.square().sum(dim=-1) for part in adjoints if part is not None]
+    squares = [tensor.square().sum(dim=-1) for tensor in adjoints if tensor is not None]
     return torch.stack(squares).sum(dim=0).log10() / 2

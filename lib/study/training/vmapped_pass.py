@@ -26,7 +26,8 @@ from torch.nn.utils import parametrize
 Objective = Callable[[nn.Module, Tensor, Tensor], Tensor]
 """Maps a model, and the inputs and targets of a batch, to the scalar to minimize.
 
-Defined here, because a machine that only benchmarks this pass lacks the packages of the tasks.
+It is defined here, because a GPU machine that only benchmarks this pass does not have the packages
+that tasks need.
 """
 VECTOR_TAIL = 32
 """Numbers at the end of an array that a CPU may compute one by one.
@@ -136,7 +137,7 @@ class VmappedPass:
 
     def _capture(self, tensors: tuple[Tensor, ...]) -> Callable[..., Tensor]:
         """Return `_run` as a CUDA graph for tensors of these shapes; `_run` if that fails."""
-        static = tuple(part.detach().requires_grad_(part.requires_grad) for part in tensors)
+        static = tuple(tensor.detach().requires_grad_(tensor.requires_grad) for tensor in tensors)
         try:
             return torch.cuda.make_graphed_callables(self._run, static, allow_unused_input=True)
         except torch.OutOfMemoryError:
@@ -166,7 +167,7 @@ class VmappedPass:
 
 
 def _parametrized_weights_of(model: nn.Module) -> nn.Module:
-    """Return a copy whose `forward` returns all parametrized weights by their full name."""
+    """Return a copy whose `forward` returns all parametrized weights by their full names."""
     model = copy.deepcopy(model)
     parametrized = [
         (f"{where}.{name}", module, name)
@@ -181,7 +182,7 @@ def _parametrized_weights_of(model: nn.Module) -> nn.Module:
 def _without_parametrizations(model: nn.Module) -> nn.Module:
     """Return a copy in which every parametrized weight is an ordinary parameter."""
     model = copy.deepcopy(model)
-    for module in [part for part in model.modules() if parametrize.is_parametrized(part)]:
+    for module in list(filter(parametrize.is_parametrized, model.modules())):
         weights = {name: getattr(module, name).detach() for name in module.parametrizations}
         # PyTorch's own removal would delete the weights' names from the class, which the original
         # model shares.

@@ -1,4 +1,4 @@
-"""The function that runs jobs in a worker process."""
+"""Run a batch of jobs in a worker process; `study.training.jobs` sends the batches."""
 
 import threading
 from collections.abc import Mapping, Sequence
