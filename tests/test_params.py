@@ -154,7 +154,7 @@ def rnn(**settings):
     (rnn(read="all"), {"objective": "coadjoint", "kappa": 1.0}, "coadjoint. only supports reading"),
     (rnn(read="all"), {"measures": ["gains"]}, "'gains' only supports reading the last state"),
     ({"LEM": {}}, {"steps": 0, "epochs": 3}, "generates its sequences, so it has no epochs; set"),
-    ({"LEM": {}}, {"stop_below": 0.1, "validation_draws": 0}, "needs the validation loss; set valid"),
+    ({"LEM": {}}, {"stop_below": 0.1, "validation_draws": 0}, "needs the validation loss; set"),
     (lem(start=["author"]), {}, "lem: expected initial weights|start is "),
     (lem(objective=["coadjoint"]), {}, "objective is "),
     ({"LEM": {"by_task": {"dt": {"N=10": 0.1, "ading 20": 1.0}}}}, {},
