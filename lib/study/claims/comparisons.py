@@ -105,8 +105,14 @@ def _compared(networks: Networks, first: Name, second: Name, *, logs: bool) -> E
     if paired and fewest < 2:
         value = sides[0].mean() - sides[1].mean()
         estimate = Estimate(value, value, value, scale, note="of single runs")
-    behind, ahead = names if _is_behind(sides, logs=logs) else reversed(names)
-    few = "" if paired and fewest > 1 else too_few_seeds(*rows)
+    behind = second
+    ahead = first
+    if _is_behind(sides, logs=logs):
+        behind = first
+        ahead = second
+    few = too_few_seeds(*rows)
+    if paired and fewest > 1:
+        few = ""
     reservation = join_reasons(
         few,
         chance_reservation(networks, behind),
@@ -137,13 +143,15 @@ def _oriented(networks: Networks, scores: pd.Series, *, logs: bool) -> np.ndarra
     values = scores.to_numpy()
     if logs:
         return np.log(values)
-    return values if networks.higher_is_better else -values
+    return networks.direction * values
 
 
 def _is_behind(sides: list[np.ndarray], *, logs: bool) -> bool:
     """Return whether the first of two sides does worse, or equally well."""
     first, second = (side.mean() for side in sides)
-    return first >= second if logs else first <= second
+    if logs:
+        return first >= second
+    return first <= second
 
 
 def difference_at_end(networks: Networks, first: Name, second: Name) -> float:
@@ -155,8 +163,7 @@ def difference_at_end(networks: Networks, first: Name, second: Name) -> float:
         In the unit of `lead`.
     """
     means = [networks.runs(name)["last_score"].mean() for name in (first, second)]
-    sign = 1 if networks.higher_is_better else -1
-    return float(sign * (means[0] - means[1]))
+    return float(networks.direction * (means[0] - means[1]))
 
 
 def magnitude(estimate: Estimate) -> Estimate:
@@ -222,8 +229,12 @@ def longer(networks: Networks, first: Name, second: Name) -> Estimate:
         middles.append((late + early) / 2)
         spacing += float(np.mean(late - early)) / 2
     estimate = difference(*middles, scale)
-    low = -math.inf if never[1] else estimate.low - spacing
-    high = math.inf if never[0] else estimate.high + spacing
+    low = estimate.low - spacing
+    high = estimate.high + spacing
+    if never[0]:
+        high = math.inf
+    if never[1]:
+        low = -math.inf
     reservation = join_reasons(too_few_seeds(*sides), chance_reservation(networks, first))
     return exponential(replace(estimate, low=low, high=high, reservation=reservation))
 

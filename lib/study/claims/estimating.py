@@ -98,18 +98,24 @@ def estimate_claim(networks: Networks, claim: Claim) -> Estimate:
         raise ClaimError(
             f"{claim.id} asks several pairs for a region with two ends; write a claim for each"
         )
-    return largest(estimates) if takes_largest else smallest(estimates)
+    if takes_largest:
+        return largest(estimates)
+    return smallest(estimates)
 
 
 def _estimate_pair(networks: Networks, claim: Claim, pair: tuple[Name, ...]) -> Estimate:
     """Estimate the quantity for one network, or for two, with what stands against a verdict."""
     comparison = claim.comparison
     verb = VERBS[comparison.verb]
-    refused = _without_control(networks, comparison) if verb.learners == "control" else None
+    refused = None
+    if verb.learners == "control":
+        refused = _without_control(networks, comparison)
     refused = refused or networks.refusal(pair, _learners(verb, pair, claim))
     if refused:
         return refused
-    arguments = [getattr(comparison, verb.argument)] if verb.argument else []
+    arguments = []
+    if verb.argument:
+        arguments = [getattr(comparison, verb.argument)]
     estimate = verb.estimate(networks, *pair, *arguments)
     if not estimate.known:
         return estimate
@@ -157,12 +163,16 @@ def _ahead(claim: Claim, pair: tuple[Name, ...]) -> tuple[Name, ...]:
     """Return who is ahead if the claim is true; both if it says that they are equal."""
     region = claim.region
     if claim.comparison.verb == "apart":
-        return pair if math.isinf(region.above) else pair[:1]
+        if math.isinf(region.above):
+            return pair
+        return pair[:1]
     if region.bounded:
         return pair
     # A large lead is the first network's, and so is a small ratio of errors.
     first_is_ahead = math.isinf(region.below) == (claim.comparison.verb == "lead")
-    return pair[:1] if first_is_ahead else pair[1:]
+    if first_is_ahead:
+        return pair[:1]
+    return pair[1:]
 
 
 class _Tasks(NamedTuple):

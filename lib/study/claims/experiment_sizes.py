@@ -22,7 +22,7 @@ def scale_of_settings(ds: xr.Dataset, replicates: int) -> Scale:
     Scale
     """
     settings = settings_of(ds)
-    steps = settings["steps"] if "steps" in settings else settings["training_steps"]
+    steps = settings.get("steps", settings.get("training_steps"))
     return Scale(
         sequences=steps * settings["batch_size"],
         width=settings["width"],

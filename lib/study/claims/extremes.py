@@ -58,7 +58,10 @@ def _extreme(estimates: list[Estimate], sign: int) -> Estimate:
     outer = []
     inner = []
     for estimate in estimates:
-        outer.append(estimate.high if sign > 0 else estimate.low)
+        if sign > 0:
+            outer.append(estimate.high)
+        else:
+            outer.append(estimate.low)
         inner.append(_bonferroni_end(estimate, len(estimates), sign))
     ends = [_extreme_number(outer, sign), _extreme_number(inner, sign)]
     deciding = max(estimates, key=lambda estimate: sign * estimate.value)
@@ -105,7 +108,9 @@ def _extreme_number(values: list[float], sign: int) -> float:
 
 def _bonferroni_end(estimate: Estimate, count: int, sign: int) -> float:
     """Return the inner end of an interval, widened for `count` simultaneous intervals."""
-    end = estimate.low if sign > 0 else estimate.high
+    end = estimate.high
+    if sign > 0:
+        end = estimate.low
     value = estimate.value
     wider = stats.t.isf(TAIL / count, estimate.df) / stats.t.isf(TAIL, estimate.df)
     if estimate.ratio and value > 0:  # widened on the scale of the logarithm

@@ -159,9 +159,12 @@ def judged_row(name: str, estimate: Estimate) -> dict[str, object]:
         notes.append(f"the interval excludes the paper's value, {published:g}")
     null_is = ""
     if estimate.known and not math.isnan(claim.null):
-        null_is = "inside" if estimate.low <= claim.null <= estimate.high else "outside"
-    printed = claim.comparison.paper_steps if claim.comparison else NOT_PRINTED
-    steps = None if printed == NOT_PRINTED else printed
+        null_is = "outside"
+        if estimate.low <= claim.null <= estimate.high:
+            null_is = "inside"
+    steps = None
+    if claim.comparison and claim.comparison.paper_steps != NOT_PRINTED:
+        steps = claim.comparison.paper_steps
     return {
         "id": name,
         "verdict": verdict.verdict,

@@ -106,7 +106,9 @@ def deviation(networks: Networks, name: Name, paper_accuracy: float | None = Non
     def chance(region: Region, truth: float) -> float:
         above = region.above / factor
         below = region.below / factor
-        least = far * (above**2 + noise) if above > 0 else 0.0
+        least = 0.0
+        if above > 0:
+            least = far * (above**2 + noise)
         ends = np.array([least, near * (below**2 + noise)]) / ((truth / factor) ** 2 + noise)
         return float(np.diff(chi2.cdf(ends, df)).clip(0)[0])
 
@@ -197,7 +199,9 @@ def decay(networks: Networks, first: Name, second: Name | None = None) -> Estima
 def _of_both(networks, first, second, measure) -> list[np.ndarray] | Estimate:
     if "gain_first" not in networks.ds:
         return not_testable("no gradients were recorded", Cause.NO_DATA)
-    names = [first] if second is None else [first, second]
+    names = [first]
+    if second is not None:
+        names.append(second)
     return [measure(networks, name) for name in names]
 
 

@@ -60,6 +60,8 @@ class Networks:
         Whether the score is an accuracy.
     unit
         100 for accuracies, which are in percent, else 1.
+    direction
+        1 if a larger score is better, else -1.
     candidates
         `run_table` of all learning rates.
     """
@@ -103,11 +105,19 @@ class Networks:
     def _select(self, task: str, paper_steps: float) -> None:
         self.task = task
         self.paper_steps = paper_steps
-        rows = self.all_rows
-        self.rows = rows[rows["task"] == task] if task else rows
-        metric = (rows if self.rows.empty else self.rows)["metric"]
+        self.rows = self.all_rows
+        if task:
+            self.rows = self.all_rows[self.all_rows["task"] == task]
+        metric = self.rows["metric"]
+        if self.rows.empty:
+            metric = self.all_rows["metric"]
         self.higher_is_better = bool((metric == "accuracy").any())
-        self.unit = 100.0 if self.higher_is_better else 1.0
+        if self.higher_is_better:
+            self.unit = 100.0
+            self.direction = 1
+        else:
+            self.unit = 1.0
+            self.direction = -1
         self._cached_runs = cache(self._find_runs)
 
     def runs(self, name: NetworkName | str) -> pd.DataFrame:
@@ -316,14 +326,20 @@ class Networks:
         rows = self.candidates
         same = rows[(rows[IDENTITY] == best[IDENTITY]).all(axis=1)]
         rates = self.rates_tried(name)
-        neighbor = rates[1] if best["learning_rate"] == rates[0] else rates[-2]
+        neighbor = rates[-2]
+        if best["learning_rate"] == rates[0]:
+            neighbor = rates[1]
         means = []
         for rate in (best["learning_rate"], neighbor):
             at_rate = same[same["learning_rate"] == rate]
             scores = self.unit * at_rate["test"].fillna(at_rate["guess_metric"])
-            means.append((np.log(scores) if logs else scores).mean())
-        sign = 1 if self.higher_is_better and not logs else -1
-        return max(0.0, sign * (means[0] - means[1]))
+            if logs:
+                scores = np.log(scores)
+            means.append(scores.mean())
+        direction = self.direction
+        if logs:  # of errors
+            direction = -1
+        return max(0.0, direction * (means[0] - means[1]))
 
     def steps_trained(self, name: NetworkName | str) -> int:
         """Return for how many optimizer steps a network was trained.

@@ -33,8 +33,10 @@ def too_few_seeds(*sides: pd.DataFrame) -> str:
     fewest = min(len(side) for side in sides)
     if fewest >= SEEDS:
         return ""
-    plural = "" if fewest == 1 else "s"
-    return f"one side has {fewest} run{plural}, and {SEEDS} are needed"
+    runs = "run"
+    if fewest != 1:
+        runs = "runs"
+    return f"one side has {fewest} {runs}, and {SEEDS} are needed"
 
 
 def chance_reservation(networks: Networks, name: NetworkName | str) -> str:
@@ -75,13 +77,14 @@ def rate_reservation(networks: Networks, name: NetworkName | str) -> str:
     if "sequence_score" not in networks.ds:
         return reservation
     scores = networks.ds["sequence_score"].sel(run=runs)
-    if not networks.higher_is_better:
-        scores = -scores
+    scores = networks.direction * scores
     choices = set()
     for start in (0, 1):
         half = scores.isel(test_sequence=slice(start, None, 2))
         choices.add(int(half.mean(["replicate", "test_sequence"]).argmax("run")))
-    return "" if len(choices) == 1 else f"{reservation}, whose two halves disagree"
+    if len(choices) == 1:
+        return ""
+    return f"{reservation}, whose two halves disagree"
 
 
 def shorter_than_paper(networks: Networks, *names: NetworkName | str) -> str:
@@ -111,9 +114,9 @@ def catching_up(networks: Networks, behind: NetworkName | str, ahead: NetworkNam
     """
     rows = networks.runs(behind)
     others = networks.runs(ahead)
-    sign = 1 if networks.higher_is_better else -1
-    gap = sign * (others["score"].mean() - rows["score"].mean())
-    earlier = sign * networks.unit * (others["then"].mean() - rows["then"].mean())
+    gap = networks.direction * (others["score"].mean() - rows["score"].mean())
+    earlier = others["then"].mean() - rows["then"].mean()
+    earlier = networks.direction * networks.unit * earlier
     if networks.steps_trained(behind) >= networks.paper_steps or 3 * (earlier - gap) < gap:
         return ""
     return f"{behind} was still closing the gap to {ahead} when training stopped"

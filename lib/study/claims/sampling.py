@@ -72,10 +72,14 @@ def _by_sequence(networks: Networks, name: NetworkName | str, *, logs: bool) -> 
     each = np.nanmean(answers, axis=0)
     middle = each.mean()
     # An error is this power of the mean over sequences; the slope is its derivative.
-    power = 1.0 if networks.measure == "squared error" else 0.5
+    power = 0.5
+    if networks.measure == "squared error":
+        power = 1.0
     if logs:
         return power / middle * (each - middle)
-    slope = networks.unit if networks.higher_is_better else -power * middle ** (power - 1)
+    slope = -power * middle ** (power - 1)
+    if networks.higher_is_better:
+        slope = networks.unit
     return slope * (each - middle)
 
 

@@ -84,9 +84,13 @@ def losers(claim: Claim, pair: tuple[Name, ...], ahead: tuple[Name, ...]) -> Los
     if kind is Statement.COUNTS_STEPS and not claim.region.bounded:
         says_many = math.isinf(claim.region.below)
         if verb == "longer":
-            slow, fast = pair if says_many else reversed(pair)
-            return Losers((slow,), (fast,))
-        return Losers(pair, ()) if says_many else Losers((), pair)
+            first, second = pair
+            if says_many:
+                return Losers((first,), (second,))
+            return Losers((second,), (first,))
+        if says_many:
+            return Losers(pair, ())
+        return Losers((), pair)
     return Losers(pair, pair)
 
 
@@ -117,7 +121,9 @@ def find_untuned(
     region = claim.region
 
     def flaws(name: Name, survives) -> str:
-        at_end = networks.rate_at_edge(name) if networks.learned(name) else ""
+        at_end = ""
+        if networks.learned(name):
+            at_end = networks.rate_at_edge(name)
         if at_end and survives(*_with_better_rate(networks, claim, pair, name, estimate)):
             at_end = ""
         if at_end:
@@ -146,11 +152,12 @@ def _with_better_rate(
     if verb not in ("lead", "ratio"):
         return -math.inf, math.inf
     gain = FURTHER_RATES * networks.gain_of_last_rate(name, logs=verb == "ratio")
-    first_is_better = name == pair[0]
+    shift = gain
+    if name != pair[0]:
+        shift = -gain
     if verb == "lead":
-        shift = gain if first_is_better else -gain
         return estimate.low + shift, estimate.high + shift
-    factor = math.exp(-gain if first_is_better else gain)
+    factor = math.exp(-shift)  # a smaller error makes the ratio smaller
     return estimate.low * factor, estimate.high * factor
 
 
@@ -213,7 +220,9 @@ def dt_kept(
         Empty if several dt were tried, or if the length of the sequence times dt is within a
         factor of two of the paper's.
     """
-    label = name if isinstance(name, str) else name.label
+    label = name
+    if isinstance(name, NetworkName):
+        label = name.label
     if paper_length is None or label not in paper_dt:
         return ""
     levels = networks.levels(name)

@@ -152,7 +152,9 @@ def _larger_experiment(estimate: Estimate, region: Region) -> str:
     if not errors_away:
         return "the estimate lies on the threshold itself, where no experiment decides"
     times = detectable(1 / errors_away) ** 2
-    size = f"about {times:.2g} times" if times < 100 else "more than a hundred times"
+    size = "more than a hundred times"
+    if times < 100:
+        size = f"about {times:.2g} times"
     text = f"if this estimate is the truth, an experiment {size} as large would decide it"
     if estimate.sampled > 0.5:
         text += "; most of its uncertainty comes from the finite test set"
@@ -234,4 +236,6 @@ def displayed_verdict(verdict: str, no_effect: bool, null_is: str) -> str:
     """
     if not no_effect or verdict != AGREES:
         return verdict
-    return WITHIN if null_is == "outside" else NO_EFFECT
+    if null_is == "outside":
+        return WITHIN
+    return NO_EFFECT
