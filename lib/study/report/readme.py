@@ -220,10 +220,7 @@ def render_blocks(stored: Path) -> dict[str, str]:
         _tally_table(judged),
         f"**Before you quote a verdict:**\n{_doubt(judged, coverage)}",
         "## Main findings",
-        _wrap(
-            "In brackets: the 95 % interval and the paper's value. Points are percentage points of "
-            "accuracy. The report has a page for each claim, with the size of its experiment."
-        ),
+        "In brackets: the 95 % interval and the paper's value. Points are percentage points.",
         _findings(judged),
         _intervention(read_table(stored / "intervention.csv")),
     ]
@@ -234,10 +231,10 @@ def _figure_caption(slopes: pd.DataFrame) -> str:
     picture = "![Test accuracy per order of magnitude of gradient decay](data/readme/slopes.png)"
     within = slopes.set_index("gradients").loc[_WITHIN_TASKS, "slope"]
     text = _wrap(
-        "*Test accuracy per order of magnitude less gradient decay, other factors equal; bars: "
-        f"95 % intervals. A gradient has vanished after {_VANISHED} orders, which add up to "
-        f"{_VANISHED * within:.0f} points. Single precision shows no more than 45 orders; without "
-        "rounding there are more, and each counts for less.*"
+        "*Do networks learn if gradients vanish? Points of accuracy per order of magnitude less "
+        "gradient decay over the sequence, other factors equal, with 95 % intervals. A gradient "
+        f"counts as vanished after {_VANISHED} orders ({_VANISHED * within:.0f} points). Without "
+        "rounding to single precision there are more orders, and each counts for less.*"
     )
     return f"{picture}\n\n{text}"
 
@@ -271,9 +268,9 @@ def _doubt(judged: pd.DataFrame, coverage: pd.DataFrame) -> str:
         "wrong.",
         f"Of {counts['total']} distinct figures and tables, {counts['comparable']} can be compared "
         f"with the original, and {counts['at published scale']} have its size. An advantage that "
-        "did not appear in our shorter runs is *too small to test*; one that did may only reflect "
-        f"faster learning. {reserved} of the {len(decided)} decided claims have such a reservation "
-        "or another one (†).",
+        "did not appear in our shorter runs is *too small to test*; one that appeared may only "
+        f"reflect faster learning. {reserved} of {len(decided)} decided claims have this or "
+        "another reservation (†).",
         f"{few} of the {len(decided)} rest on {_FEW_SEEDS} seeds or fewer. Holm's correction for "
         f"many tests withdraws {withdrawn}. Some open verdicts were judged again after adding "
         "runs, which the intervals ignore.",
