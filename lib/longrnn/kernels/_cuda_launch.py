@@ -84,7 +84,9 @@ def _pointer(part: Argument) -> int | float:
     """Return a kernel's argument as the compiled code takes it."""
     if part is None:
         return 0
-    return part.data_ptr() if isinstance(part, Tensor) else part
+    if isinstance(part, Tensor):
+        return part.data_ptr()
+    return part
 
 
 def _simulated(part: Argument, dtype: torch.dtype) -> np.ndarray | int | np.floating:
@@ -94,7 +96,9 @@ def _simulated(part: Argument, dtype: torch.dtype) -> np.ndarray | int | np.floa
     number = getattr(np, str(dtype).removeprefix("torch."))
     if part is None:
         return np.empty(0, number)
-    return number(part) if isinstance(part, float) else part
+    if isinstance(part, float):
+        return number(part)
+    return part
 
 
 def launch_chains(run: kernel, chains: int, *arguments: Argument, **forms: int) -> None:

@@ -53,7 +53,9 @@ def _parse(inputs: str) -> list[_Input]:
     parsed = []
     for word in inputs.split():
         name, optional, axis = re.fullmatch(r"(\w+)(\??)(?::(\d))?", word).groups()
-        parsed.append(_Input(name, bool(optional), None if axis is None else int(axis)))
+        if axis is not None:
+            axis = int(axis)
+        parsed.append(_Input(name, bool(optional), axis))
     return parsed
 
 
@@ -186,8 +188,11 @@ class Recurrence:
         arriving = [f"from_{name}" for name in self.results[: 1 + self.final]]
 
         def typed(tensors: Sequence[str], optional: Collection[str]) -> str:
-            words = [f"Tensor{'?' if name in optional else ''} {name}" for name in tensors]
-            return ", ".join([*([settings] if settings else []), *words])
+            words = [settings] if settings else []
+            for name in tensors:
+                kind = "Tensor?" if name in optional else "Tensor"
+                words.append(f"{kind} {name}")
+            return ", ".join(words)
 
         def returned(count: int) -> str:
             return f"({', '.join(['Tensor'] * count)})"

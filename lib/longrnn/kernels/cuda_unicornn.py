@@ -294,18 +294,18 @@ def unicornn(weights, state, u, *, backward: str = "stored"):
     final = []
     for k, ((w, V, b, c), dt) in enumerate(zip(layers, dts, strict=True), start=1):
         y0, z0 = state[2 * k - 2 : 2 * k]
-        sources = None
         if skips[k - 1] is None:
+            sources = Sources(below[-1], V)
             g, x = product_or_inputs(below[-1], V)
-            if x is None and backward != "stored":
-                sources = Sources(below[-1], V)
         else:  # below (103)
             sources = Sources(below[-1], V, None, below[k - skip - 1], skips[k - 1])
             g = sources.drive()
             x = None
-            if backward == "stored":
-                sources = None
-        of_layer = (g, x, V if x is not None else None, w, b, c, y0, z0)
+        if x is None:
+            V = None  # the kernels read the product
+        if backward == "stored" or x is not None:
+            sources = None  # the backward pass needs no product, or computes it itself
+        of_layer = (g, x, V, w, b, c, y0, z0)
         outputs, ends = _LAYER(backward, float(dt), float(alpha), *of_layer, sources=sources)
         final += ends
         mask = masks[k - 1]

@@ -58,12 +58,13 @@ LAYERS = {"rnn": torch.rnn_tanh, "lstm": torch.lstm, "gru": torch.gru}
 
 def _run_layer(name, W, R, b, state, u):
     """Run a layer; return the outputs and the list of final states."""
-    flat = [R, W, b, torch.zeros_like(b)]
-    before = [part[None].contiguous() for part in state]
-    before = before if len(before) > 1 else before[0]  # an LSTM's two states come as a list
+    parameters = [R, W, b, torch.zeros_like(b)]
+    initial = [part[None].contiguous() for part in state]
+    if len(initial) == 1:  # the function of an LSTM takes a list, the others a tensor
+        (initial,) = initial
     # has_biases, layers, dropout, train, bidirectional, batch_first; cuDNN needs train for a
     # backward pass.
-    arguments = u, before, flat, True, 1, 0.0, True, False, False
+    arguments = u, initial, parameters, True, 1, 0.0, True, False, False
     if u.device.type != "cuda":
         outputs, *final = LAYERS[name](*arguments)
     else:
@@ -73,8 +74,15 @@ def _run_layer(name, W, R, b, state, u):
     return outputs, [part[0] for part in final]
 
 
+def _state(h, c):
+    """Return the list of the state's tensors; c is None except in an LSTM."""
+    if c is None:
+        return [h]
+    return [h, c]
+
+
 def _forward(name, u, W, R, b, c0, h0, outputs, h_end, c_end):
-    state = [h0] if c0 is None else [h0, c0]
+    state = _state(h0, c0)
     values, final = _run_layer(name, W, R, b, state, u)
     results = outputs, h_end, c_end
     for result, value in zip(results, [values, *final], strict=False):
@@ -82,7 +90,7 @@ def _forward(name, u, W, R, b, c0, h0, outputs, h_end, c_end):
 
 
 def _backward(name, u, W, R, b, c0, h0, from_outputs, *from_final):
-    state = [h0] if c0 is None else [h0, c0]
+    state = _state(h0, c0)
     leaves = [part.detach().requires_grad_() for part in (u, W, R, b, *state)]
     # An operator runs without autograd, whatever its grad mode says.
     included = torch._C._dispatch_tls_local_include_set()
@@ -120,12 +128,15 @@ def _reference(name, u, W, R, b, c, h):
             c = torch.sigmoid(a_f) * c + torch.sigmoid(a_i) * torch.tanh(a_g)
             h = torch.sigmoid(a_o) * torch.tanh(c)
         outputs.append(h)
-    return torch.stack(outputs), (h, h.new_empty(len(h), 0) if c is None else c)
+    if c is None:
+        c = h.new_empty(len(h), 0)
+    return torch.stack(outputs), (h, c)
 
 
 def _shapes(a):
     batch, d = a.h0.shape
-    return [(len(a.u), batch, d), (batch, d), (batch, 0 if a.c0 is None else d)]
+    c_units = 0 if a.c0 is None else d
+    return [(len(a.u), batch, d), (batch, d), (batch, c_units)]
 
 
 _LAYER = Recurrence(
