@@ -83,7 +83,7 @@ def test_joining_published_results_keeps_every_row(ds):
     published = pd.DataFrame(
         {"network": ["quoted", "LEM"], "task": "made up", "published": [50.0, 92.3], "spread": 1.0}
     ).assign(parameters=[100, 91], note=["quoted", np.nan])
-    table = networks.beside_published(networks.outcomes(networks.chosen_rates(ds)), published)
+    table = networks.compare_with_published(networks.outcomes(networks.chosen_rates(ds)), published)
     assert table["network"].tolist() == ["quoted", "LEM", "LSTM"]
     assert table["ours"].tolist()[1:] == pytest.approx([70, 45]) and np.isnan(table["ours"][0])
     assert table["note"].tolist() == ["quoted", "", ""]

@@ -34,7 +34,7 @@ from study.report.findings import read_findings, write_sentence
 from study.report.inputs import ReportError, load_artefacts, load_notebooks
 from study.report.intervals import place_interval
 from study.report.numbers import formatter
-from study.report.tables import PAGES, beside_html, key_columns, panels, to_html
+from study.report.tables import PAGES, key_columns, paired_html, panels, to_html
 from study.report.tally import count_causes, count_verdicts, in_words, tally
 from study.report.verdicts import NOT_JUDGED, judge_claims
 from study.results.artefacts import Artefacts
@@ -543,14 +543,14 @@ def test_scale_names_the_data_of_its_task():
 
 
 def test_tables_set_ours_beside_theirs():
-    assert beside_html(error_rates()) is None, "a single key"
-    assert beside_html(counts().drop(columns="published")) is None, "nothing to compare"
-    assert beside_html(counts().assign(quartile=range(8))) is None, "most cells would be empty"
-    html = beside_html(counts())
+    assert paired_html(error_rates()) is None, "a single key"
+    assert paired_html(counts().drop(columns="published")) is None, "nothing to compare"
+    assert paired_html(counts().assign(quartile=range(8))) is None, "most cells would be empty"
+    html = paired_html(counts())
     assert '<span class="ours">1,007</span><span class="theirs">2,007</span>' in html
     assert html.count("again") == 2, "keys that repeat the row above, no numbers"
     unnamed = counts().replace({"quartile": {2: np.nan}})
-    assert beside_html(unnamed).count("theirs") == 8, "a level without a name hides no number"
+    assert paired_html(unnamed).count("theirs") == 8, "a level without a name hides no number"
     levels = pd.MultiIndex.from_product([("adjoint", "lstm"), (20, 100)], names=["method", "width"])
     table = pd.DataFrame({"missing": 0, "ours": 0.5, "published": 0.6}, levels).reset_index()
     assert key_columns(table) == ["method", "width"], "counts do not run across"
@@ -572,7 +572,7 @@ def test_scale_names_the_training_steps(steps, paper_steps, words):
 
 def test_tables_show_spread_runs_and_chance():
     more = {"spread": 1.5, "n": 5, "guess": 10.0}
-    html = beside_html(counts().assign(**more))
+    html = paired_html(counts().assign(**more))
     assert '<span class="spread">± 1.5, n = 5</span>' in html
     assert ">chance</th>" in html and ">10</td>" in html
 

@@ -6,7 +6,7 @@
 - ``verdict``: the one rule that turns an estimate into a verdict, with its reason;
 - ``correction``: p-values, Holm, and Benjamini and Hochberg;
 - ``networks``: the networks of one group of runs;
-- ``reservations``, ``tuning``, ``short_runs``: what speaks against a verdict on networks;
+- ``reservations``, ``tuning``, ``short_runs``: objections to a verdict on networks;
 - ``comparisons``, ``measurements``, ``time_steps``: the quantities that claims name, by verb;
 - ``estimating``: the quantity that decides a claim, from its verb and its networks;
 - ``judging``: every claim of a group as a row of a table, and as a sentence;

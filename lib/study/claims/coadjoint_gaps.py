@@ -29,7 +29,8 @@ def penalty_evens(ds: xr.Dataset) -> Estimate:
     """Estimate the rank correlation of the penalty's weight with how even the adjoints are.
 
     Weights go up to the largest of Figure 2.3. The networks of one replicate start with equal
-    weights and read the same sequences, whatever their weight, so the mean over replicates counts.
+    weights and read the same sequences for all weights of the penalty, so the mean over replicates
+    counts.
 
     Parameters
     ----------

@@ -167,7 +167,7 @@ def difference_at_end(networks: Networks, first: Name, second: Name) -> float:
 
 
 def magnitude(estimate: Estimate) -> Estimate:
-    """Return the absolute value of a quantity, with the interval that its own implies.
+    """Return the absolute value of a quantity, with the interval that follows from the signed one.
 
     Parameters
     ----------
@@ -204,9 +204,9 @@ def longer(networks: Networks, first: Name, second: Name) -> Estimate:
     Returns
     -------
     Estimate
-        A ratio. A run that never reached the error counts as if it had at its end, and leaves
-        the interval open on its side. When a run reached it is known up to the spacing of its
-        records, which the interval covers.
+        A ratio. A run that never reached the error counts with its last step, and the interval
+        has no end on its side. The step is known up to the spacing of records, which the interval
+        includes.
     """
     scale = networks.scale(first, second)
     if first == second:

@@ -76,7 +76,7 @@ class Estimate:
         Whether it is a share of variance such as R². Power is then computed for its square root,
         which has a roughly constant variance.
     reservation
-        Reason why the estimate decides nothing, whatever its interval; empty if it may decide.
+        Reason why no interval of the estimate may decide the claim; empty if it may.
     too_short_to_agree, too_short_to_differ
         Reason why the estimate can't show that a claim is true, or that it is false: the runs were
         shorter than the paper's. Empty if it can (`study.claims.short_runs`).

@@ -28,7 +28,7 @@ class Verb(NamedTuple):
         Function of `Networks` and one network, or two.
     learners
         Who must have learned: the network ``ahead`` by the claim's region, the ``second``,
-        the network ``itself``, or ``nobody``; ``control``: whoever the claim names as its control.
+        the network ``itself``, or ``nobody``; ``control``: the control that the claim names.
     argument
         The field of `Comparison` that the function gets besides the networks.
     """
@@ -96,7 +96,8 @@ def estimate_claim(networks: Networks, claim: Claim) -> Estimate:
     takes_largest = comparison.verb == "apart" or math.isinf(claim.region.above)
     if len(estimates) > 1 and not takes_largest and claim.region.bounded:
         raise ClaimError(
-            f"{claim.id} asks several pairs for a region with two ends; write a claim for each"
+            f"{claim.id} compares several pairs, but its region has two ends; "
+            "write a claim for each pair"
         )
     if takes_largest:
         return largest(estimates)
@@ -104,7 +105,7 @@ def estimate_claim(networks: Networks, claim: Claim) -> Estimate:
 
 
 def _estimate_pair(networks: Networks, claim: Claim, pair: tuple[Name, ...]) -> Estimate:
-    """Estimate the quantity for one network, or for two, with what stands against a verdict."""
+    """Estimate the quantity for one network, or for two, with the objections to a verdict."""
     comparison = claim.comparison
     verb = VERBS[comparison.verb]
     refused = None

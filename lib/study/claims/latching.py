@@ -1,7 +1,7 @@
 """Claims about latching (section 3.6).
 
 That the states of latching networks stay bounded (Figure 3.7) is not a claim: tanh bounds them
-whatever the weights.
+for any weights.
 """
 
 from dataclasses import replace

@@ -139,7 +139,7 @@ def steps_needed(networks: Networks, name: Name) -> Estimate:
     -------
     Estimate
         In optimizer steps, up to the spacing of records. A run that never solved the problem
-        counts as if it had at its end, and leaves the interval open.
+        counts with its last step, and its interval has no upper end.
     """
     rows = solved_steps(networks, name)
     half = float((rows["late"] - rows["early"]).mean()) / 2

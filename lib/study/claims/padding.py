@@ -28,7 +28,7 @@ def nearness(ds: xr.Dataset, padding: int) -> list[Estimate]:
     """Estimate the correlation of accuracy with how near the adjoint metric is to zero.
 
     It is over the settings of the sweep, each the mean of its runs, up to the largest weight of
-    Figure A2. Both ways to initialize at once would only tell which of them is better.
+    Figure A2. Both initializations together would only show which of them is better.
 
     Parameters
     ----------

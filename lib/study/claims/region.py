@@ -21,7 +21,7 @@ class Threshold(Frozen):
         The threshold is scaled relative to this value, usually the value of no effect.
     scale
         ``linear``: the difference to the origin is scaled. ``ratio``: the logarithm of the ratio to
-        the origin. ``odds``: the odds of a proportion, whatever the origin.
+        the origin. ``odds``: the odds of a proportion; the origin is not used.
     """
 
     origin: float = 0.0

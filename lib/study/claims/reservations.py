@@ -1,4 +1,4 @@
-"""Reservations: what stands against a verdict on networks, whatever its interval says.
+"""Reservations: reasons why a verdict on networks is undecided although its interval decides.
 
 In every function, `networks` are the networks on the claim's task; the names are some of them.
 """

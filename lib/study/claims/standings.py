@@ -14,7 +14,7 @@ from study.claims.verdict import (
     DIFFERS,
     decide,
 )
-from study.results.networks import beside_published, outcomes
+from study.results.networks import compare_with_published, outcomes
 
 Name = NetworkName | str
 
@@ -72,7 +72,7 @@ def standing_among(leads: pd.DataFrame) -> str:
     return "; ".join(parts)
 
 
-def beside_learned(ds: xr.Dataset, published: pd.DataFrame) -> pd.DataFrame:
+def compare_learned(ds: xr.Dataset, published: pd.DataFrame) -> pd.DataFrame:
     """Add our networks to a published table, with whether they learned the task.
 
     Parameters
@@ -85,10 +85,10 @@ def beside_learned(ds: xr.Dataset, published: pd.DataFrame) -> pd.DataFrame:
     Returns
     -------
     pandas.DataFrame
-        `study.results.networks.beside_published` of the published networks alone, with
+        `study.results.networks.compare_with_published` of the published networks alone, with
         ``learned``: whether ours does better than chance; None if it was not trained.
     """
-    table = beside_published(outcomes(ds), published)
+    table = compare_with_published(outcomes(ds), published)
     table = table[table["published"].notna()].reset_index(drop=True)
     networks = Networks(ds)
     learned = []

@@ -1,7 +1,7 @@
 """The one rule that turns an estimate into a verdict.
 
 The interval decides: inside the region the claim agrees, outside it differs. In between it is
-undecided, and so it is if a reservation stands against the verdict, or if it would go against a
+undecided. It is also undecided if a reservation applies, or if the verdict would go against a
 network that could have been tuned better (`study.claims.tuning`). An experiment that could hardly
 have agreed even if the paper were right does not test the claim. Neither does a run that was
 shorter than the paper's, if that could explain the result (`study.claims.short_runs`).
@@ -99,7 +99,7 @@ def _too_short_for_what_is_open(estimate: Estimate, region: Region) -> str:
 
 
 def _decided(verdict: str, estimate: Estimate, region: Region, chance: float) -> Verdict:
-    """Return the verdict of the interval, or what stands against it."""
+    """Return the verdict of the interval, unless objections apply."""
     inside = verdict == AGREES
 
     def too_short(part: Estimate) -> str:
@@ -122,7 +122,7 @@ def _decided(verdict: str, estimate: Estimate, region: Region, chance: float) ->
 def _objections(
     estimate: Estimate, region: Region, inside: bool, objection: Callable[[Estimate], str]
 ) -> str:
-    """Return what stands against a verdict.
+    """Return the objections to a verdict.
 
     "All do" rests on every part. "One does" and "one does not" rest on any part that does, so
     one without an objection is enough.

@@ -29,7 +29,7 @@ from pathlib import Path
 from study.paths import NOTEBOOKS, ROOT
 from study.pipeline.inputs import STAGE, InputsChanged, unchanged_inputs
 from study.pipeline.notebooks import NotebookError, Scalar, convert, read_parameters, read_title
-from study.pipeline.runs import Run, execute_all, tell
+from study.pipeline.runs import Run, execute_all, report_status
 
 SET = "{set}"
 """Stands for the name of a set of results in the path of the executed copy."""
@@ -95,9 +95,9 @@ def main(arguments: list[str]) -> int:
     try:
         by_set = planned(options)
     except NotebookError as error:
-        return tell(error, 2)
+        return report_status(error, 2)
     except (OSError, RuntimeError) as error:  # a name too long, a loop of links
-        return tell(f"{error}; expected paths of files that can exist", 2)
+        return report_status(f"{error}; expected paths of files that can exist", 2)
     if stage:
         _announce(stage, options.notebook)
     quiet = bool(stage or options.sets)
@@ -105,10 +105,10 @@ def main(arguments: list[str]) -> int:
         with unchanged_inputs():
             status = execute_all(list(by_set.values()), at_once=len(by_set), quiet=quiet)
     except InputsChanged as error:
-        return tell(error, 1)
+        return report_status(error, 1)
     if status == 0 and not stage:
         names = f" ({', '.join(by_set)})" if options.sets else ""
-        tell(f"{options.notebook.name}{names} in {time.monotonic() - begin:.1f} s", 0)
+        report_status(f"{options.notebook.name}{names} in {time.monotonic() - begin:.1f} s", 0)
     return status
 
 

@@ -37,7 +37,7 @@ _FIXED = {"COLUMNS": "80", "LINES": "24"}
 def set_environment() -> None:
     """Set what kernels expect of their environment.
 
-    The number of threads and the like stay as somebody has set them; the size of the terminal is
+    Variables that are already set keep their values, except the size of the terminal, which is
     always the same. Instructions are pinned if params.yaml says so.
 
     Raises
@@ -87,7 +87,7 @@ def _end_with(process: int) -> None:
 def socket_folder() -> tempfile.TemporaryDirectory:
     """Return a temporary folder for sockets, whose paths must be short.
 
-    It lies in ``/tmp`` if the usual place (``TMPDIR``) has too long a name.
+    It is in ``/tmp`` if the name of the usual folder (``TMPDIR``) is too long.
 
     Returns
     -------

@@ -73,11 +73,11 @@ def main(arguments: list[str]) -> int:
                 return _dvc_repro(lock, *arguments)
             return _bring_up_to_date(lock)
     except InstructionError as error:
-        return _tell(str(error), 2)
+        return _report_status(str(error), 2)
     except OSError as error:
-        return _tell(f"{error}; the pipeline needs a folder that it can write to", 2)
+        return _report_status(f"{error}; the pipeline needs a folder that it can write to", 2)
     except KeyboardInterrupt:  # DVC has it too, from the terminal
-        return _tell("interrupted; every finished stage and run is kept", 130)
+        return _report_status("interrupted; every finished stage and run is kept", 130)
 
 
 @contextlib.contextmanager
@@ -88,7 +88,9 @@ def _alone() -> Iterator[int]:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            _tell("another `make repro` runs in this folder; this one waits for it to end", 0)
+            _report_status(
+                "another `make repro` runs in this folder; this one waits for it to end", 0
+            )
             fcntl.flock(lock, fcntl.LOCK_EX)
         yield lock.fileno()
 
@@ -123,7 +125,7 @@ def _cores() -> int:
 
 
 def _find_stages() -> Stages:
-    """Return all stages; all count as stale if DVC cannot say, as one lacks what another makes."""
+    """Return all stages; all are stale if DVC cannot say, because inputs are not made yet."""
     logging.getLogger("dvc").setLevel(logging.CRITICAL)
     names: list[str] = []
     with contextlib.suppress(DvcException), Repo(ROOT) as repo:
@@ -163,7 +165,9 @@ def _dvc_repro(lock: int, *arguments: str) -> int:
             process.wait()
             raise
     if status and _another_dvc_works():
-        _tell("another dvc command works in this folder; run this again when it has ended", status)
+        _report_status(
+            "another dvc command works in this folder; run this again when it has ended", status
+        )
     return status
 
 
@@ -180,6 +184,6 @@ def _another_dvc_works() -> bool:
     return any(psutil.pid_exists(owner["pid"]) and owner["pid"] not in ours for owner in owners)
 
 
-def _tell(message: str, status: int) -> int:
+def _report_status(message: str, status: int) -> int:
     print(message, file=sys.stderr, flush=True)
     return status

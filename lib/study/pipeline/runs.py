@@ -74,21 +74,21 @@ def execute_all(
     try:
         set_environment()
     except InstructionError as refusal:
-        return tell(refusal, 2)
+        return report_status(refusal, 2)
     use_our_kernel()
     try:  # before there are threads, which share the filters of warnings
         for notebook in dict.fromkeys(run.notebook for run in runs):
             _check(notebook)
         error = _execute_in_threads(runs, at_once, quiet, after)
     except RunError as refusal:
-        return tell(refusal, refusal.status)
+        return report_status(refusal, refusal.status)
     if error is None:
         return 0
     for run in runs:
         run.output.unlink(missing_ok=True)
     if not isinstance(error, RunError):
         raise error
-    return tell(error, error.status)
+    return report_status(error, error.status)
 
 
 def _execute_in_threads(
@@ -228,7 +228,7 @@ def failed_copy(output: Path) -> Path:
     return output.with_suffix(".failed.ipynb")
 
 
-def tell(message: object, status: int) -> int:
+def report_status(message: object, status: int) -> int:
     """Print a message in one line to stderr.
 
     Parameters

@@ -16,7 +16,7 @@ from study.results.published import artefacts
 HERE = Path(__file__).parent
 DEPENDS = ["static"]
 """Read by Sphinx, which gets the name of this folder (see `study.pipeline.modules`)."""
-# Sphinx's records of its own run: of no use to readers, with paths and hashes of the machine.
+# Sphinx's records of its own run: useless for readers, with paths and hashes of the machine.
 _RECORDS = (".buildinfo", "objects.inv")
 
 

@@ -63,7 +63,7 @@ _UNITS = {
 
 @dataclass(frozen=True)
 class ClaimText:
-    """What pages say of a claim; each text is empty if there is nothing to say.
+    """Texts of pages about a claim; a text is empty if it does not apply.
 
     Attributes
     ----------
@@ -80,7 +80,7 @@ class ClaimText:
     reservations : tuple of str
         What a reader must know before quoting the verdict.
     note : str
-        What else there is to know about the estimate.
+        A remark on the estimate.
     published : str
         The paper's own value, and whether it lies outside the region.
     scale : str
@@ -157,7 +157,7 @@ class ClaimText:
 
 
 def describe_claim(row: pd.Series) -> ClaimText:
-    """Return what pages say of a claim.
+    """Return the texts of pages about a claim.
 
     Parameters
     ----------
@@ -310,7 +310,7 @@ def p_words(p: float) -> str:
 
 
 def _published(value: float, region: Region) -> str:
-    """Return the paper's own value, and say so if it lies outside the claim's region."""
+    """Return the paper's value; mention if it is outside the claim's region."""
     if math.isnan(value):
         return ""
     if region.contains(value, value):

@@ -62,9 +62,9 @@ def state(item: Artefact) -> str:
 
 
 def main_files(items: Iterable[Artefact]) -> dict[str, list[Artefact]]:
-    """Choose what stands for each artefact: its main file from each set of results.
+    """Choose the main file of each artefact from each set of results.
 
-    A companion stands for an artefact that has parts alone.
+    An artefact without a main file is represented by a companion.
 
     Parameters
     ----------

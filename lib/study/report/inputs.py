@@ -189,7 +189,7 @@ def load_inputs(data: Path) -> Inputs:
 def _read_record(path: Path) -> Provenance:
     """Read the provenance of a stored result.
 
-    A number that is missing or of another kind costs itself alone: the page still shows the rest.
+    A number that is missing or of another kind is left out; the page still shows the rest.
     """
     content = _read_object(path)
 

@@ -12,8 +12,8 @@ from study.claims.region import Region
 class Interval:
     """Where a claim's estimate, interval and region lie on a line from 0 to 100.
 
-    The threshold of the region nearest to the estimate lies at 50, and the region to its right;
-    ``far`` is the region's other end. Each claim has its own scale.
+    The threshold of the region that is nearest to the estimate is at 50, and the region is to its
+    right; ``far`` is the region's other end. Each claim has its own scale.
     """
 
     estimate: float

@@ -143,7 +143,7 @@ class Page:
 
 
 def _plain_heading(inline: Token) -> str:
-    """Return the words and formulas of a heading as Markdown that means nothing else."""
+    """Return the words and formulas of a heading as Markdown without other markup."""
     words = []
     for child in inline.children or ():
         if child.type == "math_inline":

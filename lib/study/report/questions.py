@@ -1,4 +1,4 @@
-"""The questions that notebooks ask, and what answers them."""
+"""The questions of notebooks, and the results that answer them."""
 
 from collections import Counter
 from dataclasses import dataclass

@@ -66,7 +66,7 @@ class RestrictedRenderer(RendererHTML):
         return "</a>" if kept else ""
 
     def image(self, tokens: Sequence[Token], idx: int, options: object, env: dict) -> str:
-        """Return the description of a picture: Markdown brings none of its own."""
+        """Return the description of a picture; pictures in Markdown are left out."""
         env["report"]("a picture in Markdown is left out; display it as an output instead")
         return f"<em>{escape(tokens[idx].content)}</em>"
 
@@ -272,7 +272,7 @@ def clean_html(html: str) -> str:
     Returns
     -------
     str
-        Whole elements, whatever `html` leaves open.
+        Whole elements, even if `html` leaves some open.
     """
     return nh3.clean(
         html,

@@ -80,12 +80,12 @@ def show(path: Path) -> dict:
     Returns
     -------
     dict
-        ``html``; whether it is ``cut`` after `LONGEST` rows or ``compact`` (`beside_html`), shows
+        ``html``; whether it is ``cut`` after `LONGEST` rows or ``compact`` (`paired_html`), shows
         ``shares`` or ``spread``, and has published numbers (``compared``); its number of ``rows``
         and the names of its ``columns``.
     """
     table = read_table(path)
-    compact = beside_html(table)
+    compact = paired_html(table)
     pair = pair_columns(table)
     return {
         "html": compact or to_html(table.head(LONGEST)),
@@ -163,7 +163,7 @@ def key_columns(table: pd.DataFrame) -> list[str]:
     return left[: next(enough, len(left))]
 
 
-def beside_html(table: pd.DataFrame) -> Markup | None:
+def paired_html(table: pd.DataFrame) -> Markup | None:
     """Return a compact table whose cells hold our number and the published one.
 
     The last key column runs across. Spread and number of runs stand below our number, and the
@@ -191,7 +191,7 @@ def beside_html(table: pd.DataFrame) -> Markup | None:
     lines = cells.index.to_frame(index=False)
     across = cells.columns.to_series()
     chance = _chance(table, keys[:-1])
-    # A number needs a word that says what it is; words speak for themselves.
+    # A number needs the name of its column; a word does not.
     cells.columns = _written(across)
     if pd.api.types.is_numeric_dtype(across):
         cells.columns = f"{keys[-1]} " + cells.columns

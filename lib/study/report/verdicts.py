@@ -43,7 +43,7 @@ class Evidence(NamedTuple):
     real
         Whether its profile does more than show that the pipeline works.
     papers_data
-        Whether it is on the paper's data; what stands in for them judges no claim.
+        Whether it is on the paper's data; no claim is judged on other data.
     learned
         Whether its networks learned.
     at_scale

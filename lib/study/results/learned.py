@@ -73,7 +73,7 @@ def above_chance(accuracy, guess, sequences, tried=1):
 
 
 def stand_in(task_settings: str, substitute: str) -> str:
-    """Return what stands in for a paper's data.
+    """Return the name of data that replace a paper's.
 
     Parameters
     ----------
@@ -85,7 +85,7 @@ def stand_in(task_settings: str, substitute: str) -> str:
     Returns
     -------
     str
-        A sentence; empty if nothing stands in.
+        A sentence; empty if the data are the paper's.
     """
     name = json.loads(task_settings).get("dataset", "")
     if name in STAND_INS:
@@ -131,11 +131,11 @@ def networks_learned(ds: xr.Dataset) -> bool | None:
     Returns
     -------
     bool or None
-        None if the schema does not tell. Rows: `rows_learned`. The factorial: `tasks_learned`, some
-        architecture on most tasks and each architecture somewhere, because that experiment studies
-        networks that fail where others learn. Linear gaps: better than a coin for every deciding
-        input. Latching: some run reaches the tolerance. Interventions: some untreated network at
-        every location.
+        None if the schema has no rule. The rules: rows, as `rows_learned`. Factorial, as
+        `tasks_learned`: some architecture on most tasks, and each architecture on some task,
+        because the experiment studies networks that fail on tasks that others learn. Linear gaps:
+        better than a coin for every deciding input. Latching: some run reaches the tolerance.
+        Interventions: some untreated network at every location.
     """
     settings = json.loads(ds.attrs.get("settings", "{}"))
     match ds.attrs.get("schema", "").partition("/")[0]:

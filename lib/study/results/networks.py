@@ -167,7 +167,7 @@ def levels_of(rows: pd.DataFrame, network: str, factor: str) -> pd.DataFrame:
     return rows[names_level & rows[factor].notna() & (rows[factor] != "")]
 
 
-def beside_published(ours: pd.DataFrame, published: pd.DataFrame) -> pd.DataFrame:
+def compare_with_published(ours: pd.DataFrame, published: pd.DataFrame) -> pd.DataFrame:
     """Put our outcomes next to a published table, accuracies in percent; rows of both are kept.
 
     Parameters
@@ -264,7 +264,7 @@ def steps_to(ds: xr.Dataset, threshold: float) -> pd.DataFrame:
 
 
 def scale_sentence(ds: xr.Dataset) -> str:
-    """Return the size of the experiment in words, and what stands in for data.
+    """Return the size of the experiment in words, and the data that replace a paper's.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Keep this run's results in the repository, with what is needed to know how they were made.
+"""Keep this run's results in the repository, with a record of how they were made.
 
 `python -m study.results.reference NAME...` (`make keep-reference`) copies
 ``data/results/<name>.nc`` to ``data/reference/<profile>/``, the tables and pictures that notebooks

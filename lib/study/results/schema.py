@@ -37,7 +37,7 @@ class Dimension(NamedTuple):
     meaning: str
     units: str
     comment: str = ""
-    """What a reader needs beyond the meaning, such as what a level's name stands for."""
+    """What a reader needs besides the meaning, such as what the name of a level means."""
 
 
 class Variable(NamedTuple):

@@ -1,4 +1,4 @@
-"""Statistics of results; nothing here knows how a network is trained.
+"""Statistics of results, independent of how networks are trained.
 
 - ``attempts``, ``regimes``: the factorial results as tables: error rates, the adjoint metric and
   its regimes.

@@ -14,7 +14,7 @@ from scipy.stats import norm
 from study.results.schema import COMPLETED, settings_of
 
 LEARNED = 0.99
-"""Accuracy from which a network counts as one that learned the task."""
+"""Smallest accuracy of a network that has learned the task."""
 
 # the gap task: emphasis (Figures 2.2, A1) and evenness of adjoints (Figure 2.3)
 

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from study.results.networks import READINGS, beside_published, curves, outcomes
+from study.results.networks import READINGS, compare_with_published, curves, outcomes
 from study.results.published import load_published
 from study.results.runs import about
 
@@ -107,7 +107,7 @@ def numbers_an_inner_step(artefact: str) -> pd.Series:
 
 
 def compare_networks(ds: xr.Dataset, artefact: str, tasks: tuple[str, ...] = ()) -> pd.DataFrame:
-    """Return a published table next to our networks, each reading in a row of its own.
+    """Return a published table next to our networks, with one row per reading.
 
     Parameters
     ----------
@@ -121,15 +121,15 @@ def compare_networks(ds: xr.Dataset, artefact: str, tasks: tuple[str, ...] = ())
     Returns
     -------
     pandas.DataFrame
-        The table of `study.results.networks.beside_published`, and ``reading`` (empty for networks
-        that are not iRNNs).
+        The table of `study.results.networks.compare_with_published`, and ``reading`` (empty for
+        networks that are not iRNNs).
     """
     ours = outcomes(ds)
     published = load_published(artefact)
     if tasks:
         ours = ours[ours["task"].isin([*published["task"], *tasks])]
     readings = ours.drop_duplicates("label").set_index("label")["reading"]
-    table = beside_published(ours, published)
+    table = compare_with_published(ours, published)
     reading = table["network"].map(readings)
     return table.assign(reading=reading.replace("others", "").fillna(""))
 
