@@ -146,7 +146,7 @@ def engine_names(cell: str) -> list[str]:
     return names
 
 
-def takes(cell: str, engine: str, device: str) -> bool:
+def can_run(cell: str, engine: str, device: str) -> bool:
     """Return whether an engine of a cell can run on a type of device of this machine.
 
     Parameters
@@ -239,18 +239,18 @@ def _by_speed(cell: str, device: str, units: int | None) -> list[str]:
     times = measured_times(cell, units)
     transformed = torch._C._are_functorch_transforms_active()
 
-    def place(name: str) -> tuple[bool, float]:
+    def rank(name: str) -> tuple[bool, float]:
         unsupported = transformed and not _ENGINES[cell, name].transforms
         return unsupported, times.get(name, math.inf)
 
-    return sorted(names, key=place)  # those that were not measured keep their order
+    return sorted(names, key=rank)  # engines without a measured time keep their order
 
 
 def choose_for_runs(cell: str, device: str) -> str:
     """Return the engine for networks side by side, mapped over their weights by `torch.vmap`.
 
     An engine that takes all networks in one call comes first, even if it must be named to run one.
-    The reference maps as well, with one batched product a time step.
+    The reference maps as well, with one batched product per time step.
 
     Parameters
     ----------

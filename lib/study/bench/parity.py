@@ -135,6 +135,6 @@ def device_of(cell: str, engine: str) -> str | None:
     """Return the type of device on which an engine can run here; None if there is none."""
     devices = ("cpu", "cuda") if torch.cuda.is_available() else ("cpu",)
     for device in devices:
-        if kernels.takes(cell, engine, device):
+        if kernels.can_run(cell, engine, device):
             return device
     return None

@@ -370,7 +370,7 @@ def training_pass(module: nn.Module, u: torch.Tensor, **options) -> Callable[[],
 def engines_on(cell: str, device: str = "cpu") -> list[str]:
     """Return the engines that run a cell on a type of device here, the reference first."""
     names = kernels.engine_names(cell)
-    return [name for name in names if kernels.takes(cell, name, device)]
+    return [name for name in names if kernels.can_run(cell, name, device)]
 
 
 def machine() -> str:
