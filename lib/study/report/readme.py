@@ -234,7 +234,7 @@ def _figure_caption(slopes: pd.DataFrame) -> str:
         "*Do networks learn if gradients vanish? Points of accuracy per order of magnitude less "
         "gradient decay over the sequence, other factors equal, with 95 % intervals. A gradient "
         f"counts as vanished after {_VANISHED} orders ({_VANISHED * within:.0f} points). Without "
-        "rounding to single precision there are more orders, and each counts for less.*"
+        "rounding there are more orders, and each counts for less.*"
     )
     return f"{picture}\n\n{text}"
 
