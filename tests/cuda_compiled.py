@@ -15,17 +15,21 @@ import torch
 from cuda.pathfinder import find_nvidia_binary_utility  # numba-cuda brings it
 from longrnn import kernels
 from longrnn.cells import cell_names, make_cell
-from longrnn.kernels import _cuda, _cuda_launch
+from longrnn.kernels import _cuda, _cuda_launch, cuda_persistent
 from longrnn.kernels.cpu_pull_back import Carried
 from numba.cuda import codegen, dispatcher
+from numba.cuda.cudadrv import driver
 
 CELLS = [name for name in cell_names() if "numba-cuda" in kernels.engine_names(name)]
 PROBED = ["lstm", "gru"]
 # With the multiprocessors of the GPU: of so many a block does one sequence.
 CASES = [*((name, 1, {}) for name in CELLS), ("rnn", 10**6, {})]
 CASES.append(("unicornn", 1, {"backward": "recovered"}))
+CASES.append(("rnn", 1, {"variant": "persistent"}))
 WIDTH = int(os.environ.get("LTD_WIDTH", _cuda_launch.MOST_THREADS))
 """Of the networks: the widest block leaves a thread the fewest registers. Trials set another."""
+NARROW = 128
+"""Width at which all kernels are compiled in float64, too."""
 DEVICE = SimpleNamespace(compute_capability=(9, 0))
 
 
@@ -69,12 +73,18 @@ def ptx():
             engine = kernels._ENGINES[name, "numba-cuda"]
             patch.setattr(_cuda_launch, "_processors", lambda _, processors=processors: processors)
             # One in float64 shows that its arithmetic would be seen in the others.
-            for dtype in (torch.float32, torch.float64)[: 1 + (name == CELLS[0])]:
-                cell = make_cell(name, 2, WIDTH).to(dtype)
+            both = WIDTH == NARROW or name in (CELLS[0], "sru")
+            for dtype in (torch.float32, torch.float64)[: 1 + both]:
+                width = WIDTH
+                if "variant" in options:
+                    width = min(WIDTH, cuda_persistent.MOST_UNITS)
+                cell = make_cell(name, 2, width).to(dtype)
                 u = torch.zeros(3, 4, 2, dtype=dtype)
                 outputs, final = engine.run(cell.weights(), cell.initial_state(4), u, **options)
-                read = outputs if name in ("indrnn", "rnn") else final[cell.readout]
-                read.sum().backward()
+                loss = (outputs if name in ("indrnn", "rnn") else final[cell.readout]).sum()
+                if dtype == torch.float64:  # all gradients arrive, which takes most registers
+                    loss = outputs.sum() + sum(part.sum() for part in final)
+                loss.backward()
         for name in PROBED:
             pull_back(name, WIDTH)
     return found
@@ -90,6 +100,19 @@ def pull_back(name, width):
     _, saved = kernel.forward(cell.weights(), state, u)
     carried = Carried(state, u.new_zeros(4))
     kernel.pull_back(cell.weights(), saved, carried, 8, u.new_zeros(3))
+
+
+def test_a_kernel_asks_the_driver_for_more_shared_memory(monkeypatch):
+    asked = []
+    fake = SimpleNamespace(cuKernelSetAttribute=lambda *values: asked.append(values))
+    monkeypatch.setattr(driver, "driver", fake)
+    function = SimpleNamespace(handle="kernel", device=SimpleNamespace(id=0))
+    library = SimpleNamespace(get_cufunc=lambda: function)
+    code = SimpleNamespace(overloads={"types": SimpleNamespace(_codelibrary=library)})
+    _cuda.allow_shared(code, 200_000)
+    ((attribute, *others),) = asked
+    assert attribute.name.endswith("MAX_DYNAMIC_SHARED_SIZE_BYTES")
+    assert others == [200_000, "kernel", 0]
 
 
 def machine_code(ptx, folder):
@@ -116,7 +139,7 @@ def test_every_kernel_was_compiled(ptx):
     files = {kernels.module_of(name, "numba-cuda").rpartition(".")[2] for name in CELLS}
     for name in PROBED:
         files.add(kernels.module_of(f"{name}/pull_back", "numba-cuda").rpartition(".")[2])
-    assert {module for module, _ in known} == files | {"_cuda_chains"}
+    assert {module for module, _ in known} == files | {"_cuda_chains", "cuda_persistent"}
     assert {key[:2] for key in ptx} == known
 
 
@@ -136,9 +159,14 @@ def test_the_compiler_knows_the_threads_of_a_block(ptx):
         if module.endswith("pull_back") or (module, name) == ("cuda_irnn", "_forward_kernel"):
             assert threads == [], "with bounds it spills"
             continue
-        # Of independent chains a block does 128, if there are enough.
-        units = dict(sizes).get("d", 128)
-        assert list(map(int, threads)) == [min(-(-units // 32) * 32, _cuda_launch.MOST_THREADS)]
+        assert list(map(int, threads)) == [threads_of_a_block(dict(sizes))]
+
+
+def threads_of_a_block(sizes):
+    """Return the threads of a block; of independent chains it does 128, if there are enough."""
+    if "parts" in sizes:
+        return sizes["parts"] * sizes["width"]
+    return min(-(-sizes.get("d", 128) // 32) * 32, _cuda_launch.MOST_THREADS)
 
 
 FORBIDDEN = {
@@ -162,4 +190,4 @@ def test_nothing_spills_from_the_registers(ptx, tmp_path):
     codes = {key: machine_code(text, tmp_path) for key, text in ptx.items()}
     assert not [key for key, (_, spilled) in codes.items() if spilled]
     for (*_, sizes, _), (registers, _) in codes.items():  # those of a whole block fit its processor
-        assert registers * min(dict(sizes).get("d", 1), _cuda_launch.MOST_THREADS) <= 65536
+        assert registers * threads_of_a_block(dict(sizes)) <= 65536

@@ -8,7 +8,7 @@ import torch
 from cuda_threads import FIRST_AHEAD, LAST_AHEAD, in_turn
 from longrnn import kernels
 from longrnn.cells import make_cell
-from longrnn.kernels import _cuda, _cuda_launch
+from longrnn.kernels import _cuda, _cuda_launch, cuda_persistent
 from longrnn.probes.adjoint import adjoint_norms
 from study.bench.parity import random_case
 from torch.func import functional_call
@@ -57,18 +57,20 @@ def test_a_block_computes_more_units_than_threads(monkeypatch):
 TAKE_RUNS = [name for name in DENSE if name != "irnn"] + ["indrnn", "sru", "unicornn"]
 
 
-@pytest.mark.parametrize("name", TAKE_RUNS)
+@pytest.mark.parametrize("name", [*TAKE_RUNS, "rnn, persistent"])
 def test_many_networks_are_one_launch(name, monkeypatch):
+    name, _, variant = name.partition(", ")
     assert kernels._ENGINES[name, "numba-cuda"].runs
     monkeypatch.setattr(
         _cuda_launch, "_processors", lambda _: 3
     )  # two sequences of a run in a block
     launches = []
     launch = _cuda_launch.launch
-    monkeypatch.setattr(
-        _cuda_launch, "launch", lambda *a, **k: launches.append(a[0]) or launch(*a, **k)
-    )
+    note = lambda *a, **k: launches.append(a[0]) or launch(*a, **k)  # noqa: E731
+    monkeypatch.setattr(_cuda_launch, "launch", note)
     cell, u, _ = random_case(name, 3, 3, 3)
+    if variant:
+        cell.engine_options = {"variant": variant}
     stacked = {label: torch.stack([p, 0.5 * p]) for label, p in cell.named_parameters()}
     weights = {label: p.detach().requires_grad_() for label, p in stacked.items()}
     data = torch.stack([u, 2 * u]).detach()
@@ -88,6 +90,55 @@ def test_many_networks_are_one_launch(name, monkeypatch):
     outputs, _ = cell(u, engine="numba-cuda")
     outputs.sum().backward()
     assert side_by_side == len(launches) > 0
+
+
+@pytest.fixture
+def persistent(monkeypatch):
+    """Return a function that compares the kernels with weights in registers with the reference."""
+
+    def agree(time_steps, batch, units, *, threads=512, held=16, processors=1000):
+        monkeypatch.setattr(_cuda_launch, "_processors", lambda _: processors)
+        monkeypatch.setattr(cuda_persistent, "_MOST_THREADS", threads)
+        monkeypatch.setitem(cuda_persistent._FEWEST_HELD, torch.float64, held)
+        launches = []
+        launch = _cuda_launch.launch
+
+        def note(*arguments, **more):
+            launches.append(more)
+            launch(*arguments, **more)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(_cuda_launch, "launch", note)
+            case = random_case("rnn", time_steps, batch, units)
+            case[0].engine_options = {"variant": "persistent"}
+            assert_agrees(case)
+        return launches[0]
+
+    return agree
+
+
+@pytest.mark.parametrize("order", [FIRST_AHEAD, LAST_AHEAD])
+def test_persistent_kernels_equal_the_reference(order, persistent, monkeypatch):
+    monkeypatch.setattr(_cuda.kernel, "compiled", in_turn(order))
+    assert persistent(1, 1, 1)["parts"] == 1
+    assert persistent(3, 2, 3)["tile"] == 1
+    assert persistent(3, 3, 33)["parts"] == 3
+    assert persistent(2, 5, 7, processors=3)["tile"] == 2
+    assert persistent(2, 3, 5, processors=1)["tile"] == 4
+    launched = persistent(2, 2, 40, threads=128, held=4)
+    assert launched["parts"] * launched["held"] == 16, "24 rows are in shared memory"
+
+
+def test_numba_s_own_threads_run_the_persistent_kernels(persistent, monkeypatch):
+    monkeypatch.setattr(_cuda.kernel, "compiled", NUMBA)
+    persistent(2, 2, 5, threads=64, held=1)
+
+
+def test_persistent_kernels_refuse_wide_networks():
+    cell = make_cell("rnn", 2, 257)
+    cell.engine_options = {"variant": "persistent"}
+    with pytest.raises(ValueError, match="at most 256 units .* got 257; use variant='auto'"):
+        cell(torch.zeros(1, 1, 2), engine="numba-cuda")
 
 
 PROBED = [

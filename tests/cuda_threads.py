@@ -7,6 +7,7 @@ import ast
 import inspect
 import textwrap
 from functools import cache
+from itertools import product
 from types import SimpleNamespace
 
 import numpy as np
@@ -45,11 +46,12 @@ class Launched:
         return lambda *values: self.run(values, *grid)
 
     def run(self, values, blocks, threads, stream, shared):
-        for block in range(blocks):
+        columns, rows = blocks if isinstance(blocks, tuple) else (blocks, 1)
+        for row, block in product(range(rows), range(columns)):
             # What no thread has written is no number.
             memory = np.full(shared // self.real().itemsize, np.nan, self.real)
             cuda = SimpleNamespace(
-                blockIdx=SimpleNamespace(x=block),
+                blockIdx=SimpleNamespace(x=block, y=row),
                 blockDim=SimpleNamespace(x=threads),
                 shared=SimpleNamespace(array=lambda _, __, memory=memory: memory),
                 local=SimpleNamespace(array=np.empty),

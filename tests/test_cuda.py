@@ -19,7 +19,7 @@ import torch
 from designs import one_job
 from longrnn import kernels
 from longrnn.cells import cell_class, cell_names, make_cell
-from longrnn.kernels import _cuda_launch, library
+from longrnn.kernels import _cuda, _cuda_launch, library
 from processes import python, run_tests
 from study.training import cache_key, plans, vmapped_pass
 from study.training.model import Model
@@ -221,6 +221,51 @@ def work_of_a_pass(name, steps, monkeypatch):
         read = final[cell.readout]
         torch.autograd.grad(read, leaves, torch.empty_like(read), allow_unused=True)
     return work
+
+
+def test_a_launch_is_prepared_once_for_its_shape(monkeypatch):
+    grids, allowed = [], []
+
+    class Code:
+        def __getitem__(self, grid):
+            grids.append(grid)
+            return grids.append
+
+    run = _cuda.kernel(lambda x: None)
+    monkeypatch.setattr(run, "compiled", lambda *_, **__: Code())
+    monkeypatch.setattr(_cuda, "allow_shared", lambda code, size: allowed.append(size))
+    tensors = (torch.zeros(2),)
+    first = run.with_grid(tensors, (3, 2), 64, 0, 1024, d=5)
+    assert run.with_grid((torch.ones(2),), (3, 2), 64, 0, 1024, d=5) is first
+    assert grids == [((3, 2), 64, 0, 1024)]
+    run.with_grid(tensors, (3, 2), 64, 0, 1024, d=6)
+    run.with_grid(tensors, (3, 1), 64, 0, 1024, d=5)
+    assert (len(grids), allowed) == (3, [])
+    run.with_grid(tensors, (3, 2), 64, 0, 200_000, d=5)
+    run.with_grid(tensors, (3, 2), 64, 0, 200_000, d=5)
+    assert allowed == [200_000], "beyond 48 KiB a kernel must ask, once"
+
+
+@pytest.mark.parametrize(
+    ("batch", "runs", "weights", "expected"),
+    [
+        (128, 1, 128 * 128, (1, (128, 1))),  # one sequence a block leaves no processor idle
+        (264, 1, 128 * 128, (2, (132, 1))),
+        (600, 1, 128 * 128, (4, (150, 1))),
+        (128, 1, 256 * 256, (4, (32, 1))),  # the weights exceed the first cache
+        (3, 1, 256 * 256, (2, (2, 1))),
+        (50 * 32, 50, 128 * 128, (4, (8, 50))),
+        (5 * 33, 5, 128 * 128, (1, (33, 5))),
+    ],
+)
+def test_tile_follows_processors_and_the_first_cache(batch, runs, weights, expected, monkeypatch):
+    launches = []
+    note = lambda run, blocks, *_, **more: launches.append((more["tile"], blocks))  # noqa: E731
+    monkeypatch.setattr(_cuda_launch, "launch", note)
+    monkeypatch.setattr(_cuda_launch, "_processors", lambda _: 132)
+    state = torch.empty(batch, 128, device="meta")
+    _cuda_launch.launch_dense(None, state, buffers=2, weights=weights, runs=runs)
+    assert launches == [expected]
 
 
 def test_library_turns_tf32_off_during_its_passes_only():

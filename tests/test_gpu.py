@@ -16,7 +16,7 @@ import pytest
 import torch
 from longrnn import kernels
 from longrnn.cells import cell_names
-from longrnn.kernels import _measured
+from longrnn.kernels import _measured, cuda_rnn
 from longrnn.kernels._measured import MEASURED
 from longrnn.probes.adjoint import ENGINE_CHUNK
 from packaging.requirements import Requirement
@@ -72,6 +72,17 @@ def assert_close(found, expected):
 @pytest.mark.parametrize("name", CELLS)
 def test_kernels_equal_the_reference(name, dtype):
     assert_engine_agrees(random_case(name, 203, 9, 65, dtype), name, ENGINE)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize(
+    ("units", "dtype"),
+    [(65, torch.float32), (65, torch.float64), (128, torch.float64), (256, torch.float32)],
+)
+def test_persistent_kernels_equal_the_reference(units, dtype):
+    case = random_case("rnn", 203, 9, units, dtype)
+    case[0].engine_options = {"variant": "persistent"}
+    assert_engine_agrees(case, "rnn", ENGINE)
 
 
 @pytest.mark.gpu
@@ -239,6 +250,34 @@ def test_the_benchmark_names_machine_and_engines(monkeypatch):
     found = bench.time_engines("lipschitz", Workload(1, 2, 2), ledger, "cpu")
     assert {row["what"] for row in found} == {"lipschitz, reference", "lipschitz, numba-cpu"}
     assert not [row for row in ledger.rows if row["failure"]]
+
+
+def test_variants_of_an_engine_are_timed_beside_it(monkeypatch):
+    monkeypatch.setattr(bench, "on_device", wall)
+    monkeypatch.setitem(bench.VARIANTS, ("unicornn", "numba-cpu"), ("persistent",))
+    ledger = Ledger()
+    found = bench.time_engines("unicornn", Workload(1, 2, 2), ledger, "cpu")
+    assert [row["what"] for row in found] == ["unicornn, reference", "unicornn, numba-cpu"]
+    (failed,) = [row for row in ledger.rows if row["failure"]]
+    assert failed["what"] == "unicornn, numba-cpu, persistent"
+    assert "no option 'variant'" in failed["failure"]
+    on_gpu = kernels._ENGINES["rnn", "numba-cuda"]
+    assert "variant" in on_gpu.options
+
+
+def test_auto_takes_a_variant_only_where_it_was_faster(monkeypatch):
+    state = torch.zeros(2, 128)
+    monkeypatch.setattr(_measured, "device_name", lambda: "a GPU")
+    chosen = []
+    for persistent in (1.0, 3.0):
+        times = {"numba-cuda": 2.0, "numba-cuda, persistent": persistent}
+        monkeypatch.setitem(_measured.MEASURED, "a GPU", {("rnn", 128): times})
+        chosen.append(cuda_rnn._is_persistent("auto", state))
+    monkeypatch.delitem(_measured.MEASURED, "a GPU")
+    chosen.append(cuda_rnn._is_persistent("auto", state))
+    assert chosen == [True, False, False]
+    assert not cuda_rnn._is_persistent("rows", state)
+    assert cuda_rnn._is_persistent("persistent", state)
 
 
 def entrant(*milliseconds):

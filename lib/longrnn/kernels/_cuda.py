@@ -51,6 +51,11 @@ else:
 DEVICES = ("cpu",) if SIMULATED else ("cuda",)
 """Devices of the tensors that kernels take."""
 
+Grid = int | tuple[int, int]
+"""Number of blocks, along one dimension or two."""
+FREE_SHARED_BYTES = 48 * 1024
+"""Shared memory that a block of any kernel may have; for more its kernel must ask."""
+
 real = np.float32
 """Compile-time constant of kernels: the type of number."""
 d = 1
@@ -161,7 +166,7 @@ class kernel:
         return self._compiled[key]
 
     def with_grid(
-        self, arguments: tuple, blocks: int, threads: int, stream: int, shared: int, **sizes: int
+        self, arguments: tuple, blocks: Grid, threads: int, stream: int, shared: int, **sizes: int
     ) -> Callable:
         """Return the machine code with its grid, configured at the first call.
 
@@ -185,8 +190,29 @@ class kernel:
         key = dtype_of(arguments), device, blocks, threads, stream, shared, *sizes.items()
         if key not in self._with_grid:
             code = self.compiled(arguments, threads, **sizes)
+            if shared > FREE_SHARED_BYTES:
+                allow_shared(code, shared)
             self._with_grid[key] = code[blocks, threads, _stream(stream, device), shared]
         return self._with_grid[key]
+
+
+def allow_shared(code, size: int) -> None:
+    """Allow a compiled kernel more dynamic shared memory than `FREE_SHARED_BYTES`.
+
+    Parameters
+    ----------
+    code
+        What `kernel.compiled` returns for a GPU.
+    size : int
+        Bytes of a block.
+    """
+    from numba.cuda.cudadrv import driver  # only a machine with a GPU needs it
+
+    attributes = driver.binding.CUfunction_attribute
+    attribute = attributes.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+    (compiled,) = code.overloads.values()
+    function = compiled._codelibrary.get_cufunc()
+    driver.driver.cuKernelSetAttribute(attribute, size, function.handle, function.device.id)
 
 
 unbounded = partial(kernel, bounded=False)

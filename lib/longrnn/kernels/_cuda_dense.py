@@ -64,7 +64,7 @@ def set_offsets(offsets, block, batch, size):
 
 
 @device
-def set_offsets_in_run(offsets, block, sequences, size):
+def set_offsets_in_run(offsets, block, run, sequences, size):
     """Set `offsets` as `set_offsets` does, for a launch that takes several runs.
 
     All sequences of a block belong to one run, so it reads the weights of one network.
@@ -73,24 +73,16 @@ def set_offsets_in_run(offsets, block, sequences, size):
     ----------
     offsets : (tile,)
         Local array that receives the offsets.
-    block : int
-        Index of the block.
+    block, run : int
+        Index of the block among those of its run, and of the run.
     sequences : int
         Number of sequences of each run. The batches of the runs follow one another.
     size : int
         Number of numbers per sequence.
-
-    Returns
-    -------
-    int
-        Index of the block's run.
     """
-    blocks = (sequences + offsets.size - 1) // offsets.size
-    run = block // blocks
-    first = block % blocks * offsets.size
+    first = run * sequences
     for i in range(offsets.size):
-        offsets[i] = (run * sequences + min(first + i, sequences - 1)) * size
-    return run
+        offsets[i] = (first + min(block * offsets.size + i, sequences - 1)) * size
 
 
 @device

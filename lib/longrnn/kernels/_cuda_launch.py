@@ -11,14 +11,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from longrnn.kernels._cuda import SIMULATED, device_of, dtype_of, kernel
+from longrnn.kernels._cuda import FREE_SHARED_BYTES, SIMULATED, Grid, device_of, dtype_of, kernel
 
 Argument = Tensor | int | float | None
 """What a kernel takes."""
 MOST_THREADS = 1024
 """Most threads of a block."""
-_SHARED_BYTES = 48 * 1024
-"""Shared memory of a block."""
+_SHARED_BYTES = FREE_SHARED_BYTES
+"""Shared memory of a block of `launch_dense`."""
 _CACHE_BYTES = 192 * 1024
 """Bytes of a multiprocessor's first cache for weights (256 KiB less shared memory)."""
 
@@ -40,15 +40,17 @@ def is_present(value: Tensor | None) -> int:
 
 
 def launch(
-    run: kernel, blocks: int, threads: int, *arguments: Argument, shared: int = 0, **sizes: int
+    run: kernel, blocks: Grid, threads: int, *arguments: Argument, shared: int = 0, **sizes: int
 ):
     """Run a kernel on PyTorch's current stream.
 
     Parameters
     ----------
     run : kernel
-    blocks, threads : int
-        Size of the grid and of a block.
+    blocks : int or (int, int)
+        Size of the grid.
+    threads : int
+        Size of a block.
     *arguments : Tensor, int, float or None
         Contiguous tensors of one type, numbers, and None for a tensor that is absent.
     shared : int
@@ -130,7 +132,9 @@ def launch_dense(
     runs: int = 1,
     **forms: int,
 ) -> None:
-    """Run a kernel with one block per `tile` sequences and one thread per unit.
+    """Run a kernel with one block per `tile` sequences of a run and one thread per unit.
+
+    The runs are the second dimension of the grid.
 
     A block reads a weight once for all of its sequences. Weights that don't fit into the first
     cache are read from the second at every step; a block then computes four sequences, which takes
@@ -163,7 +167,7 @@ def launch_dense(
     tile = next((tile for tile in tiles if runs * -(-sequences // tile) >= processors), 1)
     if weights * state.element_size() > _CACHE_BYTES:
         tile = next(tile for tile in tiles if tile <= max(sequences, 1))
-    blocks = runs * -(-sequences // tile)
+    blocks = -(-sequences // tile), runs
     warps = -(-d // 32)
     threads = min(32 * warps, MOST_THREADS)
     shared = tile * buffers * vector
@@ -184,6 +188,29 @@ def most_units(buffers: int) -> Callable[[torch.dtype], int]:
         ``most_units(dtype)``: the hidden size at which one sequence fills the shared memory.
     """
     return lambda dtype: _SHARED_BYTES // buffers // dtype.itemsize
+
+
+def most_shared_bytes(device: torch.device) -> int:
+    """Return the shared memory that a block may have if its kernel asks for it.
+
+    Parameters
+    ----------
+    device
+        A GPU; for other devices the number is that of an H100.
+
+    Returns
+    -------
+    int
+        Bytes.
+    """
+    if device.type != "cuda":
+        return 227 * 1024
+    return torch.cuda.get_device_properties(device).shared_memory_per_block_optin
+
+
+def processors_of(state: Tensor) -> int:
+    """Return the number of multiprocessors of a tensor's device."""
+    return _processors(state.device)
 
 
 @cache

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from longrnn.kernels._cuda import inlined_late
 
 
-def pipelined(fetch: Callable, step: Callable) -> Callable:
+def pipelined(fetch: Callable, step: Callable, *, ahead: int = 16) -> Callable:
     """Return a device function that runs the steps of a chain and fetches inputs 16 steps ahead.
 
     This hides the latency of memory although few chains run at a time. Eight pairs of steps are
@@ -19,6 +19,8 @@ def pipelined(fetch: Callable, step: Callable) -> Callable:
         ``fetch(arrays, n) -> inputs`` reads what step n needs.
     step : callable
         ``step(neuron, state, inputs, arrays, n) -> state`` computes step n and writes its results.
+    ahead : {16, 8}
+        Steps whose inputs are fetched ahead; 8 if the inputs of 16 would exceed the registers.
 
     Returns
     -------
@@ -70,4 +72,26 @@ def pipelined(fetch: Callable, step: Callable) -> Callable:
             state = step(neuron, state, fetch(arrays, n), arrays, n)
         return state
 
-    return run
+    @inlined_late
+    def run_by_eight(neuron, state, arrays, count):
+        pairs = count // 8 * 4
+        if pairs > 0:
+            a = fetch_two(arrays, 0)
+            b = fetch_two(arrays, 1)
+            c = fetch_two(arrays, 2)
+            d = fetch_two(arrays, 3)
+        for k in range(0, pairs, 4):
+            following = min(k + 4, pairs - 4)
+            state = step_two(neuron, state, a, arrays, k)
+            a = fetch_two(arrays, following)
+            state = step_two(neuron, state, b, arrays, k + 1)
+            b = fetch_two(arrays, following + 1)
+            state = step_two(neuron, state, c, arrays, k + 2)
+            c = fetch_two(arrays, following + 2)
+            state = step_two(neuron, state, d, arrays, k + 3)
+            d = fetch_two(arrays, following + 3)
+        for n in range(2 * pairs, count):
+            state = step(neuron, state, fetch(arrays, n), arrays, n)
+        return state
+
+    return {8: run_by_eight, 16: run}[ahead]

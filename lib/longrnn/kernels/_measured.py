@@ -15,7 +15,10 @@ MEASURED: Mapping[str, Mapping[tuple[str, int], Mapping[str, float]]] = {
         ("rnn", 128): {"library": 2.09731, "numba-cuda": 2.89776},
     },
 }
-"""Times by device, cell and hidden size, and engine; cells with one fast engine need none."""
+"""Times by device, cell and hidden size, and engine; cells with one fast engine need none.
+
+A variant of an engine follows its name: ``"numba-cuda, persistent"``.
+"""
 
 
 @cache

@@ -16,7 +16,7 @@ Stored for the backward pass: y (the output), z, and p q s r. Recomputed: the cl
 import numpy as np
 import torch
 
-from longrnn.kernels._cuda import cuda, d, engine, kernel, many_registers, real, tile
+from longrnn.kernels._cuda import cuda, d, engine, many_registers, real, tile
 from longrnn.kernels._cuda_dense import (
     dot_products,
     load_gradients,
@@ -42,7 +42,7 @@ arriving = 0
 """Compile-time constant: whether gradients of the outputs arrive."""
 
 
-@kernel
+@many_registers  # otherwise registers spill in float64
 def _forward_kernel(
     W_T, W_y_T, g, y0, z0, y, y_end, z_end, z, gates, dt, least, most, T, sequences, batch
 ):  # fmt: skip
@@ -62,7 +62,8 @@ def _forward_kernel(
     a_2 = cuda.local.array(tile, real)
     a_z = cuda.local.array(tile, real)
     a_y = cuda.local.array(tile, real)
-    run = set_offsets_in_run(offsets, cuda.blockIdx.x, sequences, d)
+    run = cuda.blockIdx.y
+    set_offsets_in_run(offsets, cuda.blockIdx.x, run, sequences, d)
     W_start = run * 3 * d * d
     W_y_start = run * d * d
     memory = cuda.shared.array(0, real)
@@ -137,7 +138,8 @@ def _backward_kernel(
     before = cuda.local.array(tile, real)
     arrived = cuda.local.array(tile, real)
     total = cuda.local.array(tile, real)
-    run = set_offsets_in_run(offsets, cuda.blockIdx.x, sequences, d)
+    run = cuda.blockIdx.y
+    set_offsets_in_run(offsets, cuda.blockIdx.x, run, sequences, d)
     W_start = run * 3 * d * d
     W_y_start = run * d * d
     memory = cuda.shared.array(0, real)

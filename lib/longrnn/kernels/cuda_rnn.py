@@ -16,9 +16,12 @@ One launch takes several runs, whose batches follow one another. A block compute
 run, and reads the weights of one network.
 """
 
+import math
+
 import numpy as np
 import torch
 
+from longrnn.kernels import cuda_persistent
 from longrnn.kernels._cuda import cuda, d, engine, kernel, real, tile
 from longrnn.kernels._cuda_chains import of_sequences
 from longrnn.kernels._cuda_dense import (
@@ -30,6 +33,7 @@ from longrnn.kernels._cuda_dense import (
 from longrnn.kernels._cuda_device import ONE, ZERO, device_version, load_or_zero, tanh
 from longrnn.kernels._cuda_launch import is_present, launch_dense, most_units
 from longrnn.kernels._drive import Sources
+from longrnn.kernels._measured import measured_times
 from longrnn.kernels._products import state_products
 from longrnn.kernels._recurrence import Recurrence
 from longrnn.kernels._runs import runs_of
@@ -75,7 +79,8 @@ def _forward_kernel(
     g_t = cuda.local.array(tile, real)
     total = cuda.local.array(tile, real)
     linear = cuda.local.array(tile, real)
-    run = set_offsets_in_run(offsets, cuda.blockIdx.x, sequences, d)
+    run = cuda.blockIdx.y
+    set_offsets_in_run(offsets, cuda.blockIdx.x, run, sequences, d)
     columns = d  # of `M_T`
     rows = d
     if form == LIPSCHITZ:
@@ -148,7 +153,8 @@ def _backward_kernel(
     arrived = cuda.local.array(tile, real)
     back = cuda.local.array(tile, real)
     back_z = cuda.local.array(tile, real)
-    run = set_offsets_in_run(offsets, cuda.blockIdx.x, sequences, d)
+    run = cuda.blockIdx.y
+    set_offsets_in_run(offsets, cuda.blockIdx.x, run, sequences, d)
     rows = d  # of `M`
     columns = d
     if form == LIPSCHITZ:
@@ -340,13 +346,40 @@ def cornn(weights, state, u):
 
 
 def _register(cell: str, form: int) -> None:
-    @engine(cell, most_units=most_units(_BUFFERS[form]), runs=True)
-    def run(weights, state, u):
+    options = ("variant",) if form == BASIC else ()
+
+    @engine(cell, most_units=most_units(_BUFFERS[form]), runs=True, options=options)
+    def run(weights, state, u, *, variant: str = "auto"):
+        """Run the cell; of the basic RNN by `variant`, see `_is_persistent`."""
+        if form == BASIC and _is_persistent(variant, state[0]):
+            W, R, b = weights
+            sources = Sources(u, R, b)
+            return cuda_persistent.RNN(W, sources.drive(), state[0], sources=sources)
         _, W, A, numbers, bias, R, b = NETWORKS[cell](*weights)
         M = W if A is None else torch.cat([W, A])
         (epsilon,) = numbers or [0.0]
         sources = Sources(u, R, b)
         return _DENSE(form, float(epsilon), M, bias, sources.drive(), state[0], sources=sources)
+
+
+def _is_persistent(variant: str, state: torch.Tensor) -> bool:
+    """Return whether the kernels of `longrnn.kernels.cuda_persistent` run the basic RNN.
+
+    ``"persistent"`` asks for them, ``"rows"`` for those of this file. ``"auto"`` takes what was
+    measured to be faster on this GPU, and those of this file if nobody measured it.
+    """
+    units = state.shape[1]
+    if variant == "persistent" and not cuda_persistent.fits(state):
+        raise ValueError(
+            f"expected at most {cuda_persistent.MOST_UNITS} units that fit the shared memory of "
+            f"this GPU, got {units}; use variant='auto'"
+        )
+    if variant == "auto":
+        times = measured_times("rnn", units)
+        persistent = times.get("numba-cuda, persistent", math.inf)
+        is_faster = persistent < times.get("numba-cuda", math.inf)
+        return is_faster and cuda_persistent.fits(state)
+    return variant == "persistent"
 
 
 _register("rnn", BASIC)

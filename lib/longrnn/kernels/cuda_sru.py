@@ -147,7 +147,10 @@ def _adjoint_step(neuron, state, inputs, arrays, n):
     return back, zero, vf_sum, vr_sum, bf_sum + d_f, br_sum + d_r
 
 
-_run_adjoint_steps = pipelined(_adjoint_fetch, _adjoint_step)
+run_adjoint_steps = pipelined(_adjoint_fetch, _adjoint_step)
+"""Compile-time constant: how the backward kernel goes through the steps."""
+_RUN_IN_FLOAT64 = pipelined(_adjoint_fetch, _adjoint_step, ahead=8)
+"""The same for float64: the inputs of 16 steps would need more than 255 registers of a thread."""
 
 
 @kernel
@@ -174,7 +177,7 @@ def _backward_kernel(
         if last:
             from_last = from_h_end[i]
         state = back, from_last, zero, zero, zero, zero
-        state = _run_adjoint_steps(neuron, state, arrays, T - 1)
+        state = run_adjoint_steps(neuron, state, arrays, T - 1)
         # The first step: the state before it is not among the states.
         arrived = ZERO
         if arriving:
@@ -202,6 +205,7 @@ def _backward(alpha, g, x, v, b, c0, c, from_outputs, from_c_end, from_h_end):
     of_x = torch.empty_like(x)
     of_c0 = torch.empty_like(c0)
     stored = c0.new_empty(2, batch, 2 * d)
+    run_steps = _RUN_IN_FLOAT64 if c0.dtype == torch.float64 else run_adjoint_steps
     launch_chains(
         _backward_kernel,
         c0.numel(),
@@ -209,6 +213,7 @@ def _backward(alpha, g, x, v, b, c0, c, from_outputs, from_c_end, from_h_end):
         *(is_present(from_c_end), alpha, len(x), d, chains_per_run(c0, v, vectors=2)),
         arriving=is_present(from_outputs),
         last=is_present(from_h_end),
+        run_adjoint_steps=run_steps,
     )
     of_v, of_b, _ = sum_over_batch(stored, 2, v)
     return of_g, of_x, of_v, of_b, of_c0

@@ -9,6 +9,7 @@ reported and never counts as a failure.
 """
 
 import argparse
+import copy
 import subprocess
 import sys
 from collections.abc import Callable
@@ -27,6 +28,8 @@ PIXELS = Workload(100, 784, 128)
 """A mini-batch of MNIST's pixels."""
 SLICES = [Workload(32, 784, width) for width in (128, 256)]
 """A training step of the factorial, of the dissertation's widths."""
+VARIANTS = {("rnn", "numba-cuda"): ("rows", "persistent")}
+"""Variants of engines that are timed beside what ``auto`` takes."""
 PATIENCE = 600.0
 """Seconds that a part may take."""
 _SMI = "driver_version,clocks.sm,clocks.max.sm,clocks.mem,power.limit,temperature.gpu"
@@ -72,10 +75,14 @@ def time_engines(name: str, workload: Workload, ledger: Ledger, device: str = "c
     """
     u = torch.randn(workload.time_steps, workload.batch, workload.inputs, device=device)
     cell = make_cell(name, workload.inputs, workload.hidden).to(device)
-    entrants = {
-        f"{name}, {engine}": on_device(training_pass(cell, u, engine=engine))
-        for engine in engines_on(name, device)
-    }
+    entrants = {}
+    for engine in engines_on(name, device):
+        entrants[f"{name}, {engine}"] = on_device(training_pass(cell, u, engine=engine))
+        for variant in VARIANTS.get((name, engine), ()):
+            other = copy.deepcopy(cell)
+            other.engine_options = {"variant": variant}
+            timer = on_device(training_pass(other, u, engine=engine))
+            entrants[f"{name}, {engine}, {variant}"] = timer
     baselines = [f"{name}, numba-cuda"]
     return race(entrants, ledger, size=workload, rounds=5, baselines=baselines)
 
