@@ -1,11 +1,16 @@
 """Verdicts that would go against a network that could have been tuned better."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import xarray as xr
 from drawn import drawn
-from study.claims.claim import Claim
+from study.claims import extremes
+from study.claims.claim import Claim, NetworkName
+from study.claims.estimates import Estimate
 from study.claims.estimating import estimate_claim
+from study.claims.judging import judged_row
 from study.claims.networks import Networks
 from study.claims.region import Region
 from study.claims.verdict import AGREES, DIFFERS, UNDECIDED, verdict_on
@@ -113,6 +118,43 @@ def test_failing_to_learn_needs_three_rates(rates, verdict):
     # That it learned is no verdict against it.
     learned = at_rates({"LSTM": [0.5, 0.1]}, (0.001, 0.003), "error", guess=1.0)
     assert judged(learned, claim).verdict == DIFFERS
+
+
+@pytest.mark.parametrize(
+    ("lem", "lstm", "to_agree", "to_differ"),
+    [
+        ([60.0, 80.0, 70.0], [70.0], "LEM was chosen among 3 settings, LSTM had one", ""),
+        ([70.0], [60.0, 80.0, 70.0], "", "LSTM was chosen among 3 settings, LEM had one"),
+        ([60.0, 80.0, 70.0], INSIDE, "", ""),
+    ],
+)
+def test_unequal_tuning_is_a_reservation(lem, lstm, to_agree, to_differ):
+    ds = at_rates({"LEM": lem, "LSTM": lstm})
+    (estimate,) = estimate_claim(Networks(ds), made_claim()).parts
+    assert (estimate.unequal_to_agree, estimate.unequal_to_differ) == (to_agree, to_differ)
+    # A row that was judged says it of the verdict that it has.
+    lead = replace(Estimate(5, 4.9, 5.1), unequal_to_agree=to_agree, unequal_to_differ=to_differ)
+    assert judged_row("lem-5-smnist-lstm", lead)["reservation"] == to_agree
+    behind = replace(lead, value=-5, low=-5.1, high=-4.9)
+    assert judged_row("lem-5-smnist-lstm", behind)["reservation"] == to_differ
+
+
+def test_swept_factors_count_as_settings():
+    scores = {"LEM, dt=0.2": [60.0, 70.0, 65.0], "LEM, dt=0.4": [80.0], "LSTM": [60.0, 70.0, 65.0]}
+    ds = at_rates(scores).assign_coords(dt=("run", [0.0] * 7))
+    ds["dt"] = "run", [float(label.partition("=")[2] or "nan") for label in ds["label"].values]
+    ds["network"] = "run", [label.partition(", ")[0] for label in ds["label"].values]
+    networks = Networks(ds)
+    assert networks.settings_tried(NetworkName(label="LEM", best="dt")) == 4
+    assert networks.settings_tried("LSTM") == 3
+
+
+def test_one_pair_tuned_equally_is_enough_to_differ():
+    """One network that the paper has behind leads with as many settings, which is enough."""
+    unequal = Estimate(-5, -5.01, -4.99, unequal_to_differ="LSTM was chosen among 3 settings")
+    pairs = extremes.smallest([unequal, Estimate(-3, -3.01, -2.99)])
+    row = judged_row("lem-5-smnist-lead", pairs)
+    assert (row["verdict"], row["reservation"]) == (DIFFERS, "")
 
 
 DT = {"paper_dt": {"LEM": 0.2}, "paper_length": 800}

@@ -83,6 +83,9 @@ class Estimate:
     untuned_to_agree, untuned_to_differ
         That the verdict would go against a network that could have been tuned better; empty
         otherwise (`study.claims.tuning`).
+    unequal_to_agree, unequal_to_differ
+        That the verdict would go against a network that was tuned over fewer settings than the
+        other one; empty otherwise. Such a verdict has a reservation.
     parts
         If this is the smallest or the largest of several estimates: those estimates.
     df
@@ -109,6 +112,8 @@ class Estimate:
     too_short_to_differ: str = ""
     untuned_to_agree: str = ""
     untuned_to_differ: str = ""
+    unequal_to_agree: str = ""
+    unequal_to_differ: str = ""
     parts: tuple["Estimate", ...] = ()
     df: float = math.inf
     sampled: float = 0.0

@@ -16,7 +16,7 @@ from study.claims.extremes import largest, smallest
 from study.claims.networks import Networks
 from study.claims.reservations import shorter_than_paper
 from study.claims.short_runs import barred_verdicts
-from study.claims.tuning import find_untuned
+from study.claims.tuning import find_unequal, find_untuned
 
 
 class Verb(NamedTuple):
@@ -120,9 +120,15 @@ def _estimate_pair(networks: Networks, claim: Claim, pair: tuple[Name, ...]) -> 
     estimate = verb.estimate(networks, *pair, *arguments)
     if not estimate.known:
         return estimate
-    untuned = find_untuned(networks, claim, pair, _ahead(claim, pair), estimate)
+    ahead = _ahead(claim, pair)
+    untuned = find_untuned(networks, claim, pair, ahead, estimate)
+    unequal = find_unequal(networks, claim, pair, ahead)
     estimate = replace(
-        estimate, untuned_to_agree=untuned.to_agree, untuned_to_differ=untuned.to_differ
+        estimate,
+        untuned_to_agree=untuned.to_agree,
+        untuned_to_differ=untuned.to_differ,
+        unequal_to_agree=unequal.to_agree,
+        unequal_to_differ=unequal.to_differ,
     )
     return _guarded(estimate, shorter_than_paper(networks, *pair), claim)
 

@@ -26,6 +26,7 @@ from study.claims.verdict import (
     UNDECIDED,
     UNTESTABLE,
     displayed_verdict,
+    find_objections,
     sensitivity,
     verdict_on,
 )
@@ -192,6 +193,8 @@ def _reservation(estimate: Estimate, claim: Claim, verdict: str) -> str:
     reservations = []
     if verdict == AGREES:
         reservations.append(lead_reservation(claim, scale.steps))
+    if verdict != UNDECIDED:
+        reservations.append(_unequal_tuning(estimate, claim, verdict))
     if scale.at_edge:
         edges = scale.at_edge.replace("; ", ", ")
         reservations.append(f"best learning rate at the end of those tried: {edges}")
@@ -199,6 +202,16 @@ def _reservation(estimate: Estimate, claim: Claim, verdict: str) -> str:
     if scale.at_chance and comparison and statement(comparison.verb, claim.region) in COMPARES:
         reservations.append(f"no better than chance: {scale.at_chance.replace('; ', ', ')}")
     return join_reasons(*reservations)
+
+
+def _unequal_tuning(estimate: Estimate, claim: Claim, verdict: str) -> str:
+    """Return that a verdict goes against a network that was tuned over fewer settings."""
+    inside = verdict == AGREES
+
+    def fewer_settings(part: Estimate) -> str:
+        return part.unequal_to_agree if inside else part.unequal_to_differ
+
+    return find_objections(estimate, claim.region, inside, fewer_settings)
 
 
 def _null_note(estimate: Estimate, verdict: str) -> str:

@@ -307,6 +307,25 @@ class Networks:
         row = self.runs(name).iloc[0]
         return sorted(self.learning_rates[row["label"], row["task"]])
 
+    def settings_tried(self, name: NetworkName | str) -> int:
+        """Return among how many settings validation chose those of a network.
+
+        Parameters
+        ----------
+        name
+            The network.
+
+        Returns
+        -------
+        int
+            Number of combinations of learning rate and swept factors on the network's task.
+        """
+        levels = self.levels(name)
+        rows = self.candidates
+        same = rows["label"].isin(levels["label"].unique())
+        same &= rows["task"].isin(levels["task"].unique())
+        return rows.loc[same, "run"].nunique()
+
     def gain_of_last_rate(self, name: NetworkName | str, *, logs: bool) -> float:
         """Return by how much a network is better at its best learning rate than at the next one.
 

@@ -21,7 +21,8 @@ A network was not given its chance if
 - it is at chance at the rates tried, and these are fewer than three or within a factor of ten;
 - its sequences have another length than the paper's, and it kept the paper's time step dt.
 
-Such a verdict becomes undecided. A flaw of the other network stays a reservation.
+Such a verdict becomes undecided. A flaw of the other network stays a reservation. So does a verdict
+against a network that was chosen among fewer settings than the one it is compared with.
 """
 
 import math
@@ -38,6 +39,8 @@ FURTHER_RATES = 2
 neighbor."""
 FAIR_RATES = 3
 """Learning rates at which a network must be at chance before that counts as its own failure."""
+TUNED_MORE = "was chosen among"
+"""Words of the reservation that one network was tuned over more settings than the other."""
 FAIR_RANGE = 10.0
 """The factor that these rates must cover."""
 
@@ -138,6 +141,43 @@ def find_untuned(
     return Untuned(
         join_reasons(*(flaws(name, region.contains) for name in against.agrees)),
         join_reasons(*(flaws(name, region.excludes) for name in against.differs)),
+    )
+
+
+def find_unequal(
+    networks: Networks, claim: Claim, pair: tuple[Name, ...], ahead: tuple[Name, ...]
+) -> Untuned:
+    """Return which verdicts on a claim would go against a network that was tuned less.
+
+    Parameters
+    ----------
+    networks
+        The networks on the claim's task.
+    claim
+        A claim with a comparison.
+    pair
+        The network that it is about, or the two that it compares.
+    ahead
+        Those of `pair` that are ahead if the claim is true.
+
+    Returns
+    -------
+    Untuned
+        Numbers of settings in words; empty if the other network was not chosen among more.
+    """
+    if len(pair) < 2 or pair[0] == pair[1]:
+        return Untuned("", "")
+    counts = {name: networks.settings_tried(name) for name in pair}
+    less, more = sorted(pair, key=counts.__getitem__)
+    if counts[less] == counts[more]:
+        return Untuned("", "")
+    words = f"{more} {TUNED_MORE} {counts[more]} settings, {less} among {counts[less]}"
+    if counts[less] == 1:
+        words = f"{more} {TUNED_MORE} {counts[more]} settings, {less} had one"
+    against = losers(claim, pair, ahead)
+    return Untuned(
+        words if less in against.agrees else "",
+        words if less in against.differs else "",
     )
 
 

@@ -105,7 +105,7 @@ def _decided(verdict: str, estimate: Estimate, region: Region, chance: float) ->
     def too_short(part: Estimate) -> str:
         return part.too_short_to_agree if inside else part.too_short_to_differ
 
-    short = _objections(estimate, region, inside, too_short)
+    short = find_objections(estimate, region, inside, too_short)
     if short:
         return Verdict(UNTESTABLE, chance, f"would be “{verdict}”, but {short}", Cause.TOO_SMALL)
 
@@ -113,19 +113,35 @@ def _decided(verdict: str, estimate: Estimate, region: Region, chance: float) ->
         untuned = part.untuned_to_agree if inside else part.untuned_to_differ
         return "; ".join(text for text in (part.reservation, untuned) if text)
 
-    against = _objections(estimate, region, inside, against_verdict)
+    against = find_objections(estimate, region, inside, against_verdict)
     if against:
         return Verdict(UNDECIDED, chance, f"would be “{verdict}”, but {against}")
     return Verdict(verdict, chance)
 
 
-def _objections(
+def find_objections(
     estimate: Estimate, region: Region, inside: bool, objection: Callable[[Estimate], str]
 ) -> str:
     """Return the objections to a verdict.
 
     "All do" rests on every part. "One does" and "one does not" rest on any part that does, so
     one without an objection is enough.
+
+    Parameters
+    ----------
+    estimate
+        The quantity, perhaps the extreme of several.
+    region
+        Where it lies if the claim is true.
+    inside
+        Whether the verdict is that it lies inside.
+    objection
+        Function that returns what stands against a verdict on one part; empty if nothing does.
+
+    Returns
+    -------
+    str
+        Separated by semicolons; empty if there is nothing.
     """
     objections = []
     for part in estimate.parts or (estimate,):

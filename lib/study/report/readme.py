@@ -18,6 +18,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from study.claims.estimates import Cause
+from study.claims.tuning import TUNED_MORE
 from study.figures.style import use_style
 from study.paths import DATA, REFERENCE, ROOT, resolve
 from study.pipeline.files import write_whole
@@ -262,6 +263,7 @@ def _doubt(judged: pd.DataFrame, coverage: pd.DataFrame) -> str:
     counts = coverage.sum()
     withdrawn = int((judged["counted"] != judged["corrected"]).sum())
     reserved = int((decided["reservation"] != "").sum())
+    unequal = int(decided["reservation"].str.contains(TUNED_MORE).sum())
     points = (
         "*Agree*: the 95 % interval of our estimate lies inside the region in which the claim is "
         "true. *Differ*: it lies outside. This means not confirmed at our size; it does not mean "
@@ -270,7 +272,7 @@ def _doubt(judged: pd.DataFrame, coverage: pd.DataFrame) -> str:
         f"with the original, and {counts['at published scale']} have its size. An advantage that "
         "did not appear in our shorter runs is *too small to test*; one that appeared may only "
         f"reflect faster learning. {reserved} of {len(decided)} decided claims have this or "
-        "another reservation (†).",
+        f"another reservation (†); {unequal} go against a network that was tuned less.",
         f"{few} of the {len(decided)} rest on {_FEW_SEEDS} seeds or fewer. Holm's correction for "
         f"many tests withdraws {withdrawn}. Some open verdicts were judged again after adding "
         "runs, which the intervals ignore.",
