@@ -95,12 +95,13 @@ def where():
         yield Jobs(scheduler=cluster.scheduler_address, workers=0)
 
 
-LONGEST = ("test_notebooks", "test_cuda")
+LONGEST = ("test_notebooks", "test_cuda", "test_run", "test_claims", "test_kernels")
 """Slow files, which start first so that no process waits for them at the end."""
 
 
 def pytest_collection_modifyitems(config, items):
-    items.sort(key=lambda item: item.path.stem not in LONGEST)
+    order = {name: place for place, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: order.get(item.path.stem, len(LONGEST)))
     without = [item for item in items if item.get_closest_marker("gpu")]
     if without and not torch.cuda.is_available():
         config.hook.pytest_deselected(items=without)

@@ -64,8 +64,14 @@ class Request(NamedTuple):
 
 
 @contextlib.contextmanager
-def serving() -> Iterator[subprocess.Popen]:
+def serving(*modules: str) -> Iterator[subprocess.Popen]:
     """Keep a server to fork from while the context lasts.
+
+    Parameters
+    ----------
+    modules
+        Names of further modules that the server imports: of our own code, if it does not change
+        while the context lasts.
 
     Yields
     ------
@@ -79,7 +85,7 @@ def serving() -> Iterator[subprocess.Popen]:
         listener.listen(64)  # callers wait while the packages load
         number = listener.fileno()
         with subprocess.Popen(
-            [sys.executable, "-m", "study.pipeline.warm", str(number)],
+            [sys.executable, "-m", "study.pipeline.warm", str(number), *modules],
             stdin=subprocess.PIPE,  # the server ends when this is closed
             pass_fds=[number],
             cwd=ROOT,
@@ -143,13 +149,15 @@ def _connect(path: str) -> socket.socket:
     return connection
 
 
-def serve(listener: socket.socket) -> Request:
+def serve(listener: socket.socket, modules: Sequence[str]) -> Request:
     """Fork a supervisor for every caller, until the process that started this ends.
 
     Parameters
     ----------
     listener
         Unix socket on which callers connect.
+    modules
+        Names of the modules that the server imports.
 
     Returns
     -------
@@ -158,7 +166,7 @@ def serve(listener: socket.socket) -> Request:
     """
     ready, _, _ = select.select([sys.stdin, listener], [], [])
     if listener in ready:
-        for name in PACKAGES:
+        for name in modules:
             pkgutil.resolve_name(name)
         gc.freeze()  # collections in the forks leave these objects alone, and share their memory
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for supervisors
@@ -234,4 +242,5 @@ def become(request: Request) -> None:
 
 
 if __name__ == "__main__":
-    become(serve(socket.socket(fileno=int(sys.argv[1]))))
+    descriptor, *more = sys.argv[1:]
+    become(serve(socket.socket(fileno=int(descriptor)), [*PACKAGES, *more]))
