@@ -99,7 +99,7 @@ def persistent(monkeypatch):
     def agree(time_steps, batch, units, *, threads=512, held=16, processors=1000):
         monkeypatch.setattr(_cuda_launch, "_processors", lambda _: processors)
         monkeypatch.setattr(cuda_persistent, "_MOST_THREADS", threads)
-        monkeypatch.setitem(cuda_persistent._FEWEST_HELD, torch.float64, held)
+        monkeypatch.setitem(cuda_persistent._HELD, torch.float64, held)
         launches = []
         launch = _cuda_launch.launch
 
@@ -126,7 +126,7 @@ def test_persistent_kernels_equal_the_reference(order, persistent, monkeypatch):
     assert persistent(2, 5, 7, processors=3)["tile"] == 2
     assert persistent(2, 3, 5, processors=1)["tile"] == 4
     launched = persistent(2, 2, 40, threads=128, held=4)
-    assert launched["parts"] * launched["held"] == 16, "24 rows are in shared memory"
+    assert launched["parts"] * launched["held"] == 8, "32 rows are in shared memory"
 
 
 def test_numba_s_own_threads_run_the_persistent_kernels(persistent, monkeypatch):

@@ -43,7 +43,8 @@ arriving = 0
 MOST_UNITS = 256
 """Largest hidden size of these kernels."""
 _MOST_THREADS = 512
-_FEWEST_HELD = {torch.float32: 32, torch.float64: 16}
+_HELD = {torch.float32: 32, torch.float64: 16}
+"""Weights in the registers of a thread. The compiler would put 64 into memory of its own."""
 
 
 class Layout(NamedTuple):
@@ -74,8 +75,8 @@ class Layout(NamedTuple):
 def layout_of(units: int, dtype: torch.dtype) -> Layout:
     """Return how a block keeps the weights of a hidden size.
 
-    A multiprocessor has 65,536 registers of four bytes, 128 for each of 512 threads. A thread holds
-    32 weights, or 64 if 32 do not suffice. In float64 a weight takes two registers.
+    A multiprocessor has 65,536 registers of four bytes, 128 for each of 512 threads. Weights take
+    32 of them: in float64 a weight takes two.
 
     Parameters
     ----------
@@ -85,11 +86,8 @@ def layout_of(units: int, dtype: torch.dtype) -> Layout:
     """
     width = -(-units // 32) * 32
     most_parts = _MOST_THREADS // width
-    held = _FEWEST_HELD[dtype]
+    held = _HELD[dtype]
     parts = min(-(-units // held), most_parts)
-    if parts * held < units:
-        held *= 2
-        parts = min(-(-units // held), most_parts)
     rest = max(units - parts * held, 0)
     return Layout(width, parts, held, rest * width)
 
