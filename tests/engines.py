@@ -3,7 +3,7 @@
 import pytest
 import torch
 from longrnn.kernels import _cuda
-from study.bench.parity import converted, deviations, device_of, everything
+from study.bench.parity import convert_case, deviations, device_of, outputs_and_gradients
 
 NUMBA = _cuda.kernel.compiled
 if _cuda.SIMULATED:  # by generators, which are faster than the threads of Numba's simulator
@@ -66,11 +66,11 @@ def assert_engine_agrees(case, name, engine, use=("outputs", "state")):
 
     def run(case, by):
         torch.manual_seed(1)  # dropout draws the same masks
-        return everything(*case, by, use=use)
+        return outputs_and_gradients(*case, by, use=use)
 
-    expected = run(converted(torch.float64, *case), "reference")
+    expected = run(convert_case(torch.float64, *case), "reference")
     of_reference = deviations(run(case, "reference"), expected)
-    of_engine = deviations(run(converted(device, *case), engine), expected)
+    of_engine = deviations(run(convert_case(device, *case), engine), expected)
     for label, deviation in of_engine.items():
         allowed = max(TOLERANCE[u.dtype], SLACK * of_reference[label])
         assert deviation <= allowed, f"{label}: {deviation:.1e} exceeds {allowed:.1e}"

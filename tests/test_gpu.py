@@ -25,18 +25,10 @@ from processes import python
 from study.bench.counts import PROBES, TRAINING, count, count_engine_probe
 from study.bench.gpu import __main__ as bench
 from study.bench.gpu import slices
-from study.bench.parity import converted, random_case
-from study.bench.race import (
-    COLUMNS,
-    Ledger,
-    Workload,
-    as_graph,
-    engines_on,
-    on_host,
-    race,
-    read_rows,
-    wall,
-)
+from study.bench.ledger import COLUMNS, Ledger, read_rows
+from study.bench.parity import convert_case, random_case
+from study.bench.race import race
+from study.bench.timers import Workload, as_graph, engines_on, host_timer, wall_timer
 from study.paths import ROOT
 from torch import Tensor
 from torch.utils._pytree import tree_leaves, tree_map_only
@@ -48,7 +40,7 @@ ENGINE, SIZES = "numba-cuda", (40, 5, 33)
 
 
 def a_case(name):
-    return converted("cuda", *random_case(name, *SIZES, torch.float32))
+    return convert_case("cuda", *random_case(name, *SIZES, torch.float32))
 
 
 def results(outputs, final, leaves):
@@ -201,7 +193,7 @@ def not_on_a_box():
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU here")
 def test_no_gpu_ends_the_benchmark_in_a_sentence(tmp_path, not_on_a_box, monkeypatch, capsys):
     out = tmp_path / "bench_gpu.csv"
-    said = "bench-gpu needs an NVIDIA GPU that PyTorch can use, and there is none on this machine"
+    said = "bench-gpu needs an NVIDIA GPU that PyTorch can use, and this machine has none"
     done = run_without(not_on_a_box, "study.bench.gpu", "--out", str(out))
     assert (done.returncode, done.stderr.strip()) == (2, said) and not out.exists()
     monkeypatch.setattr(bench.sys, "argv", ["", "--look"])
@@ -218,13 +210,13 @@ def test_gpu_tests_need_only_installed_packages(not_on_a_box):
 
 def test_a_part_whose_process_dies_is_a_row(tmp_path, monkeypatch):
     monkeypatch.setattr(bench.sys, "executable", shutil.which("false"))
-    bench.in_its_own_process("engines rnn", tmp_path / "rows.csv", "a box")
+    bench.run_in_own_process("engines rnn", tmp_path / "rows.csv", "a box")
     (row,) = read_rows(tmp_path / "rows.csv")
     assert (row["what"], row["failure"]) == ("engines rnn", "its process ended with status 1")
 
 
 def test_a_slice_of_the_factorial_is_timed(not_on_a_box, monkeypatch):
-    ledger, sizes = Ledger(), {"places": 2, "rounds": 1, "device": "cpu"}
+    ledger, sizes = Ledger(), {"pass_size": 2, "rounds": 1, "device": "cpu"}
     with monkeypatch.context() as patch:
         for module in not_on_a_box:  # whatever is imported late
             patch.setitem(sys.modules, module, None)
@@ -245,7 +237,7 @@ def test_the_benchmark_names_machine_and_engines(monkeypatch):
     assert [part for part in parts if "engines" in part] == [f"engines {n}" for n in CELLS]
     sizes = [f"slice {name} {size}" for name in slices.CELLS for size in bench.SLICES]
     assert [part for part in parts if "slice" in part] == sizes
-    monkeypatch.setattr(bench, "on_device", wall)
+    monkeypatch.setattr(bench, "device_timer", wall_timer)
     ledger = Ledger()
     found = bench.time_engines("lipschitz", Workload(1, 2, 2), ledger, "cpu")
     assert {row["what"] for row in found} == {"lipschitz, reference", "lipschitz, numba-cpu"}
@@ -345,7 +337,7 @@ def test_rows_extend_a_table_or_replace_it(tmp_path):
 
 
 def test_timers_measure_milliseconds_on_known_devices():
-    assert wall(lambda: None, iter([2.0, 2.5]).__next__)() == 500
+    assert wall_timer(lambda: None, iter([2.0, 2.5]).__next__)() == 500
     assert engines_on("rnn") == ["reference", "numba-cpu", "library"]
 
 
@@ -418,7 +410,7 @@ def fake_cuda(monkeypatch):
 def test_host_time_ends_before_the_device(fake_cuda):
     fake_cuda.log = log = []
     clock = iter([2.0, 2.25])
-    timer = on_host(lambda: log.append("run"), lambda: log.append("clock") or next(clock))
+    timer = host_timer(lambda: log.append("run"), lambda: log.append("clock") or next(clock))
     assert timer() == 250
     assert log == ["synchronize", "clock", "run", "clock", "synchronize"]
 

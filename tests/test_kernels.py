@@ -18,7 +18,7 @@ from longrnn.cells import cell_names
 from longrnn.kernels import _blas, _cpu, _cuda, _threads
 from numba.core.registry import CPUDispatcher
 from processes import python
-from study.bench.parity import device_of, everything, random_case
+from study.bench.parity import device_of, outputs_and_gradients, random_case
 
 from tests import engines
 
@@ -214,7 +214,7 @@ def test_threads_change_no_bit(threads, name, variant):
     found = []
     for count in (1, 3):
         threads(count)
-        found.append(everything(*case, "numba-cpu"))
+        found.append(outputs_and_gradients(*case, "numba-cpu"))
     for label, expected in found[0].items():
         assert torch.equal(found[1][label], expected), label
 
@@ -231,7 +231,7 @@ def test_threads_split_the_batch_of_dense_cells(threads, name):
     found = []
     for count in (1, 2, 3):
         threads(count)
-        found.append(everything(*case, "numba-cpu"))
+        found.append(outputs_and_gradients(*case, "numba-cpu"))
     for result in found[1:]:
         for label, expected in found[0].items():
             if ARCHITECTURES.issubset({"Haswell", "Zen"}):
@@ -318,7 +318,9 @@ def cpu_kernels():
 def test_float32_kernels_hold_no_float64_arithmetic():
     for name, variant in [*((name, {}) for name in CPU_KERNELS), *engines.VARIANTS]:
         if name in CPU_KERNELS:
-            everything(*random_case(name, 2, 2, 3, torch.float32, **variant), "numba-cpu")
+            outputs_and_gradients(
+                *random_case(name, 2, 2, 3, torch.float32, **variant), "numba-cpu"
+            )
     single = {}  # a signature of each: others differ in what is contiguous
     for label, function in cpu_kernels().items():
         for signature in function.nopython_signatures:

@@ -283,7 +283,7 @@ UNFIT = "of width 32 on .* cannot .*"
     (_in("jobs", {"workers": 16**4000}), "workers is .*; expected a finite number"),
     (_in("interventions", {"test_size": -1}), "interventions.test_size is -1; .*greater than or"),
     (_in("interventions", {"learning_rate": {"a": 1}}), "interventions.learning_rate"),
-    (_in("interventions", {"cell": ["lem"]}), "learning_rate has no value for the cell 'lem'; add one"),
+    (_in("interventions", {"cell": ["lem"]}), "learning_rate has no value for the cell 'lem'; add"),
     (_set("pixels", "GRU", {"frozen": ["cell.Q"]}),
      f"GRU {UNFIT}no parameter is called 'cell.Q'; the model has cell.W"),
     (_set("pixels", "GRU", {"frozen": ["*"]}), f"GRU {UNFIT}all parameters are frozen"),

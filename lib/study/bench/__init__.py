@@ -1,9 +1,12 @@
 """Benchmarks: several ways of doing one thing, timed in turn in one run (`race`).
 
-Every measurement is written to a file at once. There is one module for each thing that is timed;
-the notebooks 80 to 86 and ``python -m study.bench.gpu`` run them.
+`timers` measure, and a `ledger` writes every measurement to a file at once. There is one module for
+each thing that is timed or checked; the notebooks 80 to 86 and ``python -m study.bench.gpu`` use
+them.
 """
 
-from study.bench.race import Ledger, Workload, race, wall
+from study.bench.ledger import Ledger
+from study.bench.race import race
+from study.bench.timers import Workload, wall_timer
 
-__all__ = ["Ledger", "Workload", "race", "wall"]
+__all__ = ["Ledger", "Workload", "race", "wall_timer"]

@@ -1,4 +1,4 @@
-"""The cost of the coadjoint method next to backpropagation: time and memory of a training step."""
+"""The cost of the coadjoint method compared with backpropagation: time and memory per step."""
 
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
@@ -12,17 +12,17 @@ from longrnn.probes.coadjoint import coadjoint_loss
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from study.bench.race import Workload
+from study.bench.timers import Workload
 
 Losses = Callable[[Tensor], Tensor]
 """The loss of each sequence, (batch,), as a function of the last state, (batch, hidden)."""
 Method = Callable[[Cell, nn.RNN, Tensor, Losses], Tensor]
-"""The loss of a mini-batch, from a cell, a layer of the same size, an input and the losses."""
+"""Returns the loss of a mini-batch for a cell, an `nn.RNN` of the same size, inputs and losses."""
 
 _CLASSES = 10
 _PROCESS = Path("/proc/self")
 _WARM_UP = 3
-"""Time steps of a run that compiles and allocates what every run needs."""
+"""Time steps of a first run, which compiles kernels and allocates constant memory."""
 
 
 def _backpropagation(cell: Cell, layer: nn.RNN, u: Tensor, losses: Losses) -> Tensor:
@@ -49,7 +49,10 @@ METHODS: dict[str, Method] = {
     "Algorithm 2": _algorithm_2,
     "double backward": _double_backward,
 }
-"""Ways to the gradient of a mini-batch; the last two include the penalty (dissertation, 2.20)."""
+"""Ways to compute the loss whose gradient is timed.
+
+The last two include the coadjoint penalty (dissertation, equation 2.20).
+"""
 
 
 def training_step(method: str, workload: Workload) -> Callable[[], dict[str, Tensor]]:
@@ -60,12 +63,12 @@ def training_step(method: str, workload: Workload) -> Callable[[], dict[str, Ten
     method : str
         One of `METHODS`.
     workload : Workload
-        Its sizes. Input, labels and weights are random and the same for every method.
+        Its sizes. Inputs, labels and weights are random, and the same for every method.
 
     Returns
     -------
     callable
-        Returns the gradients by name of the parameter, float32. They add up over calls.
+        Returns the gradients by name of the parameter, float32. They accumulate over calls.
     """
     torch.manual_seed(0)
     u = torch.randn(workload.time_steps, workload.batch, workload.inputs)
@@ -92,8 +95,8 @@ def training_step(method: str, workload: Workload) -> Callable[[], dict[str, Ten
 def peak_arrays(method: str, workload: Workload) -> float:
     """Return the peak memory of one training step, in arrays of shape (time, batch, hidden).
 
-    Inputs and weights, which exist before the step, do not count. The step runs in a fresh
-    process, whose peak memory Linux knows.
+    Inputs and weights exist before the step and don't count. The step runs in a new process,
+    because Linux reports the peak memory of a process.
 
     Parameters
     ----------
@@ -105,12 +108,12 @@ def peak_arrays(method: str, workload: Workload) -> float:
     Returns
     -------
     float
-        Bytes that the step adds, divided by those of one float32 array.
+        Bytes that the step allocates, divided by the bytes of one float32 array.
 
     Raises
     ------
     OSError
-        This is not Linux.
+        The system is not Linux.
     """
     if not _PROCESS.joinpath("clear_refs").exists():
         raise OSError("the memory of a training step can only be measured on Linux")
@@ -136,4 +139,4 @@ def _memory(key: str) -> int:
     for line in _PROCESS.joinpath("status").read_text("ascii").splitlines():
         if line.startswith(f"{key}:"):
             return int(line.split()[1]) * 1024
-    raise OSError(f"/proc/self/status does not state {key}")
+    raise OSError(f"/proc/self/status has no {key}")

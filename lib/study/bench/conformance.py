@@ -1,7 +1,8 @@
-"""Checks that a layer class does what PyTorch users expect of a module.
+"""Check that a layer class does what PyTorch users expect of a module.
 
-Each check builds a small layer, does one thing that users do, and compares the result with a plain
-run. It raises an error if PyTorch refuses or the numbers differ.
+Each check does one thing with a small layer that users do, and compares the result with a plain
+forward and backward pass. It raises an error if PyTorch raises one or the numbers differ. Notebook
+86 runs all of them.
 """
 
 import copy
@@ -14,23 +15,26 @@ from longrnn.cells import Recurrent
 from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
-FEATURES, WIDTH, TIME_STEPS, BATCH = 2, 4, 3, 2
+FEATURES = 2
+WIDTH = 4
+TIME_STEPS = 3
+BATCH = 2
 
 
 def failure(layer_class: type[Recurrent], label: str) -> str:
-    """Return why a layer class lacks a property, or an empty string.
+    """Run one check on a layer class, and return why it failed.
 
     Parameters
     ----------
-    layer_class
+    layer_class : type of Recurrent
         One of `longrnn.cells.LAYER_CLASSES`.
-    label
-        One of `CHECKS`.
+    label : str
+        A key of `CHECKS`.
 
     Returns
     -------
     str
-        Kind and first line of the error that the check raised.
+        Kind and first line of the error that the check raised; empty if it succeeded.
     """
     torch.manual_seed(0)
     torch.compiler.reset()
@@ -47,42 +51,42 @@ def failure(layer_class: type[Recurrent], label: str) -> str:
     return ""
 
 
-def gradients(layer: Recurrent, u: Tensor) -> None:
+def _check_gradients(layer: Recurrent, u: Tensor) -> None:
     """First derivatives by input and weights equal finite differences."""
     assert torch.autograd.gradcheck(_function_of(layer), _inputs(layer, u), fast_mode=True)
 
 
-def second_gradients(layer: Recurrent, u: Tensor) -> None:
+def _check_second_gradients(layer: Recurrent, u: Tensor) -> None:
     """Second derivatives by input and weights equal finite differences."""
     assert torch.autograd.gradgradcheck(_function_of(layer), _inputs(layer, u), fast_mode=True)
 
 
-def compiles(layer: Recurrent, u: Tensor) -> None:
+def _check_compilation(layer: Recurrent, u: Tensor) -> None:
     """`torch.compile` captures forward and backward of one layer without a graph break."""
     layer = type(layer)(FEATURES, WIDTH, dtype=torch.float64)  # tracing takes most of the time
     compiled = torch.compile(copy.deepcopy(layer), fullgraph=True, backend="aot_eager")
     _assert_same_pass(compiled, layer, u)
 
 
-def exports(layer: Recurrent, u: Tensor) -> None:
-    """`torch.export` gives a program with the same outputs."""
+def _check_export(layer: Recurrent, u: Tensor) -> None:
+    """`torch.export` returns a program with the same outputs."""
     program = torch.export.export(layer, (u,))
     _assert_same_outputs(program.module(), layer, u)
 
 
-def passes_opcheck(layer: Recurrent, u: Tensor) -> None:
+def _check_operators(layer: Recurrent, u: Tensor) -> None:
     """The custom operators that the layer calls pass `torch.library.opcheck`.
 
-    A layer that runs on PyTorch's own operators calls none.
+    A layer that uses only PyTorch's own operators passes without a check.
     """
     with _OperatorCalls() as recorded:
         layer(u)
     for operator, arguments in recorded.calls.items():
-        leaves = [_as_leaf(part) for part in arguments]
+        leaves = [_as_leaf(argument) for argument in arguments]
         torch.library.opcheck(operator, leaves)
 
 
-def autocasts(layer: Recurrent, u: Tensor) -> None:
+def _check_autocast(layer: Recurrent, u: Tensor) -> None:
     """Under autocast to bfloat16 the layer computes in float32."""
     layer = layer.float()
     u = u.float()
@@ -95,7 +99,7 @@ def autocasts(layer: Recurrent, u: Tensor) -> None:
     torch.testing.assert_close(output, expected, atol=0.05, rtol=0.05)
 
 
-def maps(layer: Recurrent, u: Tensor) -> None:
+def _check_vmap(layer: Recurrent, u: Tensor) -> None:
     """`torch.vmap` over data equals a loop."""
     several = torch.stack([u, 2 * u])
     mapped = torch.vmap(lambda sequences: layer(sequences)[0])(several)
@@ -103,7 +107,7 @@ def maps(layer: Recurrent, u: Tensor) -> None:
     torch.testing.assert_close(mapped, looped)
 
 
-def sample_gradients(layer: Recurrent, u: Tensor) -> None:
+def _check_sample_gradients(layer: Recurrent, u: Tensor) -> None:
     """Gradients per sequence by `torch.func` equal those of single sequences."""
     weights = {
         name: parameter.detach()
@@ -122,12 +126,12 @@ def sample_gradients(layer: Recurrent, u: Tensor) -> None:
         torch.testing.assert_close(of_index, single)
 
 
-def deep_copies(layer: Recurrent, u: Tensor) -> None:
+def _check_deepcopy(layer: Recurrent, u: Tensor) -> None:
     """`copy.deepcopy` gives the same layer."""
     _assert_same_pass(copy.deepcopy(layer), layer, u)
 
 
-def pickles(layer: Recurrent, u: Tensor) -> None:
+def _check_pickle(layer: Recurrent, u: Tensor) -> None:
     """`torch.save` and pickle of the whole module give the same layer."""
     _assert_same_pass(pickle.loads(pickle.dumps(layer)), layer, u)
     file = io.BytesIO()
@@ -136,7 +140,7 @@ def pickles(layer: Recurrent, u: Tensor) -> None:
     _assert_same_pass(torch.load(file, weights_only=False), layer, u)
 
 
-def loads_weights_only(layer: Recurrent, u: Tensor) -> None:
+def _check_weights_only(layer: Recurrent, u: Tensor) -> None:
     """A file of the state dict loads with ``weights_only=True``."""
     file = io.BytesIO()
     torch.save(layer.state_dict(), file)
@@ -146,27 +150,27 @@ def loads_weights_only(layer: Recurrent, u: Tensor) -> None:
     _assert_same_pass(other, layer, u)
 
 
-def runs_on_meta(layer: Recurrent, u: Tensor) -> None:
-    """On the meta device the layer gives the shapes."""
+def _check_meta(layer: Recurrent, u: Tensor) -> None:
+    """On the meta device the outputs have the right shapes."""
     empty = type(layer)(FEATURES, WIDTH, 2, device="meta")
     assert empty(u.float().to("meta"))[0].shape == layer(u)[0].shape
 
 
 CHECKS: dict[str, Callable[[Recurrent, Tensor], None]] = {
-    "gradcheck": gradients,
-    "gradgradcheck": second_gradients,
-    "compile": compiles,
-    "export": exports,
-    "opcheck": passes_opcheck,
-    "autocast": autocasts,
-    "vmap": maps,
-    "per-sample gradients": sample_gradients,
-    "deepcopy": deep_copies,
-    "pickle": pickles,
-    "weights_only": loads_weights_only,
-    "meta": runs_on_meta,
+    "gradcheck": _check_gradients,
+    "gradgradcheck": _check_second_gradients,
+    "compile": _check_compilation,
+    "export": _check_export,
+    "opcheck": _check_operators,
+    "autocast": _check_autocast,
+    "vmap": _check_vmap,
+    "per-sample gradients": _check_sample_gradients,
+    "deepcopy": _check_deepcopy,
+    "pickle": _check_pickle,
+    "weights_only": _check_weights_only,
+    "meta": _check_meta,
 }
-"""The checks by name of the property."""
+"""The checks by name of the property: functions of a layer and its input (time, batch, input)."""
 
 
 class _OperatorCalls(TorchDispatchMode):
@@ -183,15 +187,17 @@ class _OperatorCalls(TorchDispatchMode):
 
 
 def _as_leaf(argument: object) -> object:
-    """Return a tensor as a leaf that requires gradients if it did; anything else as it is."""
+    """Return a tensor as a leaf that requires gradients if it did; return other objects as is."""
     if not isinstance(argument, Tensor):
         return argument
     return argument.detach().requires_grad_(argument.requires_grad)
 
 
-def _parts(state: Tensor | tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+def _tensors(state: Tensor | tuple[Tensor, ...]) -> tuple[Tensor, ...]:
     """Return the tensors of a state."""
-    return state if isinstance(state, tuple) else (state,)
+    if isinstance(state, tuple):
+        return state
+    return (state,)
 
 
 def _inputs(layer: Recurrent, u: Tensor) -> tuple[Tensor, ...]:
@@ -205,7 +211,7 @@ def _function_of(layer: Recurrent) -> Callable[..., tuple[Tensor, ...]]:
 
     def run(u: Tensor, *_: Tensor) -> tuple[Tensor, ...]:
         output, state = layer(u)
-        return output, *_parts(state)
+        return output, *_tensors(state)
 
     return run
 
@@ -215,7 +221,7 @@ def _assert_same_outputs(module: nn.Module, layer: Recurrent, u: Tensor) -> None
     output, state = module(u)
     expected, expected_state = layer(u)
     torch.testing.assert_close(output, expected)
-    torch.testing.assert_close(_parts(state), _parts(expected_state))
+    torch.testing.assert_close(_tensors(state), _tensors(expected_state))
 
 
 def _assert_same_pass(module: nn.Module, layer: Recurrent, u: Tensor) -> None:

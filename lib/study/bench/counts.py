@@ -1,6 +1,7 @@
-"""The work of one time step of a cell: operators, products, bytes, and what a GPU is given.
+"""Count the work of one time step of a cell: operators, products, bytes, GPU launches.
 
-It is counted without a GPU and without a clock.
+It is counted without a GPU and without timing. Notebook 85 computes the cost of the factorial
+experiment from these counts and from measured rates.
 """
 
 from collections.abc import Iterator
@@ -23,7 +24,10 @@ from torch.utils.flop_counter import flop_registry
 TRAINING = "training"
 PROBES = "probes"
 _STEPS = 16
-"""Difference in length of two counted sequences; the probes differentiate so many steps at once."""
+"""Difference in length of two counted sequences.
+
+The probes differentiate this many time steps at once.
+"""
 
 
 @dataclass(frozen=True)
@@ -49,7 +53,7 @@ class Counts:
 
 
 class _Counting(TorchDispatchMode):
-    """Sums operators, products, their operations and bytes; views count as no work."""
+    """Counts operators, products, their operations, and bytes. Views don't count."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -73,8 +77,8 @@ class _Counting(TorchDispatchMode):
 def count(cell: str, width: int, features: int, part: str, batch: int) -> Counts:
     """Count one time step of a cell's reference, forward and backward.
 
-    Two small batches are counted and extrapolated linearly. That is exact: every sequence of a
-    batch adds the same amount of work.
+    The counts of two small batches are extrapolated linearly. That is exact, because every sequence
+    of a batch adds the same amount of work.
 
     Parameters
     ----------
@@ -98,7 +102,7 @@ def count(cell: str, width: int, features: int, part: str, batch: int) -> Counts
 
 
 def _count_step(name: str, width: int, features: int, part: str, batch: int) -> np.ndarray:
-    """Return the work of one time step: what a longer sequence takes more than a shorter one."""
+    """Return the work of one time step, from the difference of two sequences."""
     shorter = _count_sequence(name, width, features, part, batch, _STEPS)
     longer = _count_sequence(name, width, features, part, batch, 2 * _STEPS)
     return (longer - shorter) / _STEPS
@@ -133,11 +137,11 @@ class Submitted:
     Attributes
     ----------
     kernels : float
-        Kernels: operators of PyTorch that do work, and launches of our own.
+        Number of kernels: PyTorch's operators except views, and our own kernels.
     launches : float
-        Those of our own among them.
+        Number of our own kernels.
     waits : float
-        Times that the host waits for the device.
+        How often the host waits for the device.
     """
 
     kernels: float
@@ -146,20 +150,20 @@ class Submitted:
 
 
 _NO_KERNEL = {"empty", "new_empty", "empty_like", "empty_strided", "new_empty_strided", "detach"}
-"""Operators that are not views but submit nothing."""
+"""Operators that are not views but submit no kernel."""
 _LONG = 20
-"""Chunks of the longer of two probed sequences; the shorter has half as many."""
+"""Chunks of the longer of two sequences; the shorter one has half as many."""
 
 
 class _Submitting(TorchDispatchMode):
-    """Counts the operators that submit a kernel to a GPU, those inside of engines included."""
+    """Counts the operators that submit a kernel to a GPU, including those inside engines."""
 
     def __init__(self) -> None:
         super().__init__()
         self.kernels = 0
 
     def __torch_dispatch__(self, operator, types, args=(), kwargs=None):
-        if operator.namespace == "longrnn":  # what it submits, not only its shapes
+        if operator.namespace == "longrnn":  # run it, to count the operators that it calls
             with self:
                 return OPDEFS[operator.name()]._init_fn(*args)
         if not operator.is_view and operator.overloadpacket.__name__ not in _NO_KERNEL:
@@ -168,17 +172,18 @@ class _Submitting(TorchDispatchMode):
 
 
 class _Host:
-    """Counts our launches, which do nothing, and the host's waits."""
+    """Replaces our launches and the host's waits by functions that only count them."""
 
     def __init__(self) -> None:
         self.launches = 0
         self.waits = 0
 
     def launch(self, *_: object, **__: object) -> None:
+        """Replace `longrnn.kernels._cuda_launch.launch`."""
         self.launches += 1
 
     def any(self, lost: torch.Tensor) -> bool:
-        """Stand in for `longrnn.probes.adjoint._any`: nothing is lost."""
+        """Replace `longrnn.probes.adjoint._any`; the answer is always False."""
         lost.any()
         self.waits += 1
         return False
@@ -186,7 +191,7 @@ class _Host:
 
 @contextmanager
 def kernels_on_meta(*cells: str) -> Iterator[_Host]:
-    """Let the GPU engines of some cells run on PyTorch's `meta` device, which has no values.
+    """Let the GPU engines of some cells run on PyTorch's `meta` device, without computing.
 
     Parameters
     ----------
@@ -196,7 +201,7 @@ def kernels_on_meta(*cells: str) -> Iterator[_Host]:
     Yields
     ------
     _Host
-        Counts launches and waits.
+        The counts of launches and waits.
     """
     host = _Host()
     with ExitStack() as stack:
@@ -224,12 +229,12 @@ def count_engine_probe(cell: str, width: int, features: int, batch: int) -> Subm
     width, features : int
         Recurrent and input dimensions.
     batch : int
-        Sequences that are probed at once.
+        Number of sequences.
 
     Returns
     -------
     Submitted
-        What a longer sequence takes more than a shorter one, by time step.
+        Per time step, from the difference of two sequences.
     """
     counted = []
     for chunks in (_LONG // 2, _LONG):

@@ -1,7 +1,4 @@
-"""Deviations of an engine from a cell's reference.
-
-Outputs, final state and every gradient are compared, each by name.
-"""
+"""Compare an engine with a cell's reference: outputs, final state and every gradient, by name."""
 
 import copy
 
@@ -11,7 +8,7 @@ from longrnn.cells import Cell, State, make_cell
 from torch import Tensor
 
 Case = tuple[Cell, Tensor, State]
-"""A cell, an input and an initial state, all asking for gradients."""
+"""A cell, an input and an initial state. All tensors require gradients."""
 
 
 def random_case(
@@ -34,7 +31,7 @@ def random_case(
     dtype : torch.dtype
         Type of all tensors.
     **hyper_parameters
-        Of the cell.
+        Hyper-parameters of the cell.
 
     Returns
     -------
@@ -44,19 +41,19 @@ def random_case(
     cell = make_cell(name, inputs, hidden, **hyper_parameters).to(dtype)
     u = torch.randn(batch, time_steps, inputs, dtype=dtype).transpose(0, 1).requires_grad_()
     state = [0.5 * torch.randn(batch, hidden, dtype=dtype) for _ in range(cell.states)]
-    if name in ("lu_rnn", "inverse_rnn"):  # all neurons of a sequence share its time
+    if name in ("lu_rnn", "inverse_rnn"):  # the second state is a time, equal for all neurons
         state[1] = state[1][:, :1].expand(batch, hidden).clone()
     with torch.no_grad():
         for label, parameter in cell.named_parameters():
-            if label.split(".")[0] in ("b", "c"):  # zeros, which would hide an error
+            if label.split(".")[0] in ("b", "c"):  # initially zero, which would hide errors
                 parameter += 0.1 * torch.randn_like(parameter)
-    return cell, u, tuple(part.requires_grad_() for part in state)
+    return cell, u, tuple(tensor.requires_grad_() for tensor in state)
 
 
-def everything(
+def outputs_and_gradients(
     cell: Cell, u: Tensor, state: State, engine: str, *, use: tuple[str, ...] = ("outputs", "state")
 ) -> dict[str, Tensor]:
-    """Run forward and backward.
+    """Run forward and backward, and return all results.
 
     Parameters
     ----------
@@ -71,29 +68,29 @@ def everything(
     Returns
     -------
     dict
-        Outputs, parts of the final state, and gradients by every parameter, the input and the
-        initial state, by name, in float64.
+        Outputs, tensors of the final state, and gradients with respect to every parameter, the
+        input and the initial state, by name, in float64.
     """
     outputs, final = cell(u, state, engine=engine)
     loss = _weighted_sum(outputs, final, use)
     sources = dict(cell.named_parameters())
     sources["u"] = u
-    for index, part in enumerate(state):
-        sources[f"initial state {index}"] = part
-    # A part that is read out and never read back (SRU's output) has the gradient zero.
+    for index, tensor in enumerate(state):
+        sources[f"initial state {index}"] = tensor
+    # An initial state that the recurrence never reads (SRU's output) has the gradient zero.
     gradients = torch.autograd.grad(
         loss, list(sources.values()), allow_unused=True, materialize_grads=True
     )
     results = {"outputs": outputs}
-    for index, part in enumerate(final):
-        results[f"final state {index}"] = part
+    for index, tensor in enumerate(final):
+        results[f"final state {index}"] = tensor
     for label, gradient in zip(sources, gradients, strict=True):
         results[f"gradient of {label}"] = gradient
     return {label: tensor.detach().double() for label, tensor in results.items()}
 
 
 def _weighted_sum(outputs: Tensor, final: State, use: tuple[str, ...]) -> Tensor:
-    """Return the loss of `everything`; the weights do not depend on what it uses."""
+    """Return the loss of `outputs_and_gradients`; the weights do not depend on what it uses."""
     generator = torch.Generator().manual_seed(5)
     loss = outputs.new_zeros(())
     for label, tensors in {"outputs": (outputs,), "state": final}.items():
@@ -110,7 +107,7 @@ def deviations(results: dict[str, Tensor], expected: dict[str, Tensor]) -> dict[
     Parameters
     ----------
     results, expected : dict
-        What `everything` returns, on any device and on the CPU.
+        Results of `outputs_and_gradients`, on any device and on the CPU.
 
     Returns
     -------
@@ -125,14 +122,39 @@ def deviations(results: dict[str, Tensor], expected: dict[str, Tensor]) -> dict[
     return relative
 
 
-def converted(to: str | torch.dtype, cell: Cell, u: Tensor, state: State) -> Case:
-    """Return a case on another device or in another type, its tensors leaves again."""
-    u, *state = (part.detach().to(to).requires_grad_() for part in (u, *state))
-    return copy.deepcopy(cell).to(to), u, tuple(state)
+def convert_case(to: str | torch.dtype, cell: Cell, u: Tensor, state: State) -> Case:
+    """Convert a case to another device or type.
+
+    Parameters
+    ----------
+    to : str or torch.dtype
+        A device or a type.
+    cell, u, state
+        A case, see `random_case`.
+
+    Returns
+    -------
+    Case
+        A copy, in which all tensors are leaves.
+    """
+    new_u = u.detach().to(to).requires_grad_()
+    new_state = tuple(tensor.detach().to(to).requires_grad_() for tensor in state)
+    return copy.deepcopy(cell).to(to), new_u, new_state
 
 
 def device_of(cell: str, engine: str) -> str | None:
-    """Return the type of device on which an engine can run here; None if there is none."""
+    """Return the type of device on which an engine can run on this machine.
+
+    Parameters
+    ----------
+    cell, engine : str
+        Their names.
+
+    Returns
+    -------
+    str or None
+        ``cpu``, ``cuda``, or None if it can't run.
+    """
     devices = ("cpu", "cuda") if torch.cuda.is_available() else ("cpu",)
     for device in devices:
         if kernels.can_run(cell, engine, device):

@@ -53,8 +53,8 @@ def connect(scheduler: str, workers: int | Literal["auto"]) -> Iterator[Client]:
 
     Local processes have one thread, because on a CPU one process per core trains faster than
     threads or vmapped passes. They use TLS with temporary certificates (0.1 s), so that no other
-    user of the machine can connect. Processes that die are restarted. If there is no process for
-    three minutes, futures fail with Dask's ``NoWorkerError``.
+    user of the machine can connect. Processes that die are restarted. After three minutes without
+    any process, futures fail with Dask's ``NoWorkerError``.
 
     Parameters
     ----------

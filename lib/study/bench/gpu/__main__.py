@@ -1,11 +1,11 @@
 """Time every GPU engine: ``python -m study.bench.gpu --out data/tables/bench_gpu.csv``.
 
-Whether the engines are right is what tests/test_gpu.py checks. Every part runs in a process of its
-own, so that a kernel that breaks the device spoils no other part. Every measurement becomes a row
-of the table at once.
+Every part runs in its own process, so a kernel that crashes the device doesn't affect other parts.
+Every measurement is written to the table at once. tests/test_gpu.py checks that the results of the
+engines are correct.
 
-The exit status is 0 if every part ran, 1 if a part failed, and 2 if there is no GPU. Speed is
-reported and never counts as a failure.
+The exit status is 0 if every part ran, 1 if a part failed, and 2 without a GPU. Slow engines are
+not failures.
 """
 
 import argparse
@@ -22,16 +22,18 @@ from longrnn.cells import cell_names, make_cell
 from longrnn.kernels import _cuda
 
 from study.bench.gpu import slices
-from study.bench.race import Ledger, Workload, engines_on, on_device, race, read_rows, training_pass
+from study.bench.ledger import Ledger, read_rows
+from study.bench.race import race
+from study.bench.timers import Workload, device_timer, engines_on, training_pass
 
 PIXELS = Workload(100, 784, 128)
 """A mini-batch of MNIST's pixels."""
 SLICES = [Workload(32, 784, width) for width in (128, 256)]
 """A training step of the factorial, of the dissertation's widths."""
 VARIANTS = {("rnn", "numba-cuda"): ("rows", "persistent")}
-"""Variants of engines that are timed beside what ``auto`` takes."""
+"""Variants of engines that are timed in addition to the one that ``auto`` chooses."""
 PATIENCE = 600.0
-"""Seconds that a part may take."""
+"""Largest time of a part, in seconds."""
 _SMI = "driver_version,clocks.sm,clocks.max.sm,clocks.mem,power.limit,temperature.gpu"
 
 
@@ -41,12 +43,12 @@ def parts() -> dict[str, Callable[[Ledger], object]]:
     Returns
     -------
     dict of str to callable
-        Each adds its rows to a `Ledger`. The quickest and safest come first.
+        Each adds its rows to a `Ledger`. The fastest and safest come first.
     """
     measurements: dict[str, Callable[[Ledger], object]] = {"machine": _machine}
     for name in slices.CELLS:
         for size in SLICES:
-            measurement = partial(slices.time_slice, name, size, places=50, rounds=3)
+            measurement = partial(slices.time_slice, name, size, pass_size=50, rounds=3)
             measurements[f"slice {name} {size}"] = measurement
     for name in cell_names():
         if "numba-cuda" in kernels.engine_names(name):
@@ -55,7 +57,7 @@ def parts() -> dict[str, Callable[[Ledger], object]]:
 
 
 def time_engines(name: str, workload: Workload, ledger: Ledger, device: str = "cuda") -> list[dict]:
-    """Time a training pass by each engine of a cell; ``auto`` should prefer the fastest.
+    """Time a training pass with each engine of a cell. ``auto`` should choose the fastest.
 
     Parameters
     ----------
@@ -77,18 +79,18 @@ def time_engines(name: str, workload: Workload, ledger: Ledger, device: str = "c
     cell = make_cell(name, workload.inputs, workload.hidden).to(device)
     entrants = {}
     for engine in engines_on(name, device):
-        entrants[f"{name}, {engine}"] = on_device(training_pass(cell, u, engine=engine))
+        entrants[f"{name}, {engine}"] = device_timer(training_pass(cell, u, engine=engine))
         for variant in VARIANTS.get((name, engine), ()):
             other = copy.deepcopy(cell)
             other.engine_options = {"variant": variant}
-            timer = on_device(training_pass(other, u, engine=engine))
+            timer = device_timer(training_pass(other, u, engine=engine))
             entrants[f"{name}, {engine}, {variant}"] = timer
     baselines = [f"{name}, numba-cuda"]
     return race(entrants, ledger, size=workload, rounds=5, baselines=baselines)
 
 
 def _machine(ledger: Ledger) -> None:
-    """Add what the times depend on. It runs first and last, since clocks change under load."""
+    """Add properties of the machine. It runs first and last, because clocks change under load."""
     device = torch.cuda.get_device_properties(0)
     facts = {
         "multiprocessors": device.multi_processor_count,
@@ -102,14 +104,14 @@ def _machine(ledger: Ledger) -> None:
     for quantity, value in facts.items():
         ledger.add("machine", quantity, value=value)
     obstacle = _cuda.obstacle()
-    if obstacle:  # PyTorch's own layers are timed all the same
+    if obstacle:  # PyTorch's own layers can still be timed
         ledger.add("machine", "compiler of the kernels", failure=obstacle)
     command = ["nvidia-smi", f"--query-gpu={_SMI}", "--format=csv,noheader", "--id=0"]
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
     ledger.add("machine", _SMI, value=done.stdout.strip())
 
 
-def in_its_own_process(part: str, out: Path, where: str) -> None:
+def run_in_own_process(part: str, out: Path, where: str) -> None:
     """Run one of `parts` in another process, and add a row if that process fails.
 
     Parameters
@@ -135,19 +137,25 @@ def in_its_own_process(part: str, out: Path, where: str) -> None:
 
 
 def main() -> int:
-    """Run all parts, or the one that is named; return the exit status."""
+    """Run all parts, or one part if the command line names it.
+
+    Returns
+    -------
+    int
+        The exit status.
+    """
     parser = argparse.ArgumentParser(
         prog="python -m study.bench.gpu", description=__doc__.split(":")[0]
     )
     parser.add_argument(
         "--out", type=Path, default=Path("data/tables/bench_gpu.csv"), help="table (CSV)"
     )
-    parser.add_argument("--look", action="store_true", help="only say whether there is a GPU")
-    parser.add_argument("--part", choices=parts(), metavar="PART", help="do this alone")
+    parser.add_argument("--look", action="store_true", help="only print the name of the GPU")
+    parser.add_argument("--part", choices=parts(), metavar="PART", help="run only this part")
     arguments = parser.parse_args()
     if not torch.cuda.is_available():
         need = "bench-gpu needs an NVIDIA GPU that PyTorch can use"
-        print(f"{need}, and there is none on this machine", file=sys.stderr)
+        print(f"{need}, and this machine has none", file=sys.stderr)
         return 2
     where = torch.cuda.get_device_name(0)
     if arguments.look:
@@ -158,7 +166,7 @@ def main() -> int:
         return 0
     Ledger(arguments.out)  # overwrites
     for part in (*parts(), "machine"):
-        in_its_own_process(part, arguments.out, where)
+        run_in_own_process(part, arguments.out, where)
     rows = read_rows(arguments.out)
     for row in rows:
         if row["quantity"] != "time":

@@ -1,7 +1,7 @@
-"""A slice of the factorial experiment: the time of its networks one by one, and many in one pass.
+"""A slice of the factorial experiment: the time of one network, and of many in one vmapped pass.
 
-A pass is a step of training without the optimizer and without moving the batch to the device. All
-passes are loops over time, so that one length gives the rate of any length. Notebook 85 computes
+A pass is a training step without the optimizer and without moving the batch to the device. All
+passes are loops over time, so the rate of one length is that of any length. Notebook 85 computes
 the cost of the whole experiment from these rates.
 """
 
@@ -15,7 +15,9 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from study.bench.counts import TRAINING, count
-from study.bench.race import Ledger, Timer, Workload, on_device, race, wall
+from study.bench.ledger import Ledger
+from study.bench.race import race
+from study.bench.timers import Workload, device_timer, wall_timer
 from study.training.vmapped_pass import VmappedPass
 
 CELLS = ("rnn", "lstm", "gru", "lipschitz", "antisymmetric", "exponential", "unicornn", "lem")
@@ -23,7 +25,10 @@ CLASSES = 10
 
 
 class Network(nn.Module):
-    """A cell and a head, as in `study.training.model.Model`, whose packages a GPU box may lack."""
+    """A cell and a head, like `study.training.model.Model`.
+
+    It needs none of the packages that a GPU box may lack.
+    """
 
     def __init__(self, name: str, inputs: int, hidden: int) -> None:
         super().__init__()
@@ -31,7 +36,20 @@ class Network(nn.Module):
         self.output = nn.Linear(hidden, CLASSES)
 
     def forward(self, u: Tensor, *, engine: str = "auto") -> Tensor:
-        """Return (batch, classes) of inputs (batch, time, input)."""
+        """Return the predictions.
+
+        Parameters
+        ----------
+        u : Tensor
+            Shape (batch, time, input).
+        engine : str
+            Engine of the cell.
+
+        Returns
+        -------
+        Tensor
+            Logits, shape (batch, classes).
+        """
         _, state = self.cell(u.transpose(0, 1).contiguous(), engine=engine)
         return self.output(state[self.cell.readout])
 
@@ -39,18 +57,18 @@ class Network(nn.Module):
 class _Slice:
     """Some networks, a batch, and vmapped passes with and without a CUDA graph."""
 
-    def __init__(self, name: str, workload: Workload, places: int, device: str) -> None:
-        self.networks = [
-            Network(name, workload.inputs, workload.hidden).to(device) for _ in range(places)
-        ]
+    def __init__(self, name: str, workload: Workload, pass_size: int, device: str) -> None:
+        self.networks = []
+        for _ in range(pass_size):
+            self.networks.append(Network(name, workload.inputs, workload.hidden).to(device))
         self.parameters = [list(network.parameters()) for network in self.networks]
         inputs = torch.rand(workload.batch, workload.time_steps, workload.inputs, device=device)
         classes = torch.zeros(workload.batch, dtype=torch.int64, device=device)
-        self.batch = inputs, classes
+        self.batch = (inputs, classes)
         self.passes = {}
         for use_cuda_graph in (False, True):
             self.passes[use_cuda_graph] = VmappedPass(
-                self.networks[0], _loss, places, use_cuda_graph=use_cuda_graph
+                self.networks[0], _loss, pass_size, use_cuda_graph=use_cuda_graph
             )
 
     def gradients_of_one(self) -> tuple[Tensor, ...]:
@@ -68,17 +86,25 @@ class _Slice:
     def first_gradient(self, count: int, *, use_cuda_graph: bool) -> Tensor:
         """Return the first network's gradient as one vector, from a pass of `count` networks."""
         gradients = self.gradients(count, use_cuda_graph=use_cuda_graph)
-        return torch.cat([part.flatten() for part in gradients[: len(self.parameters[0])]])
+        of_first = gradients[: len(self.parameters[0])]
+        return torch.cat([gradient.flatten() for gradient in of_first])
 
 
 def time_slice(
-    name: str, workload: Workload, ledger: Ledger, *, places: int, rounds: int, device: str = "cuda"
+    name: str,
+    workload: Workload,
+    ledger: Ledger,
+    *,
+    pass_size: int,
+    rounds: int,
+    device: str = "cuda",
 ) -> None:
     """Time a training pass of one network, and of several with and without a CUDA graph.
 
     The ledger receives the rows of `study.bench.race.race`, the rates that notebook 85 uses,
     whether the pass was captured in a graph, and two checks: a network's gradient must have the
-    same bits next to other networks and in a pass without a graph. Stored results rest on that.
+    same bits in a pass with fewer networks and in a pass without a graph. The cache of results
+    relies on that.
 
     Parameters
     ----------
@@ -88,52 +114,56 @@ def time_slice(
         Batch size, time steps and width.
     ledger : Ledger
         Receives the rows.
-    places : int
+    pass_size : int
         Number of networks in a pass.
     rounds : int
         Repetitions of each measurement.
     device : str
-        Device of the networks.
+        Type of the device, ``cuda`` or ``cpu``.
     """
-    piece = _Slice(name, workload, places, device)
+    networks = _Slice(name, workload, pass_size, device)
     engine = kernels.choose(name, torch.device(device).type)
-    alone = f"{name}, one, {engine}"
-    plain = f"{name}, {places}"
-    graph = f"{name}, {places}, graph"
+    single = f"{name}, one, {engine}"
+    several = f"{name}, {pass_size}"
+    graph = f"{name}, {pass_size}, graph"
     runs = {
-        alone: piece.gradients_of_one,
-        plain: partial(piece.gradients, places, use_cuda_graph=False),
-        graph: partial(piece.gradients, places, use_cuda_graph=True),
+        single: networks.gradients_of_one,
+        several: partial(networks.gradients, pass_size, use_cuda_graph=False),
+        graph: partial(networks.gradients, pass_size, use_cuda_graph=True),
     }
-    timer: Callable[..., Timer] = on_device if device == "cuda" else wall
+    timer = device_timer if device == "cuda" else wall_timer
     entrants = {label: timer(run) for label, run in runs.items()}
-    baselines = {plain: (alone,), graph: (alone,)}
+    baselines = {several: (single,), graph: (single,)}
     rows = race(entrants, ledger, size=workload, rounds=rounds, baselines=baselines)
-    add = partial(ledger.add, size=workload)
-    add(graph, "recorded", passed=piece.passes[True].uses_cuda_graph)
+    captured = networks.passes[True].uses_cuda_graph
+    ledger.add(graph, "recorded", size=workload, passed=captured)
 
-    times = {row["what"]: row["value"] for row in rows}  # milliseconds
     counts = count(name, workload.hidden, workload.inputs, TRAINING, workload.batch)
     rate_of_one = "launch_us" if engine.startswith("reference") else "engine_us"
-    for label, rate in ((alone, rate_of_one), (plain, "launch_us"), (graph, "node_us")):
-        if label not in times:
-            continue
-        microseconds = 1e3 * times[label] / workload.time_steps
+    rates = {single: rate_of_one, several: "launch_us", graph: "node_us"}
+    times = {row["what"]: row["value"] for row in rows}  # milliseconds
+    for label, milliseconds in times.items():
+        rate = rates[label]
+        microseconds = 1e3 * milliseconds / workload.time_steps
         if rate != "engine_us":  # the rate of an operator, not of a time step
             microseconds /= counts.operators
-        add(label, f"rate, {rate}", value=microseconds, unit="us")
+        ledger.add(label, f"rate, {rate}", size=workload, value=microseconds, unit="us")
     if graph in times:
-        tflops = places * counts.flop * workload.time_steps / times[graph] / 1e9
-        add(graph, "rate, tflops", value=tflops, unit="TFLOP/s")
+        tflops = pass_size * counts.flop * workload.time_steps / times[graph] / 1e9
+        ledger.add(graph, "rate, tflops", size=workload, value=tflops, unit="TFLOP/s")
+    _check_bits(networks, pass_size, partial(ledger.add, graph, size=workload))
 
-    expected = piece.first_gradient(places, use_cuda_graph=True)
-    checks = {
-        "bits in another company": piece.first_gradient(1, use_cuda_graph=True),
-        "bits of a plain pass": piece.first_gradient(places, use_cuda_graph=False),
+
+def _check_bits(networks: _Slice, pass_size: int, add: Callable[..., dict]) -> None:
+    """Compare the first network's gradient with that from other passes; `add` appends a row."""
+    expected = networks.first_gradient(pass_size, use_cuda_graph=True)
+    others = {
+        "bits in another company": networks.first_gradient(1, use_cuda_graph=True),
+        "bits of a plain pass": networks.first_gradient(pass_size, use_cuda_graph=False),
     }
-    for quantity, gradient in checks.items():
+    for quantity, gradient in others.items():
         difference = (expected - gradient).abs().max() / expected.abs().max()
-        add(graph, quantity, value=difference.item(), unit="relative", passed=difference == 0)
+        add(quantity, value=difference.item(), unit="relative", passed=difference == 0)
 
 
 def _loss(model: Callable[..., Tensor], inputs: Tensor, classes: Tensor) -> Tensor:
