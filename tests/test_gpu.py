@@ -245,7 +245,7 @@ def test_the_benchmark_names_machine_and_engines(monkeypatch):
 
 
 def test_variants_of_an_engine_are_timed_beside_it(monkeypatch):
-    monkeypatch.setattr(bench, "on_device", wall)
+    monkeypatch.setattr(bench, "device_timer", wall_timer)
     monkeypatch.setitem(bench.VARIANTS, ("unicornn", "numba-cpu"), ("persistent",))
     ledger = Ledger()
     found = bench.time_engines("unicornn", Workload(1, 2, 2), ledger, "cpu")
