@@ -161,6 +161,7 @@ def write_notebook(
         new_code_cell("plot()", execution_count=3, outputs=outputs),
         new_markdown_cell("## Answer\n\nWe shall see."),
         new_code_cell("answer()", outputs=said),
+        new_markdown_cell("## What this does not answer\n\nMuch."),
     ]
     for place, cell in enumerate(cells):
         cell.id = f"cell-{place}"

@@ -1,13 +1,14 @@
 """Answers of notebooks, for lists of questions."""
 
 import re
-from itertools import takewhile
 
 import nbformat
+from nbformat import NotebookNode
 
 from study.report.inputs import Notebook
 
-_ANSWER = re.compile(r"^#+ .*\banswer.*$", re.IGNORECASE | re.MULTILINE)
+_ANSWER = re.compile(r"^#+ (?!.*\bnot answer).*\banswer.*$", re.IGNORECASE | re.MULTILINE)
+"""The heading of an answer, unlike “What this does not answer”."""
 _LONGEST_ANSWER = 300
 """Characters of an answer on a list of questions."""
 
@@ -16,7 +17,7 @@ def answer(notebook: Notebook) -> str:
     """Find the answer of a notebook: the first paragraph below its last heading with that word.
 
     Outputs of the cells below the heading come before the heading's own prose, which often only
-    leads there. Lists, such as that of judged claims, are not paragraphs.
+    introduces them. Lists, such as that of judged claims, are not paragraphs.
 
     Parameters
     ----------
@@ -28,19 +29,29 @@ def answer(notebook: Notebook) -> str:
         Without markup, cut after a sentence if it is long; empty if there is none.
     """
     cells = nbformat.read(notebook.path, as_version=4).cells
-    for position in range(len(cells) - 1, -1, -1):
-        cell = cells[position]
+    headings = []
+    for position, cell in enumerate(cells):
         if cell.cell_type == "markdown" and _ANSWER.search(cell.source):
-            below = takewhile(lambda cell: cell.cell_type != "markdown", cells[position + 1 :])
-            outputs = [output for code in below for output in code.get("outputs", [])]
-            texts = [output.get("data", {}).get("text/markdown", "") for output in outputs]
-            texts.append(_ANSWER.split(cell.source)[-1])
-            for text in texts:
-                for paragraph in text.split("\n\n"):
-                    if paragraph.strip()[:2] not in ("", "- "):
-                        return _shorten(paragraph)
-            return ""
+            headings.append(position)
+    if not headings:
+        return ""
+    for text in _texts_below(cells, headings[-1]):
+        for paragraph in text.split("\n\n"):
+            if paragraph.strip()[:2] not in ("", "- "):
+                return _shorten(paragraph)
     return ""
+
+
+def _texts_below(cells: list[NotebookNode], heading: int) -> list[str]:
+    """Return the Markdown of the outputs below a heading's cell, then the cell's own prose."""
+    texts = []
+    for cell in cells[heading + 1 :]:
+        if cell.cell_type == "markdown":
+            break
+        for output in cell.get("outputs", []):
+            texts.append(output.get("data", {}).get("text/markdown", ""))
+    texts.append(_ANSWER.split(cells[heading].source)[-1])
+    return texts
 
 
 def _shorten(text: str) -> str:
