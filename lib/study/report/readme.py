@@ -364,7 +364,18 @@ def fill(text: str, blocks: Mapping[str, str]) -> str:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Store the numbers, fill README.md, and return the exit status."""
+    """Store the numbers and fill README.md.
+
+    Parameters
+    ----------
+    arguments
+        Arguments of the command line; those of this process if None.
+
+    Returns
+    -------
+    int
+        Exit status: 0, or 1 after an error, which is printed to stderr.
+    """
     parser = argparse.ArgumentParser(prog="python -m study.report.readme", description=__doc__)
     parser.add_argument("--data", default=DATA, help="folder of made/ (data)")
     options = parser.parse_args(arguments)

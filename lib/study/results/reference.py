@@ -259,7 +259,8 @@ def main(arguments: list[str] | None = None) -> int:
         Exit status: 0, or 1 after an error, which is printed to stderr.
     """
     parser = argparse.ArgumentParser(
-        prog="python -m study.results.reference", description=main.__doc__
+        prog="python -m study.results.reference",
+        description="Keep the results of the last run and print their paths.",
     )
     parser.add_argument("names", nargs="*", help=f"of {', '.join(names())}; all by default")
     parser.add_argument(
