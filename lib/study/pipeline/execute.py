@@ -51,7 +51,9 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     argparse.Namespace
         ``notebook``, ``output``, ``parameters`` and ``sets``.
     """
-    parser = argparse.ArgumentParser(prog="python -m study.pipeline", description=main.__doc__)
+    parser = argparse.ArgumentParser(
+        prog="python -m study.pipeline", description="Run a notebook from the command line."
+    )
     parser.add_argument("notebook", type=Path, help="the notebook, from the repository root")
     parser.add_argument("output", type=Path, help="the executed copy, from the repository root")
     parser.add_argument(
