@@ -124,34 +124,86 @@ def _forward_kernel(numbers, U, V, H, eta, r, h0, outputs):
         h = outputs[t]
 
 
+@scalar
+def _round_back(
+    phi, numbers, transposed, eta, factors, z, gamma, deltas, outer, product, ones, carried,
+    of_r, of_eta,
+):  # fmt: skip
+    """Backpropagate through the inner steps of a round; `gamma` goes from gamma_K to gamma_0.
+
+    `factors` and `z` are those of `_round`. `deltas` gets a row for each row of `factors`: all
+    rho_i and then, in form (8), all delta_i. `outer` gets their products with V', `of_r` (batch *
+    hidden) and `of_eta` (batch, K) the gradients. The gradient of the state before the round is
+    added to `carried`. `transposed` is U', H', V', so that `_multiply` multiplies by the transpose.
+    `product` is memory, and `ones` (hidden) are ones.
+    """
+    twice, _, alpha, sign = numbers
+    K = len(z)
+    batch, d = gamma.shape
+    sums = np.empty(batch, gamma.dtype)
+    for i in range(K - 1, -1, -1):
+        first = i * batch
+        if twice:
+            first = (K + i) * batch
+        top = slice(first, first + batch)
+        rows = slice(i * batch, (i + 1) * batch)
+        for k in range(batch):
+            gamma_k = gamma[k]
+            s_k = factors[i * batch + k]
+            z_k = z[i, k]
+            share = product[k]
+            delta_k = deltas[first + k]
+            eta_k = eta[k, i]
+            for j in range(d):
+                share[j] = gamma_k[j] * (z_k[j] - alpha * s_k[j])
+                delta_k[j] = times_slope(phi, eta_k * gamma_k[j], z_k[j])
+        np.dot(product, ones, sums)  # the compiler does not vectorize a loop that sums
+        for k in range(batch):
+            of_eta[k, i] = sums[k]
+        if twice:
+            _multiply(*transposed, alpha, deltas[top], outer[top], deltas[rows])
+        _multiply(*transposed, alpha, deltas[rows], outer[rows], product)
+        rho = deltas[rows].ravel()
+        for j in range(of_r.size):
+            of_r[j] += rho[j]
+        for k in range(batch):
+            gamma_k = gamma[k]
+            through = product[k]
+            back_k = carried[k]
+            eta_k = eta[k, i]
+            for j in range(d):
+                change = through[j] - alpha * eta_k * gamma_k[j]
+                gamma_k[j] += change
+                back_k[j] += sign * change
+
+
 @by_phi
 def _backward_kernel(
     numbers, U, V, H, transposed, eta, r, h0, outputs, from_outputs, carried,
     by_r, by_eta, by_U, by_V, by_H,
 ):  # fmt: skip
-    """`transposed` is U', H', V', so that `_multiply` multiplies by the transpose.
+    """`carried` is the gradient of the final state and becomes that of the initial one.
 
-    `carried` is the gradient of the final state and becomes that of the initial one; the gradients
-    start at zero.
+    `transposed` is U', H', V'. The gradients of the matrices start at zero.
     """
-    twice, from_zero, alpha, sign = numbers
+    twice, from_zero, _, _ = numbers
     K = eta.shape[2]
     batch, d = h0.shape
-    count = 2 * K * batch if twice else K * batch
-    rank = 0 if V is None else V.shape[1]
+    count = K * batch
+    if twice:
+        count = 2 * K * batch
     factors = np.empty((2 * K * batch, d), h0.dtype)
-    inner = np.empty((2 * K * batch, rank), h0.dtype)
+    inner = np.empty((2 * K * batch, 0 if V is None else V.shape[1]), h0.dtype)
     deltas = np.empty_like(factors)
     outer = np.empty_like(inner)
     z = np.empty((K, batch, d), h0.dtype)
     g = np.empty_like(h0)
     product = np.empty_like(h0)
-    back = carried.ravel()
     gamma = np.empty_like(h0)
     ones = np.ones(d, h0.dtype)
-    sums = np.empty(batch, h0.dtype)
+    back = carried.ravel()
     for t in range(len(outputs) - 1, -1, -1):
-        h = h0 if t == 0 else outputs[t - 1]
+        h = outputs[t - 1] if t > 0 else h0
         _round(phi, numbers, U, V, H, eta[t], r[t], h, factors, inner, z, g)
         gamma_ = gamma.ravel()
         o_t = from_outputs[t].ravel()
@@ -159,40 +211,10 @@ def _backward_kernel(
         for j in range(back.size):
             gamma_[j] = o_t[j] + back[j]
             back[j] = of_r[j] = ZERO
-        for i in range(K - 1, -1, -1):
-            first = (K + i) * batch if twice else i * batch
-            top = slice(first, first + batch)
-            rows = slice(i * batch, (i + 1) * batch)
-            rho = deltas[rows].ravel()
-            for k in range(batch):
-                gamma_k = gamma[k]
-                s_k = factors[i * batch + k]
-                z_k = z[i, k]
-                share = product[k]
-                delta_k = deltas[first + k]
-                eta_k = eta[t, k, i]
-                for j in range(d):
-                    share[j] = gamma_k[j] * (z_k[j] - alpha * s_k[j])
-                    delta_k[j] = times_slope(phi, eta_k * gamma_k[j], z_k[j])
-            np.dot(
-                product, ones, sums
-            )  # a product, because the compiler does not vectorize a loop that sums
-            for k in range(batch):
-                by_eta[t, k, i] = sums[k]
-            if twice:
-                _multiply(*transposed, alpha, deltas[top], outer[top], deltas[rows])
-            _multiply(*transposed, alpha, deltas[rows], outer[rows], product)
-            for j in range(back.size):
-                of_r[j] += rho[j]
-            for k in range(batch):
-                gamma_k = gamma[k]
-                through = product[k]
-                back_k = carried[k]
-                eta_k = eta[t, k, i]
-                for j in range(d):
-                    change = through[j] - alpha * eta_k * gamma_k[j]
-                    gamma_k[j] += change
-                    back_k[j] += sign * change
+        _round_back(
+            phi, numbers, transposed, eta[t], factors, z, gamma, deltas, outer, product, ones,
+            carried, of_r, by_eta[t],
+        )  # fmt: skip
         if not from_zero:
             carried += gamma
         if U is not None:
