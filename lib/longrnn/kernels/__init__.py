@@ -241,8 +241,8 @@ def _by_speed(cell: str, device: str, units: int | None) -> list[str]:
 
     def rank(name: str) -> tuple[bool, float]:
         unsupported = transformed and not _ENGINES[cell, name].transforms
-        of_variants = [time for key, time in times.items() if key.partition(",")[0] == name]
-        return unsupported, min(of_variants, default=math.inf)
+        grad_variants = [time for key, time in times.items() if key.partition(",")[0] == name]
+        return unsupported, min(grad_variants, default=math.inf)
 
     return sorted(names, key=rank)  # engines without a measured time keep their order
 

@@ -237,33 +237,33 @@ def no_drive_sums(zero):
 @inlined_late
 def add_to_drive_sums(sums, delta, fetched, inputs):
     """Return the sums after adding the terms of one time; `delta` is the drive's gradient."""
-    of_b, of_1, of_2, of_3, of_4 = sums
+    grad_b, grad_1, grad_2, grad_3, grad_4 = sums
     x_1, x_2, x_3, x_4 = fetched
-    of_b += delta
+    grad_b += delta
     if inputs > 0:
-        of_1 += delta * x_1
+        grad_1 += delta * x_1
     if inputs > 1:
-        of_2 += delta * x_2
+        grad_2 += delta * x_2
     if inputs > 2:
-        of_3 += delta * x_3
+        grad_3 += delta * x_3
     if inputs > 3:
-        of_4 += delta * x_4
-    return of_b, of_1, of_2, of_3, of_4
+        grad_4 += delta * x_4
+    return grad_b, grad_1, grad_2, grad_3, grad_4
 
 
 @inlined_late
 def store_drive_sums(stored, sums, start, chains, inputs):
     """Write the sums of a chain to the rows of `stored`, from offset `start` on."""
-    of_b, of_1, of_2, of_3, of_4 = sums
-    stored[start] = of_b
+    grad_b, grad_1, grad_2, grad_3, grad_4 = sums
+    stored[start] = grad_b
     if inputs > 0:
-        stored[start + chains] = of_1
+        stored[start + chains] = grad_1
     if inputs > 1:
-        stored[start + 2 * chains] = of_2
+        stored[start + 2 * chains] = grad_2
     if inputs > 2:
-        stored[start + 3 * chains] = of_3
+        stored[start + 3 * chains] = grad_3
     if inputs > 3:
-        stored[start + 4 * chains] = of_4
+        stored[start + 4 * chains] = grad_4
 
 
 vectors = 1
@@ -271,7 +271,7 @@ vectors = 1
 
 
 @kernel
-def _sum_kernel(stored, first, second, third, of_V, inputs, sequences, width, all_widths, sums):
+def _sum_kernel(stored, first, second, third, grad_V, inputs, sequences, width, all_widths, sums):
     """Sum `stored` (vectors + inputs, runs, sequences, width) over the sequences of each run.
 
     `all_widths` is runs times width.
@@ -292,7 +292,7 @@ def _sum_kernel(stored, first, second, third, of_V, inputs, sequences, width, al
         elif row == 2 and vectors > 2:
             third[neuron] = total
         else:
-            of_V[neuron * inputs + row - vectors] = total
+            grad_V[neuron * inputs + row - vectors] = total
 
 
 def sum_over_batch(stored: Tensor, vectors: int, like: Tensor) -> list[Tensor | None]:
@@ -316,9 +316,9 @@ def sum_over_batch(stored: Tensor, vectors: int, like: Tensor) -> list[Tensor | 
     count, batch, width = stored.shape
     inputs = count - vectors
     results = [torch.empty_like(like) for _ in range(vectors)]
-    of_V = like.new_empty(*like.shape, inputs) if inputs > 0 else None
+    grad_V = like.new_empty(*like.shape, inputs) if inputs > 0 else None
     padded = [*results, None, None][:3]
     all_widths = like.numel()
     sizes = inputs, batch * width // all_widths, width, all_widths
-    launch_chains(_sum_kernel, count * all_widths, stored, *padded, of_V, *sizes, vectors=vectors)
-    return [*results, of_V]
+    launch_chains(_sum_kernel, count * all_widths, stored, *padded, grad_V, *sizes, vectors=vectors)
+    return [*results, grad_V]

@@ -81,17 +81,17 @@ class _Drive(torch.autograd.Function):
         u, R = ctx.saved_tensors
         by_u, by_R, by_b = ctx.needs_input_grad
         rows = arrived.reshape(-1, len(R))
-        of_u = of_R = of_b = None
+        grad_u = grad_R = grad_b = None
         if by_u and torch.is_grad_enabled():
-            of_u = (rows @ R).view_as(u)
+            grad_u = (rows @ R).view_as(u)
         elif by_u:
-            of_u = empty_tensor(u.shape, u.dtype)
-            torch.mm(rows, R, out=of_u.view(-1, u.shape[-1]))
+            grad_u = empty_tensor(u.shape, u.dtype)
+            torch.mm(rows, R, out=grad_u.view(-1, u.shape[-1]))
         if by_R:
-            of_R = rows.T @ u.view(-1, u.shape[-1])
+            grad_R = rows.T @ u.view(-1, u.shape[-1])
         if by_b:
-            of_b = rows.sum(0)
-        return of_u, of_R, of_b
+            grad_b = rows.sum(0)
+        return grad_u, grad_R, grad_b
 
 
 def _drive_of_runs(u: Tensor, R: Tensor, b: Tensor | None = None) -> Tensor:

@@ -38,14 +38,14 @@ class Loop(torch.autograd.Function):
         return results
 
     @staticmethod
-    def backward(ctx, *from_results: Tensor | None) -> tuple:
+    def backward(ctx, *grad_results: Tensor | None) -> tuple:
         """Run the adjoint.
 
         Parameters
         ----------
         ctx
             PyTorch's context.
-        *from_results : Tensor or None
+        *grad_results : Tensor or None
             Gradients of the results.
 
         Returns
@@ -53,7 +53,7 @@ class Loop(torch.autograd.Function):
         tuple of (Tensor or None)
             Gradients of the arguments of `forward`.
         """
-        return None, *ctx.recurrence._differentiate(ctx, *from_results)
+        return None, *ctx.recurrence._differentiate(ctx, *grad_results)
 
 
 class Adjoint(torch.autograd.Function):

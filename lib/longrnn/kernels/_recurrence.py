@@ -87,8 +87,8 @@ class Recurrence:
     forward : callable
         ``forward(*settings, *inputs, *results)`` fills the results.
     backward : callable
-        ``backward(*settings, *saved, from_outputs, *from_final)`` returns the gradients of all
-        inputs. `from_outputs` and `from_final` are the gradients that arrive at the outputs and
+        ``backward(*settings, *saved, grad_outputs, *grad_final)`` returns the gradients of all
+        inputs. `grad_outputs` and `grad_final` are the gradients that arrive at the outputs and
         the final states. As arrays they are zeros if absent, and it may write over the latter; as
         tensors they are None if absent, and it may not. A gradient that it returns may be None,
         and a function that returns it if it costs a product, which is called only if the gradient
@@ -185,7 +185,7 @@ class Recurrence:
         optional = {part.name for part in self.inputs if part.optional}
         of_drive = [f"source_{name}" for name in Sources._fields]
         optional |= set(of_drive)
-        arriving = [f"from_{name}" for name in self.results[: 1 + self.final]]
+        arriving = [f"grad_{name}" for name in self.results[: 1 + self.final]]
 
         def typed(tensors: Sequence[str], optional: Collection[str]) -> str:
             words = [settings] if settings else []
@@ -267,9 +267,9 @@ class Recurrence:
         ctx.set_materialize_grads(False)
         ctx.save_for_backward(*sources, *(known[name] for name in self.saved))
 
-    def _differentiate(self, ctx, *from_results: Tensor | None) -> tuple[Tensor | None, ...]:
+    def _differentiate(self, ctx, *grad_results: Tensor | None) -> tuple[Tensor | None, ...]:
         wanted = list(ctx.needs_input_grad[-len(self.inputs) :])
-        arriving = from_results[: 1 + self.final]
+        arriving = grad_results[: 1 + self.final]
         before = len(self.settings) + len(Sources._fields)
         if all(part is None for part in arriving):
             return (None,) * (before + len(self.inputs))
@@ -299,7 +299,7 @@ class Recurrence:
         *arguments, steps, wanted = arguments
         settings, sources, others = self._parts(arguments)
         saved, arriving = self._split_saved(others)
-        from_outputs, *from_final = self._materialize(steps, arriving)
+        grad_outputs, *grad_final = self._materialize(steps, arriving)
         like = next(part for part in arriving if part is not None)
         if self.adjoint_takes_drive:
             known = dict(zip(self.saved, saved, strict=True))
@@ -308,7 +308,7 @@ class Recurrence:
         values = [self.to_kernel_argument(value) for value in saved]
         gradients = []
         with single_thread:
-            every = self.backward(*settings, *values, from_outputs, *from_final)
+            every = self.backward(*settings, *values, grad_outputs, *grad_final)
             for gradient, use in zip(every, wanted, strict=True):
                 if callable(gradient) and use:
                     gradient = gradient()
@@ -331,14 +331,14 @@ class Recurrence:
         """
         if not self.arrays:
             return [self.to_kernel_argument(part) for part in arriving]
-        from_outputs, *from_final = arriving
+        grad_outputs, *grad_final = arriving
         like = next(part for part in arriving if part is not None)
-        state_shape = like.shape[1:] if from_outputs is not None else like.shape
-        if from_outputs is None:
+        state_shape = like.shape[1:] if grad_outputs is not None else like.shape
+        if grad_outputs is None:
             values = [self._zeros((steps, *state_shape), like)]
         else:
-            values = [self.to_kernel_argument(from_outputs)]
-        for part in from_final:
+            values = [self.to_kernel_argument(grad_outputs)]
+        for part in grad_final:
             if part is None:
                 values.append(self._zeros(state_shape, like))
             else:

@@ -109,7 +109,7 @@ def _forward_kernel(M, dt, gamma, r, g, y0, z0, y, z, f, start, stop):
 
 
 @kernel
-def _backward_kernel(M, dt, gamma, r, f, from_y, y_carried, z_carried, delta, start, stop):
+def _backward_kernel(M, dt, gamma, r, f, grad_y, y_carried, z_carried, delta, start, stop):
     """The carried gradients are those of the final state and become those of the initial one."""
     d = y_carried.shape[1]
     products = np.empty((stop - start, 2 * d), M.dtype)
@@ -117,7 +117,7 @@ def _backward_kernel(M, dt, gamma, r, f, from_y, y_carried, z_carried, delta, st
         for k in range(start, stop):
             lambda_ = y_carried[k]
             mu = z_carried[k]
-            o_n = from_y[n, k]
+            o_n = grad_y[n, k]
             f_n = f[n, k]
             d_n = delta[n, k]
             for i in range(d):
@@ -138,18 +138,18 @@ def _forward(dt, gamma, r, M, g, y0, z0, y, y_end, z_end, z, f):
     z_end[:] = z[-1]
 
 
-def _backward(dt, gamma, r, M, y0, z0, y, z, f, from_y, y_carried, z_carried):
+def _backward(dt, gamma, r, M, y0, z0, y, z, f, grad_y, y_carried, z_carried):
     delta = empty_array_like(y)
     scalars = [M.dtype.type(value) for value in (dt, gamma, r)]
-    states = f, from_y, y_carried, z_carried, delta
+    states = f, grad_y, y_carried, z_carried, delta
     run_networks(_backward_kernel, [by_run(M, M)], y0, len(f), *scalars, *states)
 
-    def of_M():
-        of_W = state_products(M, delta, y0, y)()
-        of_W_z = state_products(M, delta, z0, z)()
-        return np.concatenate([of_W, of_W_z], axis=-1)
+    def grad_M():
+        grad_W = state_products(M, delta, y0, y)()
+        grad_W_z = state_products(M, delta, z0, z)()
+        return np.concatenate([grad_W, grad_W_z], axis=-1)
 
-    return of_M, delta, y_carried, z_carried
+    return grad_M, delta, y_carried, z_carried
 
 
 def reference(dt, gamma, r, M, g, y, z):

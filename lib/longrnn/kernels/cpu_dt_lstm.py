@@ -77,7 +77,7 @@ def _forward_kernel(iota, phi, W, g, h0, c0, outputs, cells, gates, start, stop)
 
 @kernel
 def _backward_kernel(
-    iota, phi, W, c0, cells, gates, from_outputs, h_carried, c_carried, delta, start, stop
+    iota, phi, W, c0, cells, gates, grad_outputs, h_carried, c_carried, delta, start, stop
 ):
     """The carried gradients are those of the final state and become those of the initial one."""
     d = c0.shape[1]
@@ -87,7 +87,7 @@ def _backward_kernel(
             gates_n = gates[n, k]
             delta_n = delta[n, k]
             c = cells[n, k]
-            o_n = from_outputs[n, k]
+            o_n = grad_outputs[n, k]
             i = gates_n[:d]
             f = gates_n[d : 2 * d]
             new = gates_n[2 * d : 3 * d]
@@ -124,9 +124,9 @@ def _forward(scales, W, g, h0, c0, outputs, h_end, c_end, cells, gates):
     c_end[:] = cells[-1]
 
 
-def _backward(scales, W, h0, c0, outputs, cells, gates, from_outputs, h_carried, c_carried):
+def _backward(scales, W, h0, c0, outputs, cells, gates, grad_outputs, h_carried, c_carried):
     delta = empty_array_like(gates)
-    states = c0, cells, gates, from_outputs, h_carried, c_carried
+    states = c0, cells, gates, grad_outputs, h_carried, c_carried
     run_networks(_backward_kernel, _weights(scales, W), c0, len(cells), *states, delta)
     return None, state_products(W, delta, h0, outputs), delta, h_carried, c_carried
 

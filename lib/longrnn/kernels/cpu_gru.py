@@ -67,7 +67,7 @@ def _forward_kernel(W, g, h0, outputs, gates, products, start, stop):
 
 @kernel
 def _backward_kernel(
-    W, h0, outputs, gates, products, from_outputs, carried, delta, delta_state, start, stop
+    W, h0, outputs, gates, products, grad_outputs, carried, delta, delta_state, start, stop
 ):
     """`carried` is the gradient of the final state and becomes that of the initial one."""
     d = W.shape[1]
@@ -86,7 +86,7 @@ def _backward_kernel(
             a_n = delta_state[t, k, 2 * d :]
             product = products[t, k]
             before = previous[k]
-            o_t = from_outputs[t, k]
+            o_t = grad_outputs[t, k]
             back = carried[k]
             through = direct[k - start]
             for i in range(d):
@@ -112,11 +112,11 @@ def _forward(W, g, h0, outputs, h_end, gates, products):
     h_end[:] = outputs[-1]
 
 
-def _backward(W, h0, outputs, gates, products, from_outputs, carried):
+def _backward(W, h0, outputs, gates, products, grad_outputs, carried):
     delta = empty_array_like(gates)
     delta_state = empty_array_like(gates)
     weights = [by_run(W, W)]
-    states = h0, outputs, gates, products, from_outputs, carried
+    states = h0, outputs, gates, products, grad_outputs, carried
     run_networks(_backward_kernel, weights, h0, len(outputs), *states, delta, delta_state)
     return state_products(W, delta_state, h0, outputs), delta, carried
 

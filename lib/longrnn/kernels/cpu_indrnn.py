@@ -52,7 +52,7 @@ def _forward_kernel(w, g, h0, outputs, start, stop):
 
 
 @by_phi
-def _backward_kernel(w, h0, outputs, from_outputs, carried, delta, w_gradient, start, stop):
+def _backward_kernel(w, h0, outputs, grad_outputs, carried, delta, w_gradient, start, stop):
     """`carried` is the gradient of the final state and becomes that of the initial one."""
     w_ = w[start:stop]
     back = carried[start:stop]
@@ -60,7 +60,7 @@ def _backward_kernel(w, h0, outputs, from_outputs, carried, delta, w_gradient, s
     for t in range(len(outputs) - 1, -1, -1):
         before = h0[start:stop] if t == 0 else outputs[t - 1, start:stop]
         h = outputs[t, start:stop]
-        o_t = from_outputs[t, start:stop]
+        o_t = grad_outputs[t, start:stop]
         d = delta[t, start:stop]
         for i in range(h.size):
             d[i] = times_slope(phi, o_t[i] + back[i], h[i])
@@ -74,12 +74,12 @@ def _forward(phi, g, w, h0, outputs, h_end):
     h_end[:] = outputs[-1]
 
 
-def _backward(phi, w, h0, outputs, from_outputs, carried):
+def _backward(phi, w, h0, outputs, grad_outputs, carried):
     delta = empty_array_like(outputs)
-    of_w = np.zeros_like(w)
+    grad_w = np.zeros_like(w)
     run = _backward_kernel[phi]
-    run_chains(run, len(delta), w, h0, outputs, from_outputs, carried, delta, of_w)
-    return delta, of_w, carried
+    run_chains(run, len(delta), w, h0, outputs, grad_outputs, carried, delta, grad_w)
+    return delta, grad_w, carried
 
 
 def reference(phi, g, w, h):

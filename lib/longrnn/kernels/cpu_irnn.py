@@ -127,13 +127,13 @@ def _forward_kernel(numbers, U, V, H, eta, r, h0, outputs):
 @scalar
 def _round_back(
     phi, numbers, transposed, eta, factors, z, gamma, deltas, outer, product, ones, carried,
-    of_r, of_eta,
+    grad_r, grad_eta,
 ):  # fmt: skip
     """Backpropagate through the inner steps of a round; `gamma` goes from gamma_K to gamma_0.
 
     `factors` and `z` are those of `_round`. `deltas` gets a row for each row of `factors`: all
-    rho_i and then, in form (8), all delta_i. `outer` gets their products with V', `of_r` (batch *
-    hidden) and `of_eta` (batch, K) the gradients. The gradient of the state before the round is
+    rho_i and then, in form (8), all delta_i. `outer` gets their products with V', `grad_r` (batch *
+    hidden) and `grad_eta` (batch, K) the gradients. The gradient of the state before the round is
     added to `carried`. `transposed` is U', H', V', so that `_multiply` multiplies by the transpose.
     `product` is memory, and `ones` (hidden) are ones.
     """
@@ -159,13 +159,13 @@ def _round_back(
                 delta_k[j] = times_slope(phi, eta_k * gamma_k[j], z_k[j])
         np.dot(product, ones, sums)  # the compiler does not vectorize a loop that sums
         for k in range(batch):
-            of_eta[k, i] = sums[k]
+            grad_eta[k, i] = sums[k]
         if twice:
             _multiply(*transposed, alpha, deltas[top], outer[top], deltas[rows])
         _multiply(*transposed, alpha, deltas[rows], outer[rows], product)
         rho = deltas[rows].ravel()
-        for j in range(of_r.size):
-            of_r[j] += rho[j]
+        for j in range(grad_r.size):
+            grad_r[j] += rho[j]
         for k in range(batch):
             gamma_k = gamma[k]
             through = product[k]
@@ -179,7 +179,7 @@ def _round_back(
 
 @by_phi
 def _backward_kernel(
-    numbers, U, V, H, transposed, eta, r, h0, outputs, from_outputs, carried,
+    numbers, U, V, H, transposed, eta, r, h0, outputs, grad_outputs, carried,
     by_r, by_eta, by_U, by_V, by_H,
 ):  # fmt: skip
     """`carried` is the gradient of the final state and becomes that of the initial one.
@@ -206,14 +206,14 @@ def _backward_kernel(
         h = outputs[t - 1] if t > 0 else h0
         _round(phi, numbers, U, V, H, eta[t], r[t], h, factors, inner, z, g)
         gamma_ = gamma.ravel()
-        o_t = from_outputs[t].ravel()
-        of_r = by_r[t].ravel()
+        o_t = grad_outputs[t].ravel()
+        grad_r = by_r[t].ravel()
         for j in range(back.size):
             gamma_[j] = o_t[j] + back[j]
-            back[j] = of_r[j] = ZERO
+            back[j] = grad_r[j] = ZERO
         _round_back(
             phi, numbers, transposed, eta[t], factors, z, gamma, deltas, outer, product, ones,
-            carried, of_r, by_eta[t],
+            carried, grad_r, by_eta[t],
         )  # fmt: skip
         if not from_zero:
             carried += gamma
@@ -230,15 +230,15 @@ def _forward(phi, twice, from_zero, scalars, U, V, H, eta, r, h0, outputs, h_end
     h_end[:] = outputs[-1]
 
 
-def _backward(phi, twice, from_zero, scalars, U, V, H, eta, r, h0, outputs, from_outputs, carried):
+def _backward(phi, twice, from_zero, scalars, U, V, H, eta, r, h0, outputs, grad_outputs, carried):
     numbers = (twice, from_zero, *scalars)
-    of_r = empty_array_like(r)
-    of_eta = empty_array_like(eta)
-    of_U, of_V, of_H = (np.zeros_like(h0[:0] if part is None else part) for part in (U, V, H))
+    grad_r = empty_array_like(r)
+    grad_eta = empty_array_like(eta)
+    grad_U, grad_V, grad_H = (np.zeros_like(h0[:0] if part is None else part) for part in (U, V, H))
     transposed = tuple(None if part is None else part.T for part in (U, H, V))
-    states = U, V, H, transposed, eta, r, h0, outputs, from_outputs, carried
-    _backward_kernel[phi](numbers, *states, of_r, of_eta, of_U, of_V, of_H)
-    return None, of_U, of_V, of_H, of_eta, of_r, carried
+    states = U, V, H, transposed, eta, r, h0, outputs, grad_outputs, carried
+    _backward_kernel[phi](numbers, *states, grad_r, grad_eta, grad_U, grad_V, grad_H)
+    return None, grad_U, grad_V, grad_H, grad_eta, grad_r, carried
 
 
 def reference(phi, twice, from_zero, scalars, U, V, H, eta, r, h):

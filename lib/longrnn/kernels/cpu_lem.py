@@ -112,18 +112,18 @@ def pull_back(p, q, step, before, target, arrived):
 
     Returns
     -------
-    of_target : float
+    grad_target : float
         Gradient of the argument of tanh.
-    of_step : float
+    grad_step : float
         Gradient of the argument of the logistic function.
-    of_before : float
+    grad_before : float
         Gradient of the state before the step.
     """
     slope = ZERO  # where the step is clipped
     if step == q:
         slope = q * (ONE - p)
-    of_target = arrived * step * (ONE - target * target)
-    return of_target, arrived * (target - before) * slope, (ONE - step) * arrived
+    grad_target = arrived * step * (ONE - target * target)
+    return grad_target, arrived * (target - before) * slope, (ONE - step) * arrived
 
 
 single_scale = 0
@@ -179,7 +179,7 @@ def _forward_kernel(dt, least, most, W, W_y, g, g_y, y0, z0, y, z, gates, r, sta
 
 @_by_scales
 def _backward_kernel(
-    dt, least, most, W, W_y, y0, z0, y, z, gates, r, from_y, y_carried, z_carried, delta, delta_y,
+    dt, least, most, W, W_y, y0, z0, y, z, gates, r, grad_y, y_carried, z_carried, delta, delta_y,
     start, stop,
 ):  # fmt: skip
     """Backward pass; `y_carried` and `z_carried` hold the gradients of the final state.
@@ -193,7 +193,7 @@ def _backward_kernel(
             back = y_carried[k]
             r_n = r[n, k]
             before = y0[k] if n == 0 else y[n - 1, k]
-            o_n = from_y[n, k]
+            o_n = grad_y[n, k]
             d_y = delta_y[n, k]
             d_2 = delta[n, k, d : 2 * d]
             q_bar = gates[n, k, d : 2 * d]
@@ -204,9 +204,9 @@ def _backward_kernel(
                     q = q_bar[i]
                     step = clip(q, least, most)
                 arrived = o_n[i] + back[i]
-                d_y[i], of_q, back[i] = pull_back(q / dt, q, step, before[i], r_n[i], arrived)
+                d_y[i], grad_q, back[i] = pull_back(q / dt, q, step, before[i], r_n[i], arrived)
                 if not single_scale:
-                    d_2[i] = of_q
+                    d_2[i] = grad_q
         np.dot(delta_y[n, start:stop], W_y, product)
         for k in range(start, stop):
             mu = z_carried[k]
@@ -223,9 +223,9 @@ def _backward_kernel(
                     q = gate[i]
                     step = clip(q, least, most)
                 arrived = mu[i] + through_y[i]
-                d_s[i], of_q, mu[i] = pull_back(q / dt, q, step, before[i], s[i], arrived)
+                d_s[i], grad_q, mu[i] = pull_back(q / dt, q, step, before[i], s[i], arrived)
                 if not single_scale:
-                    d_1[i] = of_q
+                    d_1[i] = grad_q
         np.dot(delta[n, start:stop], W, product)
         stretch = y_carried[start:stop]
         stretch += product
@@ -239,16 +239,16 @@ def _forward(steps, W, W_y, g, g_y, y0, z0, y, y_end, z_end, z, gates, r):
     z_end[:] = z[-1]
 
 
-def _backward(steps, W, W_y, y0, z0, y, z, gates, r, from_y, y_carried, z_carried):
+def _backward(steps, W, W_y, y0, z0, y, z, gates, r, grad_y, y_carried, z_carried):
     delta = empty_array_like(gates)
     delta_y = empty_array_like(y)
     run = _backward_kernel[W.shape == W_y.shape]
     weights = _weights(steps, W, W_y)
-    states = y0, z0, y, z, gates, r, from_y, y_carried, z_carried
+    states = y0, z0, y, z, gates, r, grad_y, y_carried, z_carried
     run_networks(run, weights, y0, len(y), *states, delta, delta_y)
-    of_W = state_products(W, delta, y0, y)
-    of_W_y = lambda: sums_of_products(W_y, delta_y, z)  # noqa: E731
-    return None, of_W, of_W_y, delta, delta_y, y_carried, z_carried
+    grad_W = state_products(W, delta, y0, y)
+    grad_W_y = lambda: sums_of_products(W_y, delta_y, z)  # noqa: E731
+    return None, grad_W, grad_W_y, delta, delta_y, y_carried, z_carried
 
 
 def _weights(steps, W, W_y):

@@ -49,25 +49,25 @@ def lstm_mu(o, c, lambda_, mu):
 
 
 @scalar
-def lstm_of_i(i, g, mu):
+def lstm_grad_i(i, g, mu):
     """Return the gradient of the input gate's argument."""
     return mu * tanh(g) * (sigmoid(i) * sigmoid(-i))
 
 
 @scalar
-def lstm_of_f(f, before, mu):
+def lstm_grad_f(f, before, mu):
     """Return the gradient of the forget gate's argument; `before` is the c before."""
     return mu * before * (sigmoid(f) * sigmoid(-f))
 
 
 @scalar
-def lstm_of_g(i, g, mu):
+def lstm_grad_g(i, g, mu):
     """Return the gradient of the candidate's argument."""
     return mu * sigmoid(i) * (FOUR * sigmoid(TWO * g) * sigmoid(-TWO * g))
 
 
 @scalar
-def lstm_of_o(o, c, lambda_):
+def lstm_grad_o(o, c, lambda_):
     """Return the gradient of the output gate's argument."""
     return lambda_ * tanh(c) * (sigmoid(o) * sigmoid(-o))
 
@@ -85,19 +85,19 @@ def gru_output(z, n, h):
 
 
 @scalar
-def gru_of_n(z, n, lambda_):
+def gru_grad_n(z, n, lambda_):
     """Return the gradient of n's argument; `lambda_` is the adjoint of h after the step."""
     return lambda_ * sigmoid(-z) * (FOUR * sigmoid(TWO * n) * sigmoid(-TWO * n))
 
 
 @scalar
-def gru_of_r(r, product, d_n):
+def gru_grad_r(r, product, d_n):
     """Return the gradient of r's argument from that of n's."""
     return d_n * product * (sigmoid(r) * sigmoid(-r))
 
 
 @scalar
-def gru_of_z(z, n, before, lambda_):
+def gru_grad_z(z, n, before, lambda_):
     """Return the gradient of z's argument; `before` is the h before."""
     return lambda_ * (before - tanh(n)) * (sigmoid(z) * sigmoid(-z))
 
@@ -249,13 +249,13 @@ def _lstm_backward(
             for j in range(d):
                 mu[j] = lstm_mu(o[j], c[j], lambda_[j], mu[j])
             for j in range(d):
-                d_i[j] = lstm_of_i(i[j], g[j], mu[j])
+                d_i[j] = lstm_grad_i(i[j], g[j], mu[j])
             for j in range(d):
-                d_f[j] = lstm_of_f(f[j], c_before[j], mu[j])
+                d_f[j] = lstm_grad_f(f[j], c_before[j], mu[j])
             for j in range(d):
-                d_g[j] = lstm_of_g(i[j], g[j], mu[j])
+                d_g[j] = lstm_grad_g(i[j], g[j], mu[j])
             for j in range(d):
-                d_o[j] = lstm_of_o(o[j], c[j], lambda_[j])
+                d_o[j] = lstm_grad_o(o[j], c[j], lambda_[j])
             for j in range(d):
                 mu[j] = gated(f[j], mu[j])
         np.dot(delta, W, adjoint[0])
@@ -319,13 +319,13 @@ def _gru_backward(
             lambda_ = adjoint[0, k]
             through = direct[k]
             for j in range(d):
-                d_n[j] = gru_of_n(z[j], n[j], lambda_[j])
+                d_n[j] = gru_grad_n(z[j], n[j], lambda_[j])
             for j in range(d):
-                d_r[j] = gru_of_r(r[j], product[j], d_n[j])
+                d_r[j] = gru_grad_r(r[j], product[j], d_n[j])
             for j in range(d):
                 d_n[j] = gated(r[j], d_n[j])
             for j in range(d):
-                d_z[j] = gru_of_z(z[j], n[j], before[j], lambda_[j])
+                d_z[j] = gru_grad_z(z[j], n[j], before[j], lambda_[j])
             for j in range(d):
                 through[j] = gated(z[j], lambda_[j])
         np.dot(delta, W, adjoint[0])

@@ -192,7 +192,7 @@ def _forward_kernel(W, A, numbers, uses_W, g, x0, outputs, y, start, stop):
 
 @_by_form
 def _backward_kernel(
-    W, A, numbers, uses_W, x0, outputs, y, from_outputs, carried, lambdas, delta, sums, start, stop
+    W, A, numbers, uses_W, x0, outputs, y, grad_outputs, carried, lambdas, delta, sums, start, stop
 ):
     """Backpropagate through the sequences start..stop-1.
 
@@ -210,11 +210,11 @@ def _backward_kernel(
     if form >= FAST:
         phi = form - FAST
         beta = flat[1]
-    of_first = sums[0, start:stop].ravel()
-    of_last = sums[-1, start:stop].ravel()
+    grad_first = sums[0, start:stop].ravel()
+    grad_last = sums[-1, start:stop].ravel()
     for t in range(len(outputs) - 1, -1, -1):
         y_t = y[t, start:stop].ravel()
-        o_t = from_outputs[t, start:stop].ravel()
+        o_t = grad_outputs[t, start:stop].ravel()
         delta_here = delta[t, start:stop]
         delta_t = delta_here.ravel()
         lambda_here = lambdas[0, start:stop]
@@ -230,11 +230,11 @@ def _backward_kernel(
                 if y_t[i] == ZERO:
                     arrived = ZERO
                 delta_t[i] = arrived
-                of_first[i] += -arrived if y_t[i] < ZERO else arrived
+                grad_first[i] += -arrived if y_t[i] < ZERO else arrived
             elif form >= FAST:
                 lambda_t[i] = arrived
-                of_first[i] += arrived * y_t[i]
-                of_last[i] += arrived * before[i]
+                grad_first[i] += arrived * y_t[i]
+                grad_last[i] += arrived * before[i]
             elif form >= EULER:
                 lambda_t[i] = arrived
                 delta_t[i] = times_slope(phi, alpha * arrived, y_t[i])
@@ -289,7 +289,7 @@ def _forward(form, uses_W, W, A, numbers, g, bias, x0, outputs, x_end, y):
     x_end[:] = outputs[-1]
 
 
-def _backward(form, uses_W, W, A, numbers, bias, x0, outputs, y, from_outputs, carried):
+def _backward(form, uses_W, W, A, numbers, bias, x0, outputs, y, grad_outputs, carried):
     if uses_W is None:
         uses_W = _NO_CHOICE
     if form < EULER:
@@ -298,25 +298,25 @@ def _backward(form, uses_W, W, A, numbers, bias, x0, outputs, y, from_outputs, c
     sums = np.zeros((2, *x0.shape), x0.dtype)
     lambdas = empty_array_like(outputs if form == LIPSCHITZ else outputs[:1])
     weights = _weights(W, A, numbers, bias)
-    states = uses_W, x0, outputs, y, from_outputs, carried
+    states = uses_W, x0, outputs, y, grad_outputs, carried
     run = _backward_kernel[form]
     run_networks(run, weights, x0, len(outputs), *states, lambdas, delta, sums)
-    of_W = state_products(W, delta, x0, outputs)
-    of_A = None
-    of_numbers = None
-    of_bias = None
+    grad_W = state_products(W, delta, x0, outputs)
+    grad_A = None
+    grad_numbers = None
+    grad_bias = None
     if form == INTERCHANGED:
         of_both = cache(lambda: _interchanged_gradients(W, uses_W, delta, x0, outputs))
-        of_W = lambda: of_both()[0]  # noqa: E731
-        of_A = lambda: of_both()[1]  # noqa: E731
+        grad_W = lambda: of_both()[0]  # noqa: E731
+        grad_A = lambda: of_both()[1]  # noqa: E731
     elif form == MODRELU:
-        of_bias = sums[0]
+        grad_bias = sums[0]
     elif form == LIPSCHITZ:
         epsilon = numbers[..., :1, None] if W.ndim == 3 else numbers[0]
-        of_A = lambda: epsilon * state_products(W, lambdas, x0, outputs)()  # noqa: E731
+        grad_A = lambda: epsilon * state_products(W, lambdas, x0, outputs)()  # noqa: E731
     elif form >= FAST:
-        of_numbers = _sums_of_runs(W, sums)
-    return None, of_W, of_A, of_numbers, delta, of_bias, carried
+        grad_numbers = _sums_of_runs(W, sums)
+    return None, grad_W, grad_A, grad_numbers, delta, grad_bias, carried
 
 
 def _sums_of_runs(W, sums):
@@ -335,8 +335,8 @@ def _interchanged_gradients(W, uses_W, delta, x0, outputs):
     for batch in batches_of_runs(len(W), len(x0)):
         parts = uses_W[:, batch], delta[:, batch], x0[batch], outputs[:, batch]
         of_runs.append(_interchanged_products(*parts))
-    of_W, of_inverse = zip(*of_runs, strict=True)
-    return np.stack(of_W), np.stack(of_inverse)
+    grad_W, grad_inverse = zip(*of_runs, strict=True)
+    return np.stack(grad_W), np.stack(grad_inverse)
 
 
 def _interchanged_products(uses_W, delta, x0, outputs):
@@ -344,22 +344,22 @@ def _interchanged_products(uses_W, delta, x0, outputs):
     if (uses_W != uses_W[:, :1]).any():
         by_W = uses_W[..., None]
         zero = delta.dtype.type(0)
-        of_W = state_product(np.where(by_W, delta, zero), x0, outputs)()
-        of_A = state_product(np.where(by_W, zero, delta), x0, outputs)()
-        return of_W, of_A
+        grad_W = state_product(np.where(by_W, delta, zero), x0, outputs)()
+        grad_A = state_product(np.where(by_W, zero, delta), x0, outputs)()
+        return grad_W, grad_A
     by_W = uses_W[:, 0]
-    of_W = np.zeros(delta.shape[2:] * 2, delta.dtype)
-    of_A = np.zeros_like(of_W)
+    grad_W = np.zeros(delta.shape[2:] * 2, delta.dtype)
+    grad_A = np.zeros_like(grad_W)
     changes = np.flatnonzero(by_W[1:] != by_W[:-1]) + 1
     for start, stop in pairwise([0, *changes, len(by_W)]):
         before = outputs[start - 1] if start > 0 else x0
         stretch = slice(start, stop)
         product = state_product(delta[stretch], before, outputs[stretch])()
         if by_W[start]:
-            of_W += product
+            grad_W += product
         else:
-            of_A += product
-    return of_W, of_A
+            grad_A += product
+    return grad_W, grad_A
 
 
 def reference(form, uses_W, W, A, numbers, g, bias, x):

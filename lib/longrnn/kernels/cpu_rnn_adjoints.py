@@ -57,14 +57,14 @@ def _adjoints(W, x, adjoints):
 
 
 @kernel
-def _coadjoints(W, x, adjoints, from_penalty, gamma, scaled, at_states):
+def _coadjoints(W, x, adjoints, grad_penalty, gamma, scaled, at_states):
     """Compute the coadjoints of one chunk of time steps, from gamma[0] to gamma[-1]."""
     pushed = np.empty_like(gamma[0])  # W gamma_{t-1}
     for t in range(len(x)):
         np.dot(gamma[t], W.T, pushed)
         x_t = x[t].ravel()
         lambda_t = adjoints[t].ravel()
-        m_t = from_penalty[t].ravel()
+        m_t = grad_penalty[t].ravel()
         g = gamma[t + 1].ravel()
         v = scaled[t].ravel()
         o = at_states[t].ravel()
@@ -82,24 +82,24 @@ def _forward(W, x, last, norms, adjoints):
     norms[:] = np.sqrt(np.einsum("tbi,tbi->tb", adjoints, adjoints))
 
 
-def _backward(W, x, last, norms, adjoints, from_norms):
+def _backward(W, x, last, norms, adjoints, grad_norms):
     T, batch, d = x.shape
     # A norm of zero has many slopes: zero is PyTorch's choice too.
-    slopes = np.divide(from_norms, norms, out=np.zeros_like(norms), where=norms > 0)
+    slopes = np.divide(grad_norms, norms, out=np.zeros_like(norms), where=norms > 0)
     steps = min(T, max(1, CHUNK_ROWS // batch))
-    of_W = np.zeros_like(W)
-    of_states = empty_array_like(x)
+    grad_W = np.zeros_like(W)
+    grad_states = empty_array_like(x)
     gamma = np.zeros((steps + 1, batch, d), x.dtype)
     scaled = np.empty((steps, batch, d), x.dtype)
     for start in range(0, T, steps):
         chunk = slice(start, min(start + steps, T))
         k = chunk.stop - start
-        from_penalty = slopes[chunk, :, None] * adjoints[chunk]
-        states = x[chunk], adjoints[chunk], from_penalty
-        _coadjoints(W, *states, gamma[: k + 1], scaled[:k], of_states[chunk])
-        of_W -= sum_of_products(scaled[:k], gamma[:k])
+        grad_penalty = slopes[chunk, :, None] * adjoints[chunk]
+        states = x[chunk], adjoints[chunk], grad_penalty
+        _coadjoints(W, *states, gamma[: k + 1], scaled[:k], grad_states[chunk])
+        grad_W -= sum_of_products(scaled[:k], gamma[:k])
         gamma[0] = gamma[k]
-    return of_W, of_states, -gamma[0]
+    return grad_W, grad_states, -gamma[0]
 
 
 def _reference(W, x, last):

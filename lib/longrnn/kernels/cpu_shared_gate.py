@@ -68,7 +68,7 @@ def _forward_kernel(kappa, p, q, W, g, h0, outputs, gates, start, stop):
 
 @kernel
 def _backward_kernel(
-    kappa, p, q, W, h0, outputs, gates, from_outputs, carried, delta, delta_state, sums,
+    kappa, p, q, W, h0, outputs, gates, grad_outputs, carried, delta, delta_state, sums,
     start, stop,
 ):  # fmt: skip
     """`carried` is the gradient of the final state and becomes that of the initial one."""
@@ -84,16 +84,16 @@ def _backward_kernel(
             d_z = delta[t, k, :d]
             d_c = delta[t, k, d:]
             d_state = delta_state[t, k]
-            o_t = from_outputs[t, k]
+            o_t = grad_outputs[t, k]
             back = carried[k]
             through = direct[k - start]
-            of_p = sums[0, k]
-            of_q = sums[1, k]
+            grad_p = sums[0, k]
+            grad_q = sums[1, k]
             for i in range(d):
                 arrived = o_t[i] + back[i]
                 share = arrived * c[i]
-                of_p[i] += share
-                of_q[i] += share * z[i]
+                grad_p[i] += share
+                grad_q[i] += share * z[i]
                 from_z = (arrived * rest * before[i] + q * share) * z[i] * (ONE - z[i])
                 from_c = arrived * (p + q * z[i]) * (ONE - c[i] * c[i])
                 d_z[i] = from_z
@@ -111,21 +111,21 @@ def _forward(scalars, W, g, h0, outputs, h_end, gates):
     h_end[:] = outputs[-1]
 
 
-def _backward(scalars, W, h0, outputs, gates, from_outputs, carried):
+def _backward(scalars, W, h0, outputs, gates, grad_outputs, carried):
     delta = empty_array_like(gates)
     delta_state = empty_array_like(outputs)
     sums = np.zeros((2, *h0.shape), h0.dtype)
     weights = _weights(scalars, W)
-    states = h0, outputs, gates, from_outputs, carried
+    states = h0, outputs, gates, grad_outputs, carried
     gradients = delta, delta_state, sums
     run_networks(_backward_kernel, weights, h0, len(outputs), *states, *gradients)
-    of_scalars = []
+    grad_scalars = []
     for batch in batches_of_runs(len(weights[-1]), len(h0)):
         # In float64: what is left of one less the other may be a small part of either.
-        of_p_and_q = sums[:, batch].sum(axis=(1, 2), dtype=float)
-        of_scalars.append(np.append(0, of_p_and_q).astype(h0.dtype))
-    of_scalars = of_scalars[0] if W.ndim == 2 else np.stack(of_scalars)
-    return of_scalars, state_products(W, delta_state, h0, outputs), delta, carried
+        grad_p_and_q = sums[:, batch].sum(axis=(1, 2), dtype=float)
+        grad_scalars.append(np.append(0, grad_p_and_q).astype(h0.dtype))
+    grad_scalars = grad_scalars[0] if W.ndim == 2 else np.stack(grad_scalars)
+    return grad_scalars, state_products(W, delta_state, h0, outputs), delta, carried
 
 
 def _weights(scalars, W):

@@ -119,7 +119,7 @@ def _forward_kernel(v_f, v_r, g_f, candidate, g_r, highway, c0, h, c, f, r, star
 
 @kernel
 def _backward_kernel(
-    v_f, v_r, c0, x, k, c, f, r, from_h, carried, df, dx, dr, dk, vf_sum, vr_sum, start, stop
+    v_f, v_r, c0, x, k, c, f, r, grad_h, carried, df, dx, dr, dk, vf_sum, vr_sum, start, stop
 ):
     """`carried` is the gradient of the final c and becomes that of the initial one."""
     v_f = v_f[start:stop]
@@ -131,7 +131,7 @@ def _backward_kernel(
         before = c0[start:stop] if t == 0 else c[t - 1, start:stop]
         x_t = x[t, start:stop]
         k_t = k[t, start:stop]
-        o_t = from_h[t, start:stop]
+        o_t = grad_h[t, start:stop]
         c_t = c[t, start:stop]
         f_t = f[t, start:stop]
         r_t = r[t, start:stop]
@@ -157,14 +157,14 @@ def _forward(g_f, candidate, g_r, highway, v_f, v_r, c0, h, c_end, c, f, r):
     c_end[:] = c[-1]
 
 
-def _backward(candidate, highway, v_f, v_r, c0, c, f, r, from_h, carried):
-    of_f, of_candidate, of_r, of_highway = (empty_array_like(c) for _ in range(4))
-    of_v_f = np.zeros_like(c0)
-    of_v_r = np.zeros_like(c0)
-    states = v_f, v_r, c0, candidate, highway, c, f, r, from_h, carried
-    gradients = of_f, of_candidate, of_r, of_highway, of_v_f, of_v_r
+def _backward(candidate, highway, v_f, v_r, c0, c, f, r, grad_h, carried):
+    grad_f, grad_candidate, grad_r, grad_highway = (empty_array_like(c) for _ in range(4))
+    grad_v_f = np.zeros_like(c0)
+    grad_v_r = np.zeros_like(c0)
+    states = v_f, v_r, c0, candidate, highway, c, f, r, grad_h, carried
+    gradients = grad_f, grad_candidate, grad_r, grad_highway, grad_v_f, grad_v_r
     run_chains(_backward_kernel, len(c), *states, *gradients)
-    return of_f, of_candidate, of_r, of_highway, of_v_f, of_v_r, carried
+    return grad_f, grad_candidate, grad_r, grad_highway, grad_v_f, grad_v_r, carried
 
 
 def reference(g_f, candidate, g_r, highway, v_f, v_r, c):

@@ -135,7 +135,7 @@ def pull_back(w, h, alpha, s, y, z, arrived, mu):
 
 @variants("way", len(WAYS))
 def _backward_kernel(
-    w, h, alpha, g, y, z, y_now, z_now, every, from_y, lambda_, mu, delta, w_sum, h_sum, start, stop
+    w, h, alpha, g, y, z, y_now, z_now, every, grad_y, lambda_, mu, delta, w_sum, h_sum, start, stop
 ):
     """`lambda_` and `mu` are the gradients of the final state and become those of the initial one.
 
@@ -154,7 +154,7 @@ def _backward_kernel(
     kept = len(y)
     for n in range(len(g) - 1, -1, -1):
         g_n = g[n, start:stop]
-        o_n = from_y[n, start:stop]
+        o_n = grad_y[n, start:stop]
         delta_n = delta[n, start:stop]
         y_before = y_now
         y_n = y_now
@@ -201,11 +201,11 @@ def _forward(way, checkpoint, alpha, g, w, h, y0, z0, y, y_end, z_end, z, y_kept
 
 
 def _backward(
-    way, checkpoint, alpha, g, w, h, y0, z0, y, y_end, z_end, z, y_kept, from_y, lambda_, mu
+    way, checkpoint, alpha, g, w, h, y0, z0, y, y_end, z_end, z, y_kept, grad_y, lambda_, mu
 ):
-    of_g = empty_array_like(g)
-    of_w = np.zeros_like(w)
-    of_h = np.zeros_like(w)
+    grad_g = empty_array_like(g)
+    grad_w = np.zeros_like(w)
+    grad_h = np.zeros_like(w)
     if way == "reversible":
         kept = y_kept, z, y_end.copy(), z_end.copy()  # the kernel writes over the last two
     elif way == "recovered":
@@ -214,9 +214,9 @@ def _backward(
         kept = y, z, y0, y0
     run = _backward_kernel[WAYS.index(way)]
     alpha = w.dtype.type(alpha)
-    gradients = of_g, of_w, of_h
-    run_chains(run, len(g), w, h, alpha, g, *kept, checkpoint, from_y, lambda_, mu, *gradients)
-    return of_g, of_w, of_h, lambda_, mu
+    gradients = grad_g, grad_w, grad_h
+    run_chains(run, len(g), w, h, alpha, g, *kept, checkpoint, grad_y, lambda_, mu, *gradients)
+    return grad_g, grad_w, grad_h, lambda_, mu
 
 
 def reference(way, checkpoint, alpha, g, w, h, y, z):

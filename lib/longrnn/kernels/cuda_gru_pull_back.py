@@ -33,9 +33,9 @@ from longrnn.kernels._drive import drive
 
 _gru_n = device_version(cpu.gru_n)
 _gru_output = device_version(cpu.gru_output)
-_gru_of_n = device_version(cpu.gru_of_n)
-_gru_of_r = device_version(cpu.gru_of_r)
-_gru_of_z = device_version(cpu.gru_of_z)
+_gru_grad_n = device_version(cpu.gru_grad_n)
+_gru_grad_r = device_version(cpu.gru_grad_r)
+_gru_grad_z = device_version(cpu.gru_grad_z)
 
 _BUFFERS = 10
 """Vectors in shared memory of the backward kernel."""
@@ -97,18 +97,18 @@ def _forward_kernel(W_T, arguments, h0, h_end, products, states, T, batch):
 
 
 @device
-def _deltas(arguments, product, before, of_h, memory, deltas, stride, direct):
+def _deltas(arguments, product, before, adjoint_h, memory, deltas, stride, direct):
     """Write the gradients of the products of one unit, and what reaches h before the step directly.
 
-    The three gradients are `stride` apart in shared memory, from `deltas` on. `of_h` is the adjoint
-    after the step.
+    The three gradients are `stride` apart in shared memory, from `deltas` on. `adjoint_h` is the
+    adjoint after the step.
     """
     r, z, n = arguments
-    d_n = _gru_of_n(z, n, of_h)
-    memory[deltas] = _gru_of_r(r, product, d_n)
-    memory[deltas + stride] = _gru_of_z(z, n, before, of_h)
+    d_n = _gru_grad_n(z, n, adjoint_h)
+    memory[deltas] = _gru_grad_r(r, product, d_n)
+    memory[deltas + stride] = _gru_grad_z(z, n, before, adjoint_h)
     memory[deltas + 2 * stride] = gated(r, d_n)
-    memory[direct] = gated(z, of_h)
+    memory[direct] = gated(z, adjoint_h)
 
 
 @unbounded  # with bounds some float64 registers spill

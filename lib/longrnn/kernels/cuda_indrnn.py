@@ -98,7 +98,7 @@ class _AdjointArrays(NamedTuple):
     source: object
     """V x, which is not needed, or the inputs."""
     outputs: object
-    from_outputs: object
+    grad_outputs: object
     delta: object
     drive_end: int
     """Offset of the last time in `source`."""
@@ -120,7 +120,7 @@ def _adjoint_fetch(arrays, n):
         drive = arrays.drive_end - n * arrays.drive_step
     arrived = ZERO
     if arrays.arriving:
-        arrived = arrays.from_outputs[index]
+        arrived = arrays.grad_outputs[index]
     before = arrays.outputs[index - arrays.chains]
     return fetch_drive(arrays.source, drive, arrays.inputs), before, arrived
 
@@ -145,7 +145,7 @@ _run_adjoint_steps = pipelined(_adjoint_fetch, _adjoint_step)
 
 @kernel
 def _backward_kernel(
-    source, w, h0, outputs, from_outputs, from_h_end, delta, of_h0, stored, has_h_end,
+    source, w, h0, outputs, grad_outputs, grad_h_end, delta, grad_h0, stored, has_h_end,
     T, d, run_chains, chains,
 ):  # fmt: skip
     """`stored` (2 + inputs, chains) receives sums for the gradients of w, b and V."""
@@ -156,12 +156,12 @@ def _backward_kernel(
         step = step_of_drive(chains, d, inputs)
         end = i + (T - 1) * chains
         arrays = _AdjointArrays(
-            source, outputs, from_outputs, delta,
+            source, outputs, grad_outputs, delta,
             start + (T - 1) * step, step, end, chains, inputs, arriving,
         )  # fmt: skip
         back = real(0)
         if has_h_end:
-            back = from_h_end[i]
+            back = grad_h_end[i]
         state = outputs[end], back, real(0), no_drive_sums(real(0))
         state = _run_adjoint_steps(neuron, state, arrays, T - 1)
         # The first step: the state before it is not among the outputs.
@@ -170,9 +170,9 @@ def _backward_kernel(
             drive = start
         arrived = ZERO
         if arriving:
-            arrived = from_outputs[i]
+            arrived = grad_outputs[i]
         fetched = fetch_drive(source, drive, inputs), h0[i], arrived
-        _, of_h0[i], stored[i], drive_sums = _adjoint_step(neuron, state, fetched, arrays, T - 1)
+        _, grad_h0[i], stored[i], drive_sums = _adjoint_step(neuron, state, fetched, arrays, T - 1)
         store_drive_sums(stored, drive_sums, chains + i, chains, inputs)
 
 
@@ -188,24 +188,24 @@ def _forward(phi, g, x, V, w, b, h0, outputs, h_end):
     )
 
 
-def _backward(phi, x, V, w, b, h0, outputs, from_outputs, from_h_end):
+def _backward(phi, x, V, w, b, h0, outputs, grad_outputs, grad_h_end):
     source, inputs = source_of(outputs, x, V)
     delta = torch.empty_like(outputs)
-    of_h0 = torch.empty_like(h0)
+    grad_h0 = torch.empty_like(h0)
     stored = h0.new_empty(2 + inputs, *h0.shape)
     launch_chains(
         _backward_kernel,
         h0.numel(),
-        *(source, w, h0, outputs, from_outputs, from_h_end, delta, of_h0, stored),
-        *(is_present(from_h_end), len(outputs), h0.shape[1], chains_per_run(h0, w)),
+        *(source, w, h0, outputs, grad_outputs, grad_h_end, delta, grad_h0, stored),
+        *(is_present(grad_h_end), len(outputs), h0.shape[1], chains_per_run(h0, w)),
         phi=phi,
         inputs=inputs,
-        arriving=is_present(from_outputs),
+        arriving=is_present(grad_outputs),
     )
-    of_w, of_b, of_V = sum_over_batch(stored, 2, w)
+    grad_w, grad_b, grad_V = sum_over_batch(stored, 2, w)
     if inputs == 0:
-        return delta, None, None, of_w, of_b, of_h0
-    return None, lambda: inputs_gradient(delta, V), of_V, of_w, of_b, of_h0
+        return delta, None, None, grad_w, grad_b, grad_h0
+    return None, lambda: inputs_gradient(delta, V), grad_V, grad_w, grad_b, grad_h0
 
 
 def _reference(phi, g, x, V, w, b, h0):

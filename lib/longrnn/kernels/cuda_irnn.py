@@ -107,8 +107,8 @@ def _forward_kernel(
 
 @kernel
 def _backward_kernel(
-    phi, K, twice, previous, alpha, sign, U, eta, factors, z, from_outputs, from_h_end,
-    deltas, shares, of_h0, has_h_end, T, batch,
+    phi, K, twice, previous, alpha, sign, U, eta, factors, z, grad_outputs, grad_h_end,
+    deltas, shares, grad_h0, has_h_end, T, batch,
 ):  # fmt: skip
     """Backpropagate through all rounds of the sequences of a block.
 
@@ -128,7 +128,7 @@ def _backward_kernel(
     rho = 3 * d * tile
     for j in range(thread, d, threads):
         for i in range(tile):
-            arrived = load_or_zero(from_h_end, sequences[i] * d + j, has_h_end)
+            arrived = load_or_zero(grad_h_end, sequences[i] * d + j, has_h_end)
             memory[back + j * tile + i] = arrived
     base = (T - 1) * batch  # number of sequences in all earlier rounds
     for _ in range(T):
@@ -136,7 +136,7 @@ def _backward_kernel(
             for i in range(tile):
                 slot = j * tile + i
                 index = (base + sequences[i]) * d + j
-                arrived = load_or_zero(from_outputs, index, arriving)
+                arrived = load_or_zero(grad_outputs, index, arriving)
                 memory[gamma + slot] = arrived + memory[back + slot]
                 memory[back + slot] = ZERO
         for inner in range(K - 1, -1, -1):
@@ -179,7 +179,7 @@ def _backward_kernel(
         base -= batch
     for j in range(thread, d, threads):
         for i in range(tile):
-            of_h0[sequences[i] * d + j] = memory[back + j * tile + i]
+            grad_h0[sequences[i] * d + j] = memory[back + j * tile + i]
 
 
 def _forward(phi, K, twice, previous, alpha, sign, U, eta, r, h0, outputs, h_end, factors, z):
@@ -190,19 +190,19 @@ def _forward(phi, K, twice, previous, alpha, sign, U, eta, r, h0, outputs, h_end
 
 
 def _backward(
-    phi, K, twice, previous, alpha, sign, U, eta, r, h0, factors, z, from_outputs, from_h_end
+    phi, K, twice, previous, alpha, sign, U, eta, r, h0, factors, z, grad_outputs, grad_h_end
 ):
     deltas = torch.empty_like(factors)
     shares = torch.empty_like(z)
-    of_h0 = torch.empty_like(h0)
+    grad_h0 = torch.empty_like(h0)
     numbers = phi, K, twice, previous, alpha, sign
-    tensors = U, eta, factors, z, from_outputs, from_h_end, deltas, shares, of_h0
-    sizes = {"buffers": _BUFFERS, "weights": U.numel(), "arriving": is_present(from_outputs)}
-    has_h_end = is_present(from_h_end)
+    tensors = U, eta, factors, z, grad_outputs, grad_h_end, deltas, shares, grad_h0
+    sizes = {"buffers": _BUFFERS, "weights": U.numel(), "arriving": is_present(grad_outputs)}
+    has_h_end = is_present(grad_h_end)
     launch_dense(_backward_kernel, h0, *numbers, *tensors, has_h_end, len(z), **sizes)
-    of_U = lambda: sum_of_products(deltas, factors)  # noqa: E731
-    of_r = deltas[:, :, :K].sum(dim=2)
-    return of_U, shares.sum(dim=-1), of_r, of_h0
+    grad_U = lambda: sum_of_products(deltas, factors)  # noqa: E731
+    grad_r = deltas[:, :, :K].sum(dim=2)
+    return grad_U, shares.sum(dim=-1), grad_r, grad_h0
 
 
 def _reference(phi, K, twice, previous, alpha, sign, U, eta, r, h0):

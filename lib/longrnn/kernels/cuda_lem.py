@@ -121,14 +121,14 @@ def _forward_kernel(
 
 @many_registers  # otherwise a register spills at width 1,024
 def _backward_kernel(
-    W, W_y, y0, z0, y, z, gates, from_y, from_y_end, from_z_end, delta, of_y0, of_z0,
+    W, W_y, y0, z0, y, z, gates, grad_y, grad_y_end, grad_z_end, delta, grad_y0, grad_z0,
     has_y_end, has_z_end, dt, least, most, T, sequences, batch,
 ):  # fmt: skip
     """Backpropagate through all steps of the sequences of a block.
 
     `delta` (time, batch, 4 d) gets the gradients of the drives, in the order 1 2 z y.
 
-    `of_y0` and `of_z0` get the gradients of the initial state.
+    `grad_y0` and `grad_z0` get the gradients of the initial state.
     """
     thread = cuda.threadIdx.x
     threads = cuda.blockDim.x
@@ -150,8 +150,8 @@ def _backward_kernel(
     lambda_ = 4 * d * tile
     mu = 5 * d * tile
     delta_2 = 6 * d * tile
-    load_gradients(memory, lambda_, from_y_end, has_y_end, offsets, thread, threads, d)
-    load_gradients(memory, mu, from_z_end, has_z_end, offsets, thread, threads, d)
+    load_gradients(memory, lambda_, grad_y_end, has_y_end, offsets, thread, threads, d)
+    load_gradients(memory, mu, grad_z_end, has_z_end, offsets, thread, threads, d)
     base = (T - 1) * batch * d  # offset of the time step in arrays that are d wide
     for n in range(T - 1, -1, -1):
         j = thread  # no `range`: its length would take a division
@@ -161,7 +161,7 @@ def _backward_kernel(
                 k = 4 * (base + offsets[i]) + j
                 gate[i] = gates[k + d]
                 target[i] = gates[k + 3 * d]
-                arrived[i] = load_or_zero(from_y, index, arriving)
+                arrived[i] = load_or_zero(grad_y, index, arriving)
                 before[i] = state_before(y, index - batch * d, y0, offsets[i] + j, n)
                 total[i] = ZERO
             if n < T - 1:
@@ -173,12 +173,12 @@ def _backward_kernel(
                 r = target[i]
                 gradient = arrived[i] + memory[lambda_ + slot] + total[i]
                 step = _clip(dt * q, least, most)
-                of_y, of_2, direct = _pull_back(q, dt * q, step, before[i], r, gradient)
-                memory[delta_2 + slot] = of_2
-                memory[delta_y + slot] = of_y
+                d_y, d_2, direct = _pull_back(q, dt * q, step, before[i], r, gradient)
+                memory[delta_2 + slot] = d_2
+                memory[delta_y + slot] = d_y
                 memory[lambda_ + slot] = direct
-                delta[k + d] = of_2
-                delta[k + 3 * d] = of_y
+                delta[k + d] = d_2
+                delta[k + 3 * d] = d_y
             j += threads
         cuda.syncthreads()
         j = thread
@@ -197,13 +197,13 @@ def _backward_kernel(
                 s = target[i]
                 gradient = memory[mu + slot] + total[i]
                 step = _clip(dt * p, least, most)
-                of_z, of_1, direct = _pull_back(p, dt * p, step, before[i], s, gradient)
-                memory[delta_12z + slot] = of_1
+                d_z, d_1, direct = _pull_back(p, dt * p, step, before[i], s, gradient)
+                memory[delta_12z + slot] = d_1
                 memory[delta_12z + d * tile + slot] = memory[delta_2 + slot]
-                memory[delta_12z + 2 * d * tile + slot] = of_z
+                memory[delta_12z + 2 * d * tile + slot] = d_z
                 memory[mu + slot] = direct
-                delta[k] = of_1
-                delta[k + 2 * d] = of_z
+                delta[k] = d_1
+                delta[k + 2 * d] = d_z
             j += threads
         cuda.syncthreads()
         base -= batch * d
@@ -212,8 +212,8 @@ def _backward_kernel(
         dot_products(total, W, W_start + j, d, memory, delta_12z, 3 * d)
         for i in range(tile):
             slot = j * tile + i
-            of_y0[offsets[i] + j] = memory[lambda_ + slot] + total[i]
-            of_z0[offsets[i] + j] = memory[mu + slot]
+            grad_y0[offsets[i] + j] = memory[lambda_ + slot] + total[i]
+            grad_z0[offsets[i] + j] = memory[mu + slot]
         j += threads
 
 
@@ -231,19 +231,19 @@ def _sizes(W, W_y):
     return {"buffers": _BUFFERS, "weights": weights, "runs": runs}
 
 
-def _backward(dt, least, most, W, W_y, y0, z0, y, z, gates, from_y, from_y_end, from_z_end):
+def _backward(dt, least, most, W, W_y, y0, z0, y, z, gates, grad_y, grad_y_end, grad_z_end):
     delta = torch.empty_like(gates)
-    of_y0 = torch.empty_like(y0)
-    of_z0 = torch.empty_like(z0)
+    grad_y0 = torch.empty_like(y0)
+    grad_z0 = torch.empty_like(z0)
     d = y.shape[2]
-    tensors = W, W_y, y0, z0, y, z, gates, from_y, from_y_end, from_z_end, delta, of_y0, of_z0
-    flags = is_present(from_y_end), is_present(from_z_end)
+    tensors = W, W_y, y0, z0, y, z, gates, grad_y, grad_y_end, grad_z_end, delta, grad_y0, grad_z0
+    flags = is_present(grad_y_end), is_present(grad_z_end)
     numbers = *flags, dt, least, most, len(y), len(y0) // runs_of(W)
     sizes = _sizes(W, W_y)
-    launch_dense(_backward_kernel, y0, *tensors, *numbers, **sizes, arriving=is_present(from_y))
-    of_W = state_products(W, delta[..., : 3 * d], y0, y)
-    of_W_y = lambda: sums_of_products(W_y, delta[..., 3 * d :], z)  # noqa: E731
-    return of_W, of_W_y, delta, of_y0, of_z0
+    launch_dense(_backward_kernel, y0, *tensors, *numbers, **sizes, arriving=is_present(grad_y))
+    grad_W = state_products(W, delta[..., : 3 * d], y0, y)
+    grad_W_y = lambda: sums_of_products(W_y, delta[..., 3 * d :], z)  # noqa: E731
+    return grad_W, grad_W_y, delta, grad_y0, grad_z0
 
 
 def _reference(dt, least, most, W, W_y, g, y0, z0):

@@ -38,10 +38,10 @@ from longrnn.kernels._drive import drive
 _lstm_cell = device_version(cpu.lstm_cell)
 _lstm_output = device_version(cpu.lstm_output)
 _lstm_mu = device_version(cpu.lstm_mu)
-_lstm_of_i = device_version(cpu.lstm_of_i)
-_lstm_of_f = device_version(cpu.lstm_of_f)
-_lstm_of_g = device_version(cpu.lstm_of_g)
-_lstm_of_o = device_version(cpu.lstm_of_o)
+_lstm_grad_i = device_version(cpu.lstm_grad_i)
+_lstm_grad_f = device_version(cpu.lstm_grad_f)
+_lstm_grad_g = device_version(cpu.lstm_grad_g)
+_lstm_grad_o = device_version(cpu.lstm_grad_o)
 
 _BUFFERS = 12
 """Vectors in shared memory of the backward kernel."""
@@ -116,13 +116,13 @@ def _deltas(arguments, before, c, memory, deltas, stride, lambda_, mu):
     the indices there of the adjoints after the step.
     """
     a_i, a_f, a_g, a_o = arguments
-    of_h = memory[lambda_]
-    of_c = _lstm_mu(a_o, c, of_h, memory[mu])
-    memory[deltas] = _lstm_of_i(a_i, a_g, of_c)
-    memory[deltas + stride] = _lstm_of_f(a_f, before, of_c)
-    memory[deltas + 2 * stride] = _lstm_of_g(a_i, a_g, of_c)
-    memory[deltas + 3 * stride] = _lstm_of_o(a_o, c, of_h)
-    memory[mu] = gated(a_f, of_c)
+    adjoint_h = memory[lambda_]
+    adjoint_c = _lstm_mu(a_o, c, adjoint_h, memory[mu])
+    memory[deltas] = _lstm_grad_i(a_i, a_g, adjoint_c)
+    memory[deltas + stride] = _lstm_grad_f(a_f, before, adjoint_c)
+    memory[deltas + 2 * stride] = _lstm_grad_g(a_i, a_g, adjoint_c)
+    memory[deltas + 3 * stride] = _lstm_grad_o(a_o, c, adjoint_h)
+    memory[mu] = gated(a_f, adjoint_c)
 
 
 @unbounded  # with bounds some float64 registers spill

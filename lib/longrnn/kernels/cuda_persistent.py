@@ -200,7 +200,7 @@ def _forward_kernel(M_T, g, x0, outputs, x_end, T, sequences, batch):
 
 @kernel
 def _backward_kernel(
-    M, y, from_outputs, from_x_end, delta, of_x0, has_x_end, T, sequences, batch
+    M, y, grad_outputs, grad_x_end, delta, grad_x0, has_x_end, T, sequences, batch
 ):  # fmt: skip
     """The shared memory holds delta of the step after, of the block's sequences."""
     thread = cuda.threadIdx.x
@@ -227,14 +227,14 @@ def _backward_kernel(
     for i in range(tile):
         back[i] = ZERO
         if has_x_end and finishes:
-            back[i] = from_x_end[offsets[i] + j]
+            back[i] = grad_x_end[offsets[i] + j]
     cuda.syncthreads()
     base = (T - 1) * batch * d
     for _ in range(T):
         if finishes:
             for i in range(tile):
                 y_t[i] = y[base + offsets[i] + j]
-                arrived[i] = load_or_zero(from_outputs, base + offsets[i] + j, arriving)
+                arrived[i] = load_or_zero(grad_outputs, base + offsets[i] + j, arriving)
             for i in range(tile):
                 value = (arrived[i] + back[i]) * (ONE - y_t[i] * y_t[i])
                 memory[j * tile + i] = value
@@ -248,7 +248,7 @@ def _backward_kernel(
         base -= batch * d
     if finishes:
         for i in range(tile):
-            of_x0[offsets[i] + j] = back[i]
+            grad_x0[offsets[i] + j] = back[i]
 
 
 def _launch(run, matrix: Tensor, state: Tensor, *arguments, **forms: int) -> None:
@@ -296,13 +296,13 @@ def _forward(M, g, x0, outputs, x_end):
     _launch(_forward_kernel, M.mT.contiguous(), x0, g, x0, outputs, x_end, len(g))
 
 
-def _backward(M, x0, outputs, from_outputs, from_x_end):
+def _backward(M, x0, outputs, grad_outputs, grad_x_end):
     delta = torch.empty_like(outputs)
-    of_x0 = torch.empty_like(x0)
-    tensors = outputs, from_outputs, from_x_end, delta, of_x0
-    numbers = is_present(from_x_end), len(outputs)
-    _launch(_backward_kernel, M, x0, *tensors, *numbers, arriving=is_present(from_outputs))
-    return state_products(M, delta, x0, outputs), delta, of_x0
+    grad_x0 = torch.empty_like(x0)
+    tensors = outputs, grad_outputs, grad_x_end, delta, grad_x0
+    numbers = is_present(grad_x_end), len(outputs)
+    _launch(_backward_kernel, M, x0, *tensors, *numbers, arriving=is_present(grad_outputs))
+    return state_products(M, delta, x0, outputs), delta, grad_x0
 
 
 def _reference(M, g, x0):

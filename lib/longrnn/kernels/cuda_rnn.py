@@ -138,7 +138,7 @@ def _forward_kernel(
 
 @kernel
 def _backward_kernel(
-    M, y, from_outputs, from_x_end, from_z_end, delta, of_x0, of_z0,
+    M, y, grad_outputs, grad_x_end, grad_z_end, delta, grad_x0, grad_z0,
     has_x_end, has_z_end, dt, gamma, r, T, sequences, batch,
 ):  # fmt: skip
     """Backpropagate through all steps of the sequences of a block.
@@ -173,11 +173,11 @@ def _backward_kernel(
         while j < d:
             for i in range(tile):  # read before the product, which hides the latency
                 y_t[i] = y[base + offsets[i] + j]
-                arrived[i] = load_or_zero(from_outputs, base + offsets[i] + j, arriving)
+                arrived[i] = load_or_zero(grad_outputs, base + offsets[i] + j, arriving)
             if t == T - 1:
                 for i in range(tile):
-                    back[i] = load_or_zero(from_x_end, offsets[i] + j, has_x_end)
-                    back_z[i] = load_or_zero(from_z_end, offsets[i] + j, has_z_end)
+                    back[i] = load_or_zero(grad_x_end, offsets[i] + j, has_x_end)
+                    back_z[i] = load_or_zero(grad_z_end, offsets[i] + j, has_z_end)
                     if form == CORNN:
                         memory[lambda_ + j * tile + i] = ZERO
                         memory[mu + j * tile + i] = ZERO
@@ -224,9 +224,9 @@ def _backward_kernel(
             value = back[i]
             if form >= EULER:
                 value += memory[lambda_ + slot]
-            of_x0[offsets[i] + j] = value
+            grad_x0[offsets[i] + j] = value
             if form == CORNN:
-                of_z0[offsets[i] + j] = memory[mu + slot] + back_z[i]
+                grad_z0[offsets[i] + j] = memory[mu + slot] + back_z[i]
         j += threads
 
 
@@ -242,25 +242,25 @@ def _forward(form, epsilon, M, bias, g, x0, outputs, x_end, y):
     launch_dense(_forward_kernel, x0, *tensors, *numbers, **_sizes(form, M))
 
 
-def _backward(form, epsilon, M, bias, x0, outputs, y, from_outputs, from_x_end):
+def _backward(form, epsilon, M, bias, x0, outputs, y, grad_outputs, grad_x_end):
     y = y if form >= EULER else outputs
     delta = outputs.new_empty(*outputs.shape[:2], M.shape[-2])
-    of_x0 = torch.empty_like(x0)
-    tensors = M, y, from_outputs, from_x_end, None, delta, of_x0, None
-    numbers = is_present(from_x_end), 0, epsilon, 0.0, 0.0, len(y), len(x0) // runs_of(M)
+    grad_x0 = torch.empty_like(x0)
+    tensors = M, y, grad_outputs, grad_x_end, None, delta, grad_x0, None
+    numbers = is_present(grad_x_end), 0, epsilon, 0.0, 0.0, len(y), len(x0) // runs_of(M)
     sizes = _sizes(form, M)
-    arriving = is_present(from_outputs)
+    arriving = is_present(grad_outputs)
     launch_dense(_backward_kernel, x0, *tensors, *numbers, **sizes, arriving=arriving)
 
-    def of_bias():
+    def grad_bias():
         parts = delta * outputs.sign()
         if M.dim() == 2:
             return parts.sum((0, 1))
         return parts.unflatten(1, (len(M), -1)).sum((0, 2))
 
-    of_g = delta[..., : x0.shape[1]].contiguous() if form == LIPSCHITZ else delta
-    of_M = state_products(M, delta, x0, outputs)
-    return of_M, of_bias if form == MODRELU else None, of_g, of_x0
+    grad_g = delta[..., : x0.shape[1]].contiguous() if form == LIPSCHITZ else delta
+    grad_M = state_products(M, delta, x0, outputs)
+    return grad_M, grad_bias if form == MODRELU else None, grad_g, grad_x0
 
 
 def _reference(form, epsilon, M, bias, g, x0):
@@ -299,22 +299,22 @@ def _cornn_forward(dt, gamma, r, M, g, y0, z0, y, y_end, z_end, z, f):
     launch_dense(_forward_kernel, y0, *tensors, *numbers, **_sizes(CORNN, M))
 
 
-def _cornn_backward(dt, gamma, r, M, y0, z0, y, z, f, from_y, from_y_end, from_z_end):
+def _cornn_backward(dt, gamma, r, M, y0, z0, y, z, f, grad_y, grad_y_end, grad_z_end):
     delta = torch.empty_like(f)
-    of_y0 = torch.empty_like(y0)
-    of_z0 = torch.empty_like(z0)
-    tensors = M, f, from_y, from_y_end, from_z_end, delta, of_y0, of_z0
-    flags = is_present(from_y_end), is_present(from_z_end)
+    grad_y0 = torch.empty_like(y0)
+    grad_z0 = torch.empty_like(z0)
+    tensors = M, f, grad_y, grad_y_end, grad_z_end, delta, grad_y0, grad_z0
+    flags = is_present(grad_y_end), is_present(grad_z_end)
     numbers = *flags, dt, gamma, r, len(y), len(y0) // runs_of(M)
     sizes = _sizes(CORNN, M)
-    launch_dense(_backward_kernel, y0, *tensors, *numbers, **sizes, arriving=is_present(from_y))
+    launch_dense(_backward_kernel, y0, *tensors, *numbers, **sizes, arriving=is_present(grad_y))
 
-    def of_M():
-        of_W = state_products(M, delta, y0, y)()
-        of_W_z = state_products(M, delta, z0, z)()
-        return torch.cat([of_W, of_W_z], dim=-1)
+    def grad_M():
+        grad_W = state_products(M, delta, y0, y)()
+        grad_W_z = state_products(M, delta, z0, z)()
+        return torch.cat([grad_W, grad_W_z], dim=-1)
 
-    return of_M, delta, of_y0, of_z0
+    return grad_M, delta, grad_y0, grad_z0
 
 
 _CORNN = Recurrence(

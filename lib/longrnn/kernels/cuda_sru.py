@@ -97,9 +97,9 @@ class _AdjointArrays(NamedTuple):
     g: object
     x: object
     states: object
-    from_outputs: object
+    grad_outputs: object
     delta: object
-    x_gradient: object
+    grad_x: object
     end: int
     """Offset of the last time in the arrays that are d wide."""
     chains: int
@@ -118,7 +118,7 @@ def _adjoint_fetch(arrays, n):
     drives = arrays.g[drive], arrays.g[drive + arrays.d], arrays.g[drive + 2 * arrays.d]
     arrived = ZERO
     if arrays.arriving:
-        arrived = arrays.from_outputs[index]
+        arrived = arrays.grad_outputs[index]
     return drives, arrays.x[index], arrays.states[index - arrays.chains], arrived
 
 
@@ -130,17 +130,17 @@ def _adjoint_step(neuron, state, inputs, arrays, n):
     which only the first call uses, and the sums for the gradients of v and b.
     """
     v_f, v_r, b_f, b_r, alpha, zero = neuron
-    back, from_last, vf_sum, vr_sum, bf_sum, br_sum = state
+    back, grad_last, vf_sum, vr_sum, bf_sum, br_sum = state
     (g_f, q, g_r), x, before, arrived = inputs
     if arrays.last:
-        arrived = arrived + from_last
+        arrived = arrived + grad_last
     f, r, c = _gates_and_state(v_f, v_r, g_f + b_f, q, g_r + b_r, before)
     d_f, d_q, d_r, d_x, through = _pull_back((f, r), (q, alpha * x), before, c, arrived, back)
     drive = arrays.drives_end - 3 * n * arrays.chains
     arrays.delta[drive] = d_f
     arrays.delta[drive + arrays.d] = d_q
     arrays.delta[drive + 2 * arrays.d] = d_r
-    arrays.x_gradient[arrays.end - n * arrays.chains] = alpha * d_x
+    arrays.grad_x[arrays.end - n * arrays.chains] = alpha * d_x
     back = through + v_f * d_f + v_r * d_r
     vf_sum = vf_sum + d_f * before
     vr_sum = vr_sum + d_r * before
@@ -155,7 +155,7 @@ _RUN_IN_FLOAT64 = pipelined(_adjoint_fetch, _adjoint_step, ahead=8)
 
 @kernel
 def _backward_kernel(
-    g, x, v, b, c0, states, from_outputs, from_c_end, from_h_end, delta, x_gradient, of_c0, stored,
+    g, x, v, b, c0, states, grad_outputs, grad_c_end, grad_h_end, delta, grad_x, grad_c0, stored,
     has_c_end, alpha, T, d, run_chains, chains,
 ):  # fmt: skip
     """`stored` (2, batch, 2 d) receives sums for the gradients of v and b."""
@@ -167,30 +167,30 @@ def _backward_kernel(
         neuron = v[first], v[d + first], b[first], b[d + first], alpha, zero
         drives = 3 * (i - j) + j
         arrays = _AdjointArrays(
-            g, x, states, from_outputs, delta, x_gradient,
+            g, x, states, grad_outputs, delta, grad_x,
             i + (T - 1) * chains, chains, drives + 3 * (T - 1) * chains, d, arriving, last,
         )  # fmt: skip
         back = zero
         if has_c_end:
-            back = from_c_end[i]
-        from_last = zero
+            back = grad_c_end[i]
+        grad_last = zero
         if last:
-            from_last = from_h_end[i]
-        state = back, from_last, zero, zero, zero, zero
+            grad_last = grad_h_end[i]
+        state = back, grad_last, zero, zero, zero, zero
         state = run_adjoint_steps(neuron, state, arrays, T - 1)
         # The first step: the state before it is not among the states.
         arrived = ZERO
         if arriving:
-            arrived = from_outputs[i]
+            arrived = grad_outputs[i]
         inputs = (g[drives], g[drives + d], g[drives + 2 * d]), x[i], c0[i], arrived
         state = _adjoint_step(neuron, state, inputs, arrays, T - 1)
-        of_c0[i], _, vf_sum, vr_sum, bf_sum, br_sum = state
-        of_v = 2 * (i - j) + j
-        of_b = of_v + 2 * chains
-        stored[of_v] = vf_sum
-        stored[of_v + d] = vr_sum
-        stored[of_b] = bf_sum
-        stored[of_b + d] = br_sum
+        grad_c0[i], _, vf_sum, vr_sum, bf_sum, br_sum = state
+        grad_v = 2 * (i - j) + j
+        grad_b = grad_v + 2 * chains
+        stored[grad_v] = vf_sum
+        stored[grad_v + d] = vr_sum
+        stored[grad_b] = bf_sum
+        stored[grad_b + d] = br_sum
 
 
 def _forward(alpha, g, x, v, b, c0, outputs, c_end, h_end, c):
@@ -199,24 +199,24 @@ def _forward(alpha, g, x, v, b, c0, outputs, c_end, h_end, c):
     launch_chains(_forward_kernel, c0.numel(), *tensors, *numbers)
 
 
-def _backward(alpha, g, x, v, b, c0, c, from_outputs, from_c_end, from_h_end):
+def _backward(alpha, g, x, v, b, c0, c, grad_outputs, grad_c_end, grad_h_end):
     batch, d = c0.shape
-    of_g = torch.empty_like(g)
-    of_x = torch.empty_like(x)
-    of_c0 = torch.empty_like(c0)
+    grad_g = torch.empty_like(g)
+    grad_x = torch.empty_like(x)
+    grad_c0 = torch.empty_like(c0)
     stored = c0.new_empty(2, batch, 2 * d)
     run_steps = _RUN_IN_FLOAT64 if c0.dtype == torch.float64 else run_adjoint_steps
     launch_chains(
         _backward_kernel,
         c0.numel(),
-        *(g, x, v, b, c0, c, from_outputs, from_c_end, from_h_end, of_g, of_x, of_c0, stored),
-        *(is_present(from_c_end), alpha, len(x), d, chains_per_run(c0, v, vectors=2)),
-        arriving=is_present(from_outputs),
-        last=is_present(from_h_end),
+        *(g, x, v, b, c0, c, grad_outputs, grad_c_end, grad_h_end, grad_g, grad_x, grad_c0, stored),
+        *(is_present(grad_c_end), alpha, len(x), d, chains_per_run(c0, v, vectors=2)),
+        arriving=is_present(grad_outputs),
+        last=is_present(grad_h_end),
         run_adjoint_steps=run_steps,
     )
-    of_v, of_b, _ = sum_over_batch(stored, 2, v)
-    return of_g, of_x, of_v, of_b, of_c0
+    grad_v, grad_b, _ = sum_over_batch(stored, 2, v)
+    return grad_g, grad_x, grad_v, grad_b, grad_c0
 
 
 def _reference(alpha, g, x, v, b, c0):

@@ -114,7 +114,7 @@ class _AdjointArrays(NamedTuple):
     """V x, or the inputs."""
     y: object
     z: object
-    from_y: object
+    grad_y: object
     delta: object
     drive_end: int
     """Offset of the last time in `source`."""
@@ -139,7 +139,7 @@ def _adjoint_fetch(arrays, n):
     z = arrays.y[index] if arrays.recover else arrays.z[index]
     arrived = ZERO
     if arrays.arriving:
-        arrived = arrays.from_y[index]
+        arrived = arrays.grad_y[index]
     return inputs_n, before, z, arrived
 
 
@@ -166,7 +166,7 @@ _run_adjoint_steps = pipelined(_adjoint_fetch, _adjoint_step)
 
 @kernel
 def _backward_kernel(
-    source, V, w, b, c, y0, y, z, from_y, from_y_end, from_z_end, delta, of_y0, of_z0, stored,
+    source, V, w, b, c, y0, y, z, grad_y, grad_y_end, grad_z_end, delta, grad_y0, grad_z0, stored,
     has_y_end, has_z_end, dt, alpha, T, d, run_chains, chains,
 ):  # fmt: skip
     """`stored` (3 + inputs, chains) receives sums for the gradients of w, c, b and V."""
@@ -178,25 +178,25 @@ def _backward_kernel(
         start = start_of_drive(i, d, inputs)
         step = step_of_drive(chains, d, inputs)
         arrays = _AdjointArrays(
-            source, y, z, from_y, delta, start + (T - 1) * step, step,
+            source, y, z, grad_y, delta, start + (T - 1) * step, step,
             i + (T - 1) * chains, chains, inputs, recover, arriving,
         )  # fmt: skip
         lambda_ = real(0)
         if has_y_end:
-            lambda_ = from_y_end[i]
+            lambda_ = grad_y_end[i]
         mu = real(0)
         if has_z_end:
-            mu = from_z_end[i]
+            mu = grad_z_end[i]
         state = lambda_, mu, real(0), real(0), no_drive_sums(real(0))
         state = _run_adjoint_steps(neuron, state, arrays, T - 1)
         # The first step: the state before it is not in y.
         z_1 = y[i] if recover else z[i]
         arrived = ZERO
         if arriving:
-            arrived = from_y[i]
+            arrived = grad_y[i]
         fetched = fetch_drive(source, start, inputs), y0[i], z_1, arrived
         state = _adjoint_step(neuron, state, fetched, arrays, T - 1)
-        of_y0[i], of_z0[i], w_sum, h_sum, drive_sums = state
+        grad_y0[i], grad_z0[i], w_sum, h_sum, drive_sums = state
         stored[i] = w_sum
         stored[chains + i] = h_sum * dt * gate * (ONE - gate)
         store_drive_sums(stored, drive_sums, 2 * chains + i, chains, inputs)
@@ -214,26 +214,26 @@ def _forward(way, dt, alpha, g, x, V, w, b, c, y0, z0, y, y_end, z_end, z):
     )
 
 
-def _backward(way, dt, alpha, g, x, V, w, b, c, y0, z0, y, z, from_y, from_y_end, from_z_end):
+def _backward(way, dt, alpha, g, x, V, w, b, c, y0, z0, y, z, grad_y, grad_y_end, grad_z_end):
     source, inputs = source_of(g, x, V)
     delta = torch.empty_like(y)
-    of_y0 = torch.empty_like(y0)
-    of_z0 = torch.empty_like(y0)
+    grad_y0 = torch.empty_like(y0)
+    grad_z0 = torch.empty_like(y0)
     stored = y.new_empty(3 + inputs, *y0.shape)
     launch_chains(
         _backward_kernel,
         y0.numel(),
-        *(source, V, w, b, c, y0, y, z, from_y, from_y_end, from_z_end),
-        *(delta, of_y0, of_z0, stored, is_present(from_y_end), is_present(from_z_end)),
+        *(source, V, w, b, c, y0, y, z, grad_y, grad_y_end, grad_z_end),
+        *(delta, grad_y0, grad_z0, stored, is_present(grad_y_end), is_present(grad_z_end)),
         *(dt, alpha, len(y), y.shape[2], chains_per_run(y0, w)),
         inputs=inputs,
         recover=int(way == "recovered"),
-        arriving=is_present(from_y),
+        arriving=is_present(grad_y),
     )
-    of_w, of_c, of_b, of_V = sum_over_batch(stored, 3, w)
+    grad_w, grad_c, grad_b, grad_V = sum_over_batch(stored, 3, w)
     if inputs == 0:
-        return delta, None, None, of_w, of_b, of_c, of_y0, of_z0
-    return None, lambda: inputs_gradient(delta, V), of_V, of_w, of_b, of_c, of_y0, of_z0
+        return delta, None, None, grad_w, grad_b, grad_c, grad_y0, grad_z0
+    return None, lambda: inputs_gradient(delta, V), grad_V, grad_w, grad_b, grad_c, grad_y0, grad_z0
 
 
 def _reference(way, dt, alpha, g, x, V, w, b, c, y0, z0):

@@ -89,19 +89,19 @@ def _forward(name, u, W, R, b, c0, h0, outputs, h_end, c_end):
         result.copy_(value)
 
 
-def _backward(name, u, W, R, b, c0, h0, from_outputs, *from_final):
+def _backward(name, u, W, R, b, c0, h0, grad_outputs, *grad_final):
     state = _state(h0, c0)
     leaves = [part.detach().requires_grad_() for part in (u, W, R, b, *state)]
     # An operator runs without autograd, whatever its grad mode says.
     included = torch._C._dispatch_tls_local_include_set()
     with torch.enable_grad(), torch._C._ForceDispatchKeyGuard(included, _no_keys()):
         outputs, final = _run_layer(name, *leaves[1:4], leaves[4:], leaves[0])
-        pairs = zip([outputs, *final], [from_outputs, *from_final], strict=False)
+        pairs = zip([outputs, *final], [grad_outputs, *grad_final], strict=False)
         present = [(result, arrived) for result, arrived in pairs if arrived is not None]
         results, arriving = zip(*present, strict=True)
         gradients = torch.autograd.grad(results, leaves, arriving)
-    of_c0 = None if c0 is None else gradients[5]
-    return *gradients[:4], of_c0, gradients[4]
+    grad_c0 = None if c0 is None else gradients[5]
+    return *gradients[:4], grad_c0, gradients[4]
 
 
 def _no_keys() -> torch._C.DispatchKeySet:
