@@ -13,7 +13,7 @@ from longrnn.kernels._cuda import SIMULATED, device
 from longrnn.kernels._cuda_device import load_or_zero
 
 # Numba checks a signed index for being negative, at every access.
-_unsigned = int if SIMULATED else np.uint64
+unsigned = int if SIMULATED else np.uint64
 
 
 @device
@@ -39,7 +39,7 @@ def dot_products(totals, matrix, first, stride, memory, vectors, count):
     while k < count:
         weight = matrix[first + k * stride]
         for i in range(totals.size):
-            totals[i] += weight * memory[_unsigned(vectors + k * totals.size + i)]
+            totals[i] += weight * memory[unsigned(vectors + k * totals.size + i)]
         k += 1
 
 

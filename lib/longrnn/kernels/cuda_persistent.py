@@ -23,7 +23,7 @@ from torch import Tensor
 
 from longrnn.kernels import _cuda_launch
 from longrnn.kernels._cuda import cuda, d, device, kernel, real, tile
-from longrnn.kernels._cuda_dense import set_offsets_in_run
+from longrnn.kernels._cuda_dense import set_offsets_in_run, unsigned
 from longrnn.kernels._cuda_device import ONE, ZERO, load_or_zero, tanh
 from longrnn.kernels._cuda_launch import is_present, most_shared_bytes, processors_of
 from longrnn.kernels._products import state_products
@@ -124,13 +124,13 @@ def add_products(totals, weights, memory, kept, j, part, parts, width, d):
         totals[i] = ZERO
     for q in range(held):
         for i in range(tile):
-            totals[i] += weights[q] * memory[(part * held + q) * tile + i]
+            totals[i] += weights[q] * memory[unsigned((part * held + q) * tile + i)]
     k = parts * held + part
     place = kept + part * width + j
     while k < d:
-        weight = memory[place]
+        weight = memory[unsigned(place)]
         for i in range(tile):
-            totals[i] += weight * memory[k * tile + i]
+            totals[i] += weight * memory[unsigned(k * tile + i)]
         k += parts
         place += parts * width
 
@@ -140,7 +140,7 @@ def store_part(totals, memory, sums, j, part, width):
     """Write a part of row `j` to shared memory, for `add_parts`; the first part stays."""
     if part > 0:
         for i in range(totals.size):
-            memory[sums + ((part - 1) * width + j) * totals.size + i] = totals[i]
+            memory[unsigned(sums + ((part - 1) * width + j) * totals.size + i)] = totals[i]
 
 
 @device
@@ -149,7 +149,7 @@ def add_parts(totals, memory, sums, j, parts, width):
     part = 1
     while part < parts:
         for i in range(totals.size):
-            totals[i] += memory[sums + ((part - 1) * width + j) * totals.size + i]
+            totals[i] += memory[unsigned(sums + ((part - 1) * width + j) * totals.size + i)]
         part += 1
 
 
@@ -189,7 +189,7 @@ def _forward_kernel(M_T, g, x0, outputs, x_end, T, sequences, batch):
             add_parts(total, memory, sums, j, parts, width)
             for i in range(tile):
                 value = tanh(total[i] + g_t[i])
-                memory[j * tile + i] = value
+                memory[unsigned(j * tile + i)] = value
                 outputs[base + offsets[i] + j] = value
         cuda.syncthreads()
         base += batch * d
@@ -237,7 +237,7 @@ def _backward_kernel(
                 arrived[i] = load_or_zero(grad_outputs, base + offsets[i] + j, arriving)
             for i in range(tile):
                 value = (arrived[i] + back[i]) * (ONE - y_t[i] * y_t[i])
-                memory[j * tile + i] = value
+                memory[unsigned(j * tile + i)] = value
                 delta[base + offsets[i] + j] = value
         cuda.syncthreads()
         add_products(back, weights, memory, kept, j, part, parts, width, d)
