@@ -90,7 +90,7 @@ def estimate_claim(networks: Networks, claim: Claim) -> Estimate:
     estimates = []
     tasks = _tasks_of(networks, comparison)
     for task in tasks.names:
-        here = networks.at(task, comparison.steps)
+        here = networks.on_task(task, comparison.steps)
         for pair in _pairs_on(here, comparison, tasks.by_length):
             estimates.append(_estimate_pair(here, claim, pair))
     takes_largest = comparison.verb == "apart" or math.isinf(claim.region.above)

@@ -83,7 +83,7 @@ class Networks:
         self.measure = measure
         self._select(task, paper_steps)
 
-    def at(self, task: str, paper_steps: float = math.nan) -> "Networks":
+    def on_task(self, task: str, paper_steps: float = math.nan) -> "Networks":
         """Return the same networks on one task.
 
         Parameters

@@ -93,6 +93,6 @@ def compare_learned(ds: xr.Dataset, published: pd.DataFrame) -> pd.DataFrame:
     networks = Networks(ds)
     learned = []
     for task, network in zip(table["task"], table["network"], strict=True):
-        here = networks.at(task)
+        here = networks.on_task(task)
         learned.append(here.learned(network) if network in here.labels() else None)
     return table.assign(learned=learned)
