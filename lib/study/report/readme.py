@@ -326,7 +326,7 @@ def _speed(timings: Path) -> str:
     times = [f"{label(cell)} {cpu[cell]:.2f} and {gpu[cell]:.2f}" for cell in _TIMED]
     return _wrap(
         "One forward and backward pass takes this share of `nn.LSTM`'s time on two CPU cores and "
-        f"on an NVIDIA H200: {', '.join(times)} (1,000 steps, batch 128, width 128; UnICORNN, "
+        f"on an NVIDIA H200: {', '.join(times)} (1,000 steps, batch and width 128; UnICORNN, "
         "IndRNN and SRU with two layers)."
     )
 
