@@ -10,15 +10,18 @@ from drawn import RECORD, drawn
 from drawn_judged import factorial, linear
 from study.claims.claim import NetworkName
 from study.claims.comparisons import UNSETTLED
+from study.claims.estimates import Z
 from study.claims.estimating import VERBS
 from study.claims.extremes import smallest
 from study.claims.networks import Networks
 from study.claims.region import Region
 from study.claims.reservations import rate_reservation
-from study.claims.sampling import PATIENTS, sampling_variance
+from study.claims.sampling import error_of_mean, patients_in_test, sampling_variance
 from study.claims.standings import leads_over, standing_among
 from study.claims.verdict import decide
+from study.paths import DATA
 from study.results import networks
+from study.results.datasets import load
 from study.results.learned import SURE, above_chance, chance_bound, networks_learned, stands_in
 from study.results.netcdf import ResultsError
 from study.results.networks import tuned
@@ -351,7 +354,7 @@ def test_power_at_chance_does_not_depend_on_learners():
 
 
 @pytest.mark.parametrize("measure", ["error", "squared error"])
-def test_paired_errors_follow_the_delta_method(measure, monkeypatch):
+def test_paired_errors_follow_the_delta_method(measure):
     """The interval of a ratio, by the delta method, is that of a bootstrap over sequences."""
     rng = np.random.default_rng(4)
     base = rng.exponential(size=500)
@@ -366,9 +369,6 @@ def test_paired_errors_follow_the_delta_method(measure, monkeypatch):
     drawn_again = each[:, rng.integers(500, size=(4000, 500))].mean(-1)
     logs = np.log(drawn_again[1] / drawn_again[0]) / (2 if measure == "error" else 1)
     assert math.log(found.high / found.value) == pytest.approx(1.96 * logs.std(), rel=0.06)
-    monkeypatch.setitem(PATIENTS, "made up", 125)  # of four sequences each
-    wide = ask(Networks(ds, "made up", asked), "ratio", "LSTM", "LEM")
-    assert math.log(wide.high / wide.value) == pytest.approx(2 * 1.96 * logs.std(), rel=0.06)
 
 
 def test_few_test_sequences_widen_an_interval():
@@ -495,3 +495,36 @@ def test_tuning_takes_the_best_validated_network():
             best, abs=2
         )
     assert Networks(tuned(some, LEM="dt")).scores("LEM").mean() == pytest.approx(90, abs=2)
+
+
+def test_errors_of_clusters_cover():
+    """Windows of a patient are alike: their mean varies more than the number of windows says."""
+    rng = np.random.default_rng(6)
+    patients = np.repeat(np.arange(25), 8)
+    covered = {"patients": 0, "windows": 0}
+    draws = 300
+    for _ in range(draws):
+        values = rng.standard_normal(25)[patients] + rng.standard_normal(len(patients))
+        for name, clusters in (("patients", patients), ("windows", None)):
+            covered[name] += abs(values.mean()) < Z * error_of_mean(values, clusters)
+    assert 0.92 < covered["patients"] / draws < 0.985
+    assert covered["windows"] / draws < 0.75
+    # As many clusters as values: hardly any difference.
+    alone = rng.standard_normal(500)
+    assert error_of_mean(alone, np.arange(500)) == pytest.approx(error_of_mean(alone), rel=5e-3)
+    assert error_of_mean(alone, patients) == error_of_mean(alone)  # of another test set
+
+
+def test_windows_of_stored_runs_have_a_patient():
+    ds = load(DATA / "reference/real/vitals.nc")
+    sizes = {
+        "heart rate": (400, 53),
+        "respiratory rate": (1185, 53),
+        "heart rate by patient": (400, 8),
+    }
+    for task, (size, people) in sizes.items():
+        patients = patients_in_test(task)
+        assert len(patients) == size and len(np.unique(patients)) == people
+        runs = ds.isel(run=np.flatnonzero(ds["task"] == task))
+        assert int(runs["test_sequences"].max()) == size
+    assert patients_in_test("adding 100") is None

@@ -4,15 +4,25 @@ More runs do not reduce this part of the uncertainty: all runs are scored on the
 """
 
 import math
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
+import pandas as pd
+from scipy import stats
+from statsmodels.api import OLS
 
 from study.claims.claim import NetworkName
+from study.claims.estimates import TAIL, Z
 from study.claims.networks import Networks
+from study.paths import PUBLISHED
 
-PATIENTS = {"heart rate": 53, "respiratory rate": 53, "heart rate by patient": 8}
-"""Effective test-set size by task: windows of one patient overlap, so patients are counted."""
+PATIENTS = PUBLISHED / "claims" / "patients.csv"
+"""The patient of each test window, by task and in the order of the windows.
+
+Patients are numbered as the recordings of BIDMC (`study.tasks.sources.vitals`), and windows are in
+the order in which runs read them (`study.tasks.load_prepared`).
+"""
 
 
 class SamplingError(NamedTuple):
@@ -48,8 +58,8 @@ def sampling_error(
     stored = all(values is not None for values in by_sequence)
     if stored and len({len(values) for values in by_sequence}) == 1:
         differences = np.subtract.reduce(by_sequence)
-        independent = min(len(differences), PATIENTS.get(networks.task, len(differences)))
-        return SamplingError(differences.std(ddof=1) / math.sqrt(independent), paired=True)
+        patients = patients_in_test(networks.task)
+        return SamplingError(error_of_mean(differences, patients), paired=True)
     size = networks.scale(*names).test_size
     if not networks.higher_is_better or not size:
         return SamplingError(0.0, paired=False)
@@ -59,6 +69,50 @@ def sampling_error(
         variances.append(accuracy * (networks.unit - accuracy) / size)
     error = math.hypot(*(math.sqrt(variance) for variance in variances))
     return SamplingError(error, paired=False)
+
+
+@cache
+def patients_in_test(task: str) -> np.ndarray | None:
+    """Return the patient of each test window of a task.
+
+    Parameters
+    ----------
+    task
+        Name of the task.
+
+    Returns
+    -------
+    numpy.ndarray or None
+        Numbers of patients, (windows,); None if its sequences are independent.
+    """
+    table = pd.read_csv(PATIENTS)
+    patients = table.loc[table["task"] == task, "patient"].to_numpy()
+    return patients if len(patients) else None
+
+
+def error_of_mean(values: np.ndarray, clusters: np.ndarray | None = None) -> float:
+    """Return the standard error of a mean, robust to dependence within clusters.
+
+    Parameters
+    ----------
+    values
+        One value per test sequence, (n,).
+    clusters
+        Name of the cluster of each, (n,). Windows of one patient overlap, so their errors are
+        alike. If the number of sequences is another one, each sequence counts as independent.
+
+    Returns
+    -------
+    float
+        With clusters, the standard error of Liang and Zeger (1986) times the ratio of Student's
+        quantile to the normal one, because there are few clusters.
+    """
+    if clusters is None or len(clusters) != len(values):
+        return float(values.std(ddof=1) / math.sqrt(len(values)))
+    model = OLS(values, np.ones(len(values)))
+    fit = model.fit(cov_type="cluster", cov_kwds={"groups": clusters})
+    few = stats.t.isf(TAIL, len(np.unique(clusters)) - 1) / Z
+    return float(fit.bse[0] * few)
 
 
 def _by_sequence(networks: Networks, name: NetworkName | str, *, logs: bool) -> np.ndarray | None:
