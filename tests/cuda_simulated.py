@@ -96,10 +96,10 @@ def test_many_networks_are_one_launch(name, monkeypatch):
 def persistent(monkeypatch):
     """Return a function that compares the kernels with weights in registers with the reference."""
 
-    def agree(time_steps, batch, units, *, threads=512, held=16, processors=1000):
+    def agree(time_steps, batch, units, *, threads=512, in_registers=16, processors=1000):
         monkeypatch.setattr(_cuda_launch, "_processors", lambda _: processors)
         monkeypatch.setattr(cuda_persistent, "_MOST_THREADS", threads)
-        monkeypatch.setitem(cuda_persistent._HELD, torch.float64, held)
+        monkeypatch.setitem(cuda_persistent._IN_REGISTERS, torch.float64, in_registers)
         launches = []
         launch = _cuda_launch.launch
 
@@ -125,13 +125,13 @@ def test_persistent_kernels_equal_the_reference(order, persistent, monkeypatch):
     assert persistent(3, 3, 33)["parts"] == 3
     assert persistent(2, 5, 7, processors=3)["tile"] == 2
     assert persistent(2, 3, 5, processors=1)["tile"] == 4
-    launched = persistent(2, 2, 40, threads=128, held=4)
-    assert launched["parts"] * launched["held"] == 8, "32 rows are in shared memory"
+    launched = persistent(2, 2, 40, threads=128, in_registers=4)
+    assert launched["parts"] * launched["in_registers"] == 8, "32 rows are in shared memory"
 
 
 def test_numba_s_own_threads_run_the_persistent_kernels(persistent, monkeypatch):
     monkeypatch.setattr(_cuda.kernel, "compiled", NUMBA)
-    persistent(2, 2, 5, threads=64, held=1)
+    persistent(2, 2, 5, threads=64, in_registers=1)
 
 
 def test_persistent_kernels_refuse_wide_networks():

@@ -42,7 +42,17 @@ def most_units(dtype: torch.dtype) -> int:
 
 @device
 def log10_of(norm):
-    """Return log10 of a norm that may be zero."""
+    """Return log10 of a norm.
+
+    Parameters
+    ----------
+    norm : float
+
+    Returns
+    -------
+    float
+        ``-inf`` for a norm of zero.
+    """
     if norm == 0.0:
         return -math.inf
     return math.log10(norm)
@@ -50,7 +60,19 @@ def log10_of(norm):
 
 @device
 def norm_of(memory, first, stride, count):
-    """Return the norm of a vector; scaled so that no square underflows."""
+    """Return the Euclidean norm of a vector in shared memory, without underflow of the squares.
+
+    Parameters
+    ----------
+    memory : array
+        The shared memory.
+    first, stride, count : int
+        The vector has `count` numbers, `stride` apart from index `first` on.
+
+    Returns
+    -------
+    float
+    """
     largest = 0.0
     k = 0
     while k < count:
@@ -71,9 +93,24 @@ def norm_of(memory, first, stride, count):
 
 @device
 def add_norm(memory, logs, scales, i, norm, least, lost, sequence):
-    """Add the log10 of a norm to that of sequence i of a block, and keep the divisor in `scales`.
+    """Add the log10 of a norm to that of a sequence, and keep the divisor.
 
-    `lost` is set for a sequence whose norm fell below `least` or is not finite.
+    Parameters
+    ----------
+    memory : array
+        The shared memory.
+    logs, scales : int
+        Offsets in it of the log10 norms and of the divisors of a block's sequences.
+    i : int
+        Index of the sequence in the block.
+    norm : float
+        The norm.
+    least : float
+        Smallest norm that lost no digits.
+    lost : pointer
+        Flags (batch,); set for a sequence whose norm is below `least` or not finite.
+    sequence : int
+        Index of the sequence in the batch.
     """
     log = memory[logs + i]
     if log > -math.inf and not (least <= norm < math.inf):
@@ -84,7 +121,19 @@ def add_norm(memory, logs, scales, i, norm, least, lost, sequence):
 
 @device
 def divide(memory, vectors, scales, thread, threads, tile, d):
-    """Divide vectors (d, tile) in shared memory by one number per sequence."""
+    """Divide the vectors of a block's sequences by one number per sequence.
+
+    Parameters
+    ----------
+    memory : array
+        The shared memory.
+    vectors, scales : int
+        Offsets in it of the vectors (d, tile), and of the divisors (tile,).
+    thread, threads : int
+        Index of this thread, and number of threads of the block.
+    tile, d : int
+        Number of sequences per block, and hidden size.
+    """
     for j in range(thread, d, threads):
         for i in range(tile):
             memory[vectors + j * tile + i] /= memory[scales + i]

@@ -1,18 +1,20 @@
 r"""The basic RNN on the GPU with weights that stay on the multiprocessor.
 
-Forward and adjoint, and what is stored, are those of `longrnn.kernels.cpu_rnn`. The kernels of
-`longrnn.kernels.cuda_rnn` read the matrix from a cache at every step. Here a block reads it once. A
-thread keeps `held` weights of one row in its registers, and `parts` threads share a row:
+The forward and adjoint equations, and what is stored, are those of `longrnn.kernels.cpu_rnn`. The
+kernels of `longrnn.kernels.cuda_rnn` read the matrix from a cache at every step. Here a block reads
+it once. A thread keeps n weights of one row in its registers (`in_registers`), and `parts` threads
+share a row:
 
 .. math::
-    (W x)_j = \sum_{p} \sum_{q} W_{j, p \cdot held + q} \, x_{p \cdot held + q}
+    (W x)_j = \sum_{p} \sum_{q} W_{j, p n + q} \, x_{p n + q}
 
-What the registers of a block can't hold is in shared memory. The sums of the parts meet in shared
-memory, too. So a step has two barriers: after the sums of the parts, and after the new state.
+Weights that don't fit into the registers of a block are in shared memory. The sums of the parts are
+exchanged through shared memory, too. So a step has two barriers: after the sums of the parts, and
+after the new state.
 
-One block does one or a few sequences of a run from beginning to end, and one launch takes several
-runs. No GPU has timed these kernels. They run if the option ``variant="persistent"`` asks for them,
-or if a measured time says so (`longrnn.kernels._measured`).
+One block computes one or a few sequences of a run from beginning to end, and one launch takes
+several runs. No GPU has timed these kernels. They run if the option ``variant="persistent"`` asks
+for them, or if a measured time says so (`longrnn.kernels._measured`).
 """
 
 from typing import NamedTuple
@@ -31,7 +33,7 @@ from longrnn.kernels._recurrence import Recurrence
 from longrnn.kernels._runs import runs_of
 from longrnn.kernels.cpu_rnn import BASIC, reference
 
-held = 32
+in_registers = 32
 """Compile-time constant: weights in the registers of a thread."""
 parts = 1
 """Compile-time constant: threads that share a row of the matrix."""
@@ -43,7 +45,7 @@ arriving = 0
 MOST_UNITS = 256
 """Largest hidden size of these kernels."""
 _MOST_THREADS = 512
-_HELD = {torch.float32: 32, torch.float64: 16}
+_IN_REGISTERS = {torch.float32: 32, torch.float64: 16}
 """Weights in the registers of a thread. The compiler would put 64 into memory of its own."""
 
 
@@ -54,7 +56,7 @@ class Layout(NamedTuple):
     """The hidden size, rounded up to whole warps."""
     parts: int
     """Threads that share a row of the matrix."""
-    held: int
+    in_registers: int
     """Weights in the registers of a thread."""
     shared_weights: int
     """Weights in shared memory."""
@@ -67,7 +69,7 @@ class Layout(NamedTuple):
     def shared_numbers(self, tile: int) -> int:
         """Return how many numbers a block of `tile` sequences keeps in shared memory."""
         rest = self.shared_weights // self.width
-        state = self.parts * self.held + rest
+        state = self.parts * self.in_registers + rest
         sums = (self.parts - 1) * self.width
         return (state + sums) * tile + self.shared_weights
 
@@ -86,30 +88,32 @@ def layout_of(units: int, dtype: torch.dtype) -> Layout:
     """
     width = -(-units // 32) * 32
     most_parts = _MOST_THREADS // width
-    held = _HELD[dtype]
-    parts = min(-(-units // held), most_parts)
-    rest = max(units - parts * held, 0)
-    return Layout(width, parts, held, rest * width)
+    in_registers = _IN_REGISTERS[dtype]
+    parts = min(-(-units // in_registers), most_parts)
+    rest = max(units - parts * in_registers, 0)
+    return Layout(width, parts, in_registers, rest * width)
 
 
 @device
 def hold_weights(weights, memory, kept, matrix, first, j, part, parts, width, d):
     """Read a thread's weights of row `j` into its registers, and some into shared memory.
 
-    `matrix` (d, d) lies from `first` on, with the weights of a row `d` apart. `kept` is where the
-    shared memory has those that no register holds. Beyond the matrix, weights are zero.
+    `matrix` (d, d) begins at index `first`, with the weights of a row `d` apart. The weights that
+    are not in registers are in shared memory from `kept` on. Beyond the matrix, weights are zero.
     """
-    held = weights.size
-    for q in range(held):
+    in_registers = weights.size
+    for q in range(in_registers):
         weights[q] = ZERO
-        if part * held + q < d and j < d:
-            weights[q] = matrix[first + (part * held + q) * d + j]
-    k = parts * held + part
-    place = kept + part * width + j
+        if part * in_registers + q < d and j < d:
+            weights[q] = matrix[first + (part * in_registers + q) * d + j]
+    k = parts * in_registers + part
+    index = kept + part * width + j
     while k < d:
-        memory[place] = matrix[first + k * d + j] if j < d else ZERO
+        memory[index] = ZERO
+        if j < d:
+            memory[index] = matrix[first + k * d + j]
         k += parts
-        place += parts * width
+        index += parts * width
 
 
 @device
@@ -118,21 +122,22 @@ def add_products(totals, weights, memory, kept, j, part, parts, width, d):
 
     The states of all sequences of a block begin at 0, the first numbers first.
     """
-    held = weights.size
+    in_registers = weights.size
     tile = totals.size
     for i in range(tile):
         totals[i] = ZERO
-    for q in range(held):
+    for q in range(in_registers):
         for i in range(tile):
-            totals[i] += weights[q] * memory[unsigned((part * held + q) * tile + i)]
-    k = parts * held + part
-    place = kept + part * width + j
+            number = (part * in_registers + q) * tile + i
+            totals[i] += weights[q] * memory[unsigned(number)]
+    k = parts * in_registers + part
+    index = kept + part * width + j
     while k < d:
-        weight = memory[unsigned(place)]
+        weight = memory[unsigned(index)]
         for i in range(tile):
             totals[i] += weight * memory[unsigned(k * tile + i)]
         k += parts
-        place += parts * width
+        index += parts * width
 
 
 @device
@@ -155,19 +160,19 @@ def add_parts(totals, memory, sums, j, parts, width):
 
 @kernel
 def _forward_kernel(M_T, g, x0, outputs, x_end, T, sequences, batch):
-    """`M_T` (d, d) is transposed, of each run."""
+    """Run all steps of the sequences of a block; `M_T` (d, d) of each run is transposed."""
     thread = cuda.threadIdx.x
     j = thread % width
     part = thread // width
     finishes = part == 0 and j < d  # whether the thread computes the state of a unit
     offsets = cuda.local.array(tile, np.int64)
-    weights = cuda.local.array(held, real)
+    weights = cuda.local.array(in_registers, real)
     total = cuda.local.array(tile, real)
     g_t = cuda.local.array(tile, real)
     run = cuda.blockIdx.y
     set_offsets_in_run(offsets, cuda.blockIdx.x, run, sequences, d)
     memory = cuda.shared.array(0, real)
-    height = parts * held if parts * held > d else d
+    height = max(parts * in_registers, d)  # length of the state, padded with zeros
     sums = height * tile
     kept = sums + (parts - 1) * width * tile
     hold_weights(weights, memory, kept, M_T, run * d * d, j, part, parts, width, d)
@@ -181,7 +186,9 @@ def _forward_kernel(M_T, g, x0, outputs, x_end, T, sequences, batch):
     for _ in range(T):
         if finishes:
             for i in range(tile):
-                g_t[i] = g[base + offsets[i] + j]  # under way during the product
+                g_t[i] = g[
+                    base + offsets[i] + j
+                ]  # read before the product, which hides the latency
         add_products(total, weights, memory, kept, j, part, parts, width, d)
         store_part(total, memory, sums, j, part, width)
         cuda.syncthreads()
@@ -202,20 +209,23 @@ def _forward_kernel(M_T, g, x0, outputs, x_end, T, sequences, batch):
 def _backward_kernel(
     M, y, grad_outputs, grad_x_end, delta, grad_x0, has_x_end, T, sequences, batch
 ):  # fmt: skip
-    """The shared memory holds delta of the step after, of the block's sequences."""
+    """Backpropagate through all steps of the sequences of a block.
+
+    The state in shared memory is delta of the step after.
+    """
     thread = cuda.threadIdx.x
     j = thread % width
     part = thread // width
     finishes = part == 0 and j < d
     offsets = cuda.local.array(tile, np.int64)
-    weights = cuda.local.array(held, real)
+    weights = cuda.local.array(in_registers, real)
     back = cuda.local.array(tile, real)
     y_t = cuda.local.array(tile, real)
     arrived = cuda.local.array(tile, real)
     run = cuda.blockIdx.y
     set_offsets_in_run(offsets, cuda.blockIdx.x, run, sequences, d)
     memory = cuda.shared.array(0, real)
-    height = parts * held if parts * held > d else d
+    height = max(parts * in_registers, d)  # length of the state, padded with zeros
     sums = height * tile
     kept = sums + (parts - 1) * width * tile
     hold_weights(weights, memory, kept, M, run * d * d, j, part, parts, width, d)
@@ -271,7 +281,7 @@ def _launch(run, matrix: Tensor, state: Tensor, *arguments, **forms: int) -> Non
         shared=layout.shared_numbers(tile) * state.element_size(),
         d=units,
         tile=tile,
-        held=layout.held,
+        in_registers=layout.in_registers,
         parts=layout.parts,
         width=layout.width,
         **forms,
@@ -283,7 +293,12 @@ def fits(state: Tensor) -> bool:
 
     Parameters
     ----------
-    state : Tensor
+    state : (batch, hidden)
+        A tensor of that size and type on the device.
+
+    Returns
+    -------
+    bool
     """
     units = state.shape[1]
     if units > MOST_UNITS:
