@@ -95,7 +95,7 @@ def where():
         yield Jobs(scheduler=cluster.scheduler_address, workers=0)
 
 
-LONGEST = ("test_notebooks", "test_cuda", "test_run", "test_claims", "test_kernels")
+LONGEST = ("test_notebooks", "test_cuda", "test_run", "test_judging", "test_kernels")
 """Slow files, which start first so that no process waits for them at the end."""
 
 

@@ -13,7 +13,7 @@
 - ``factorial``, ``error_rates``, ``counterexamples``, ``tasks``, ``models``, ``linear_gaps``,
   ``coadjoint_gaps``, ``padding``, ``latching``: judges with an estimator of their own.
 
-``tests/test_claims.py`` draws data in which the claim of each judge is false, and requires that
+``tests/test_judging.py`` draws data in which the claim of each judge is false, and requires that
 hardly any verdict is "agrees". A statement that is true for any data is not a claim and is not
 listed.
 """

@@ -70,6 +70,8 @@ class Networks:
         self, ds: xr.Dataset, task: str = "", measure: str = "", paper_steps: float = math.nan
     ) -> None:
         self.ds = in_measure(ds, measure) if measure else ds
+        # Looked up for every pair of networks, which is slow in a Dataset.
+        self._longest = self.ds["steps"].max("replicate").to_series()
         rows = run_table(self.ds)
         self.candidates = rows
         self.learning_rates = rows.groupby(["label", "task"])["learning_rate"].unique()
@@ -373,7 +375,7 @@ class Networks:
         int
             The steps of its longest run.
         """
-        return int(self.ds["steps"].sel(run=self.runs(name)["run"].unique()).max())
+        return int(self._longest[self.runs(name)["run"].unique()].max())
 
     def refusal(
         self, names: Sequence[NetworkName | str], learners: Iterable[NetworkName | str]

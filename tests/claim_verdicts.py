@@ -1,0 +1,128 @@
+"""The list of claims, and verdicts on evidence drawn at random."""
+
+import numpy as np
+import xarray as xr
+from drawn_claims import evidence
+from drawn_judged import FALSE, IN_NOTEBOOKS, JUDGES
+from study.claims.claim import Claim, claims
+from study.claims.estimates import Estimate
+from study.claims.estimating import estimate_claim
+from study.claims.networks import Networks
+from study.claims.verdict import decide
+
+CLAIMS = claims()
+"""By identifier."""
+COMPARED = [claim for claim in CLAIMS.values() if claim.comparison]
+"""Those that compare networks by a verb."""
+
+
+def estimated(ds: xr.Dataset, claim: Claim) -> Estimate:
+    """Estimate the quantity of a claim.
+
+    Parameters
+    ----------
+    ds
+        A group of runs.
+    claim
+        One of `COMPARED`.
+
+    Returns
+    -------
+    Estimate
+    """
+    return estimate_claim(Networks(ds, measure=claim.comparison.measure), claim)
+
+
+def verdict_of(name: str, estimate: Estimate) -> str:
+    """Return the verdict on a claim.
+
+    Parameters
+    ----------
+    name
+        The claim's identifier.
+    estimate
+        Of its quantity.
+
+    Returns
+    -------
+    str
+    """
+    return decide(estimate, CLAIMS[name].region).verdict
+
+
+def between(low: float, high: float) -> Estimate:
+    """Return an estimate with this interval, whose value is in the middle.
+
+    Parameters
+    ----------
+    low, high
+        Ends of the interval.
+
+    Returns
+    -------
+    Estimate
+    """
+    return Estimate((low + high) / 2, low, high)
+
+
+def true_of(claim: Claim, **more) -> xr.Dataset:
+    """Return one group in which a claim is true.
+
+    Parameters
+    ----------
+    claim
+        One of `COMPARED`.
+    more
+        Keywords of `drawn_claims.evidence`.
+
+    Returns
+    -------
+    xr.Dataset
+    """
+    return evidence(claim, np.random.default_rng(1), true=True, **more)
+
+
+def judgments_of_false_data(name: str, draws: int) -> list[Estimate]:
+    """Judge a claim on results in which it is false.
+
+    Parameters
+    ----------
+    name
+        Identifier of a claim that has a judge of its own, or is counted in a notebook.
+    draws
+        Number of results.
+
+    Returns
+    -------
+    list of Estimate
+        One for each.
+    """
+    rng = np.random.default_rng(20)
+    if name in IN_NOTEBOOKS:
+        return [IN_NOTEBOOKS[name](rng) for _ in range(draws)]
+    (judge,) = (judges[name] for judges in JUDGES.values() if name in judges)
+    return [judge(FALSE[name](rng)) for _ in range(draws)]
+
+
+def verdicts_on_evidence(claim: Claim, draws: int, *, true: bool) -> list[str]:
+    """Return verdicts on groups in which a claim is true, or false.
+
+    Parameters
+    ----------
+    claim
+        One of `COMPARED`.
+    draws
+        Number of groups.
+    true
+        Whether the claim is true in them.
+
+    Returns
+    -------
+    list of str
+    """
+    rng = np.random.default_rng(20 + true)
+    verdicts = []
+    for _ in range(draws):
+        estimate = estimated(evidence(claim, rng, true=true), claim)
+        verdicts.append(verdict_of(claim.id, estimate))
+    return verdicts

@@ -1,0 +1,374 @@
+"""Judges agree with data in which a claim is true, and not with data in which it is false."""
+
+import math
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+import pandas as pd
+import pytest
+import xarray as xr
+from claim_verdicts import (
+    CLAIMS,
+    COMPARED,
+    between,
+    estimated,
+    judgments_of_false_data,
+    true_of,
+    verdict_of,
+    verdicts_on_evidence,
+)
+from drawn_claims import evidence
+from drawn_judged import FALSE, IN_NOTEBOOKS, JUDGES, TRUE, deciding, failing, linear
+from refusals import refused
+from study.claims import estimates, extremes
+from study.claims.claim import ClaimError, claim_table, read_claims
+from study.claims.estimates import Cause, Estimate, proportion
+from study.claims.estimating import VERBS
+from study.claims.factorial import Evidence
+from study.claims.judging import (
+    TOYS,
+    judge_group,
+    judged_row,
+    sentences,
+)
+from study.claims.networks import Networks
+from study.claims.region import Region
+from study.claims.short_runs import barred_verdicts, lead_reservation
+from study.claims.verdict import (
+    AGREES,
+    DIFFERS,
+    ENOUGH_POWER,
+    UNDECIDED,
+    UNTESTABLE,
+    decide,
+    verdict_on,
+)
+from study.paths import DATA, NOTEBOOKS
+from study.results.datasets import load
+from study.results.published import artefacts
+
+DRAWS = 12
+"""Draws of false data; `make trials` draws more."""
+REFERENCE = DATA / "reference" / "real"
+LISTED = claim_table()
+GATED = CLAIMS["unicornn-4-imdb-gated"]
+KNOWN = pd.read_csv(DATA.parent / "tests/data/verdicts.csv", index_col="id")
+FIRST_OF_VERB = {claim.comparison.verb: claim.id for claim in reversed(COMPARED)}.values()
+
+
+# the list
+
+
+def test_claims_are_complete_and_have_one_judge():
+    for column in ("text", "section", "statement", "quantity", "region", "refuted_by"):
+        assert (LISTED[column] != "").all(), column
+    assert set(LISTED["artefact"]) <= set(artefacts()["id"])
+    assert {claim.comparison.verb for claim in COMPARED} <= set(VERBS)
+    judged = [claim for judges in JUDGES.values() for claim in judges]
+    assert sorted(judged) == sorted(FALSE)
+    compared = [claim.id for claim in COMPARED]
+    assert sorted([*judged, *IN_NOTEBOOKS, *compared]) == sorted(CLAIMS)
+    judging = "".join(path.read_text("utf-8") for path in NOTEBOOKS.glob("5[45]_*.ipynb"))
+    assert all(claim in judging for claim in IN_NOTEBOOKS)
+
+
+def changed(**change):
+    """Return what is estimated for a claim with other settings, on data in which it is true."""
+    comparison = GATED.comparison.model_copy(update=change)
+    return estimated(true_of(GATED), GATED.model_copy(update={"comparison": comparison}))
+
+
+def two_pairs_in_a_bounded_region():
+    region = {"region": Region(above=1.0, below=2.0)}
+    return estimated(true_of(GATED), GATED.model_copy(update=region))
+
+
+test_an_invalid_claim_is_named = refused(
+    ClaimError,
+    ("expected one of lead", lambda: changed(verb="beats")),
+    ("write a claim for each", two_pairs_in_a_bounded_region),
+    ("about the group 'imdb'; .*reviews", lambda: judge_group(true_of(GATED), "imdb")),
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("region: {above: 2, below: 1}", "field 'region'.*holds nothing or everything"),
+        ("region: {above: high}", "field 'region.above'"),
+        ("region: {above: 0}\n  colour: red", "field 'colour'"),
+        ("region: {above: 0}\n  comparison: {group: a, verb: lead}", "paper_steps"),
+    ],
+)
+def test_an_invalid_list_names_claim_and_field(tmp_path, text, message):
+    whole = (
+        "- id: lem-x\n  section: '1'\n  statement: a\n  artefact: b\n"
+        "  quantity: c\n  refuted_by: d\n"
+    )
+    path = tmp_path / "lem.yaml"
+    path.write_text(f"{whole}  region: {{above: 0}}\n")
+    assert read_claims(path)[0].region == Region(above=0)
+    path.write_text(f"{whole}  {text}\n")
+    with pytest.raises(ClaimError, match=f"lem.yaml: lem-x.*{message}"):
+        read_claims(path)
+
+
+# false and true data
+
+
+@pytest.mark.parametrize("name", [*FALSE, *IN_NOTEBOOKS])
+def test_judges_reject_false_data(name):
+    judgments = judgments_of_false_data(name, DRAWS)
+    agreeing = [one for one in judgments if verdict_of(name, one) == AGREES]
+    assert len(agreeing) <= 1
+    # The judge did look: false data must not merely be unreadable to it.
+    unknown = [one for one in judgments if not one.known]
+    assert len(unknown) < DRAWS / 2
+
+
+@pytest.mark.parametrize("name", TRUE)
+def test_judges_accept_true_data(name):
+    (judge,) = (judges[name] for judges in JUDGES.values() if name in judges)
+    rng = np.random.default_rng(21)
+    for _ in range(2):
+        assert verdict_of(name, judge(TRUE[name](rng))) == AGREES
+
+
+@pytest.mark.parametrize("name", [claim.id for claim in COMPARED])
+def test_verbs_agree_with_true_data_only(name):
+    claim = CLAIMS[name]
+    # The first claim of each verb tests the verb; the others that each claim means its region.
+    draws = DRAWS if name in FIRST_OF_VERB else 3
+    false = verdicts_on_evidence(claim, draws, true=False)
+    assert false.count(AGREES) <= 1
+    assert false.count(UNTESTABLE) < draws / 2
+    true_draws = 2 if name in FIRST_OF_VERB else 1
+    assert verdicts_on_evidence(claim, true_draws, true=True) == [AGREES] * true_draws
+
+
+# data that say nothing of a claim
+
+
+def test_claims_that_shuffled_data_support_are_marked():
+    """What models say of accuracies unrelated to the metric supports no claim of an effect."""
+    rng, draws, agreed = np.random.default_rng(5), 10, []
+    for _ in range(draws):
+        ds = deciding(True)(rng).ds.copy(deep=True)
+        size = ds["status"].size
+        metric = ds["adjoint_first"].values.reshape(size, -1)[rng.permutation(size)]
+        ds["adjoint_first"].values[:] = metric.reshape(ds["adjoint_first"].shape)
+        shuffled = Evidence(ds)
+        for name in (name for name in JUDGES if "models" in name):
+            agreed += JUDGES[name](shuffled).query("verdict == @AGREES")["id"].tolist()
+    counts = pd.Series(agreed).value_counts()
+    often = counts.index[counts > 0.3 * draws]
+    assert len(often), "the metric explains too little to see what a claim of no effect says of it"
+    assert LISTED.loc[often, "no_effect"].all(), often
+
+
+# runs shorter than the paper's
+
+STAYS, GOES = True, False
+SHORT_RUNS = [  # claim, and whether "agrees", and what is not "agrees", outlast half of the steps
+    ("lem-5-ptbchar-gated", STAYS, GOES),  # a lead in bits
+    ("lem-5-ptbword-lstm", STAYS, GOES),  # a ratio of perplexities
+    ("unicornn-4-ablation-dt", STAYS, GOES),  # networks that are apart
+    ("lem-5-adding-lem", STAYS, GOES),  # a network learns
+    ("irnn-4.3.1-easily", STAYS, GOES),
+    ("irnn-4.3.1-copy", STAYS, GOES),
+    ("lem-5-adding-lstm", GOES, STAYS),  # a network fails
+    ("unicornn-vitals-lstm", GOES, STAYS),
+    ("unicornn-4-imdb-gated", STAYS, GOES),  # no worse, and ahead where it is true
+    ("lem-5-psmnist-cornn", GOES, GOES),  # networks are alike
+    ("unicornn-4-ablation-alpha", GOES, GOES),
+    ("unicornn-E-spread-imdb", GOES, GOES),  # a spread
+    ("lem-B2-smnist-power", GOES, GOES),  # time steps
+    ("unicornn-4-timesteps", GOES, GOES),
+    ("irnn-4.2-gradient", GOES, GOES),  # gradients
+    ("lem-5-adding-faster", STAYS, STAYS),  # training steps
+    ("irnn-4.2-300", STAYS, STAYS),
+]
+
+
+@pytest.mark.parametrize("true", [True, False])
+@pytest.mark.parametrize(("name", "agrees", "differs"), SHORT_RUNS)
+def test_short_runs_bar_verdicts_they_explain(name, agrees, differs, true):
+    """Half of the paper's steps explain that an advantage is missing, not that it is there."""
+    claim = CLAIMS[name]
+    ds = evidence(claim, np.random.default_rng(3), true=true)
+    full = verdict_on(estimated(ds, claim), claim)
+    short = verdict_on(estimated(ds.assign(steps=ds["steps"] // 2), claim), claim)
+    assert (full.verdict == AGREES) == true
+    assert "steps" not in full.reason
+    if agrees if true else differs:
+        assert short.verdict == full.verdict
+    else:
+        assert (short.verdict, short.cause) == (UNTESTABLE, Cause.TOO_SMALL)
+        assert "our runs take" in short.reason or short.power < ENOUGH_POWER
+
+
+def test_short_runs_agree_with_no_worse_if_ahead():
+    claim = CLAIMS["lem-google12-clip-slow"]
+    ahead, level = between(1.0, 3.0), between(-1.0, 3.0)
+    assert barred_verdicts("lead", claim.region, ahead) == (False, True)
+    assert barred_verdicts("lead", claim.region, level) == (True, True)
+    assert lead_reservation(claim, 474).endswith("the lead may only reflect faster learning")
+    ratio = Region(below=1.2)
+    assert not barred_verdicts("ratio", ratio, between(0.8, 0.9)).agrees
+    assert barred_verdicts("ratio", ratio, between(0.8, 1.1)).agrees
+
+
+def test_short_runs_leave_an_open_lead_untested():
+    claim = CLAIMS["lem-5-ncifar-lead"]
+    for reason, verdict in (("", UNDECIDED), ("ten of 20 steps", UNTESTABLE)):
+        near = replace(between(-1.0, 3.0), too_short_to_differ=reason)
+        assert decide(near, claim.region).verdict == verdict
+        assert decide(extremes.smallest([near, between(1, 3)]), claim.region).verdict == verdict
+    # The part that is open was long enough.
+    short = replace(between(1.0, 3.0), too_short_to_differ="ten of 20 steps")
+    both = extremes.smallest([between(-1.0, 3.0), short])
+    assert decide(both, claim.region).verdict == UNDECIDED
+
+
+def test_an_unbounded_number_of_steps_refutes_nothing():
+    region = CLAIMS["irnn-4.2-300"].region
+    closed, still_open = Estimate(500, 400, 600), Estimate(500, 400, math.inf)
+    assert not barred_verdicts("steps_needed", region, closed).differs
+    assert barred_verdicts("steps_needed", region, still_open) == (False, True)
+
+
+@pytest.mark.parametrize(
+    ("name", "steps", "words"),
+    [
+        ("lem-5-ptbchar-gated", 474, "our runs take 474 of the paper's 200,000 steps: the lead"),
+        ("lem-5-ptbchar-gated", 200_000, ""),
+        ("lem-5-ptbchar-gated", None, ""),
+        ("lem-5-adding-lem", 474, ""),  # what was learned in few steps was learned
+        ("diss-2.7-pad0-lstm", 474, ""),  # the paper prints no number of steps
+        ("diss-3.6-latch", 474, ""),
+    ],
+)
+def test_a_short_lead_has_a_reservation(name, steps, words):
+    reservation = lead_reservation(CLAIMS[name], steps)
+    assert reservation.startswith(words) and bool(reservation) == bool(words)
+
+
+def test_a_judged_row_states_reservations():
+    edge = "LEM on PTB (0.1); GRU on PTB (0.1)"
+    scale = estimates.Scale(steps=474, at_edge=edge, at_chance="coRNN; antisymmetric")
+    row = judged_row("lem-5-ptbchar-rnns", Estimate(0.25, 0.23, 0.29, scale))
+    assert row["verdict"] == AGREES
+    assert row["reservation"].split("; ") == [
+        "our runs take 474 of the paper's 200,000 steps: the lead may only reflect faster learning",
+        "best learning rate at the end of those tried: LEM on PTB (0.1), GRU on PTB (0.1)",
+        "no better than chance: coRNN, antisymmetric",
+    ]
+    assert f"Reservation: {row['reservation']}." in sentences(pd.DataFrame([row]))[0]
+    # That an LSTM stays at chance is what this claim says.
+    row = judged_row("lem-5-adding-lstm", Estimate(1, 0.95, 1.05, scale))
+    assert "chance" not in row["reservation"]
+    assert judged_row("lem-5-ptbchar-rnns", between(math.nan, math.nan))["reservation"] == ""
+
+
+def test_the_smallest_lead_keeps_every_reservation():
+    pairs = [
+        Estimate(2, 1, 3, estimates.Scale(steps=20, at_edge="LEM", at_chance="RNN")),
+        Estimate(3, 2, 4, estimates.Scale(steps=10, at_edge="LEM; GRU")),
+    ]
+    scale = extremes.smallest(pairs).scale
+    assert (scale.steps, scale.at_edge, scale.at_chance) == (10, "LEM; GRU", "RNN")
+
+
+def test_few_runs_decide_nothing():
+    claim = CLAIMS["unicornn-4-ncifar-lstm"]
+    few = estimated(true_of(claim, replicates=3), claim)
+    assert verdict_of(claim.id, few) == UNDECIDED
+    note = judged_row(claim.id, few)["note"]
+    assert "would be “agrees”, but one side has 3 runs, and 5 are needed" in note
+
+
+@pytest.mark.parametrize("profile", TOYS)
+def test_toys_judge_nothing(profile):
+    toy = xr.Dataset(attrs={"profile": profile})
+    for judge in (*JUDGES.values(), lambda ds: judge_group(ds, "pixels")):
+        found = judge(toy)
+        assert set(found["verdict"]) == {UNTESTABLE}
+        assert set(found["cause"]) == {"no data"}
+        assert found["note"].str.contains(profile).all()
+
+
+def test_digits_judge_nothing_of_the_factorial():
+    ds = failing()(np.random.default_rng(4)).assign_coords(dataset=["digits"])
+    found = JUDGES["factorial"](ds)
+    assert set(found["verdict"]) == {UNTESTABLE} and set(found["cause"]) == {"no data"}
+    assert found["note"].str.contains("digits stands in").all()
+
+
+def test_pooled_attempts_bound_the_smallest_error_rate():
+    found = JUDGES["factorial"]["diss-1.5.2-fragile"](failing()(np.random.default_rng(4)))
+    assert found.value == found.low == 0 and found.high < 0.006 < 0.009 < proportion(0, 400).high
+
+
+@pytest.mark.parametrize(("weight", "verdict"), [(1.5, DIFFERS), (3.0, AGREES)])
+def test_emphasis_is_more_than_a_little_weight(weight, verdict):
+    """An input with one and a half times the mean weight of the others is not emphasized."""
+    ds = linear(np.random.default_rng(0))
+    sizes = xr.DataArray([1.0, weight, 1.0], dims="time")
+    ds["emphasis"] = (0 * ds["emphasis"] + sizes).transpose(*ds["emphasis"].dims)
+    judge = JUDGES["linear_gaps"]["diss-2.5-emphasis"]
+    assert verdict_of("diss-2.5-emphasis", judge(ds)) == verdict
+
+
+def test_orthogonality_is_judged_at_the_published_position():
+    """A cost at another place is no cost at t* = 50."""
+    rng = np.random.default_rng(0)
+    here, there = linear(rng, cost=-0.1), linear(rng, cost=0.4).assign_coords(place=[10])
+    ds = xr.concat([there, here], "place", data_vars="minimal", combine_attrs="override")
+    found = JUDGES["linear_gaps"]["diss-2.5-orthogonality"](ds)
+    assert found.value == pytest.approx(0.1, abs=0.04)
+
+
+@pytest.mark.parametrize(("accuracy", "factor"), [(50.0, 1.0), (98.0, 0.28)])
+def test_spread_is_scaled_to_the_published_accuracy(accuracy, factor):
+    claim = CLAIMS["unicornn-E-spread-ncifar"]
+    plain, scaled = (
+        estimated(
+            evidence(claim, np.random.default_rng(0), true=False),
+            claim.model_copy(update={"comparison": comparison}),
+        )
+        for comparison in (
+            claim.comparison.model_copy(update={"paper_accuracy": None}),
+            claim.comparison.model_copy(update={"paper_accuracy": accuracy}),
+        )
+    )
+    ours = Networks(evidence(claim, np.random.default_rng(0), true=False)).scores(
+        "UnICORNN, alpha=2"
+    )
+    binomial = math.sqrt(ours.mean() * (100 - ours.mean())) / 100
+    assert scaled.value / plain.value == pytest.approx(0.5 * factor / binomial, rel=1e-6)
+
+
+# stored results
+
+
+GROUPS = dict.fromkeys(claim.comparison.group for claim in COMPARED)
+ASKED = [(name, judges, [*judges]) for name, judges in JUDGES.items()]
+for key in GROUPS:
+    of_group = [claim.id for claim in COMPARED if claim.comparison.group == key]
+    ASKED.append((key, partial(judge_group, group=key), of_group))
+
+
+@pytest.mark.parametrize(("name", "judge", "ids"), ASKED, ids=[name for name, *_ in ASKED])
+def test_stored_results_are_judged(name, judge, ids):
+    path = REFERENCE / f"{name.partition(',')[0]}.nc"
+    if not path.exists():
+        assert name == "worms", path
+        pytest.skip("the archive of the worms is not at hand")
+    found = judge(load(path))
+    assert found["id"].tolist() == ids
+    expected = KNOWN.loc[ids]
+    message = "the verdicts changed: edit tests/data/verdicts.csv and README"
+    assert found["verdict"].tolist() == expected["verdict"].tolist(), message
+    assert found["cause"].tolist() == expected["cause"].fillna("").tolist(), message
+    assert len(sentences(found)) == len(found)
