@@ -137,7 +137,6 @@ COMMANDS += ("study.results.reference", "longrnn")
 ORACLES = {
     "study.claims.coadjoint_gaps": "data in which its claims are false",
     "study.claims.error_rates": "data in which its claims are false",
-    "study.claims.linear_gaps": "data in which its claims are false",
     "study.claims.padding": "data in which its claims are false",
     "study.claims.models": "data in which its claims are false",
     "study.claims.tasks": "data in which its claims are false",

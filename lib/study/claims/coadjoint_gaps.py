@@ -68,15 +68,15 @@ def every_weight_learns(ds: xr.Dataset) -> Estimate:
     """
     inside = _inside_figure(ds)
     planned = (inside["status"] != NOT_PLANNED).sum("replicate")
-    kept = (kept_accuracy(inside) >= LEARNED).sum("replicate")
-    last = (inside["test_metric"].isel(record=-1) >= LEARNED).sum("replicate")
+    at_best = (kept_accuracy(inside) >= LEARNED).sum("replicate")
+    at_last = (inside["test_metric"].isel(record=-1) >= LEARNED).sum("replicate")
     scale = replace(scale_of_rows(ds), replicates=int(planned.min()))
     shares = []
-    for learned, runs in zip(kept, planned, strict=True):
+    for learned, runs in zip(at_best, planned, strict=True):
         shares.append(proportion(int(learned), int(runs), scale))
-    at_end = float((last / planned).min())
+    share_at_end = float((at_last / planned).min())
     steps = int(inside["step"].max())
-    note = f"within {steps:,} training steps; at the last record {at_end:.0%}"
+    note = f"within {steps:,} training steps; at the last record {share_at_end:.0%}"
     return replace(smallest(shares), note=note)
 
 

@@ -15,7 +15,7 @@ ROBUST = ("exponential", "antisymmetric", "unicornn")
 FRAGILE = ("rnn", "lstm", "gru", "lipschitz")
 
 
-def _rates(ds: xr.Dataset, names: Iterable[str], by: Iterable[str] = ()) -> list[Estimate]:
+def _rates(ds: xr.Dataset, names: Iterable[str], factors: Iterable[str] = ()) -> list[Estimate]:
     """Return the error rates of some architectures, each by further factors."""
     names = list(names)
     missing = set(names) - set(ds["architecture"].values.tolist())
@@ -29,7 +29,7 @@ def _rates(ds: xr.Dataset, names: Iterable[str], by: Iterable[str] = ()) -> list
             "and a large step is the usual cause of a numerical error"
         )
         return [not_testable(reason, Cause.TOO_SMALL)]
-    table = error_rates(attempts(ds), by=["architecture", *by])
+    table = error_rates(attempts(ds), by=["architecture", *factors])
     table = table[table["architecture"].isin(names)]
     return [proportion(row.diverged, row.entered) for row in table.itertuples()]
 

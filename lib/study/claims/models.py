@@ -5,6 +5,7 @@ Intervals come from resampling treatments (`study.stats.resample`).
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -102,7 +103,7 @@ def estimate_quantity(evidence: Evidence, quantity: Quantity) -> Estimate:
 def _judges_of(quantities: dict[str, Quantity]) -> Judges:
     judges = Judges()
     for claim, quantity in quantities.items():
-        judges[claim] = judge_of(lambda evidence, of=quantity: estimate_quantity(evidence, of))
+        judges[claim] = judge_of(partial(estimate_quantity, quantity=quantity))
     return judges
 
 

@@ -116,10 +116,10 @@ def _second_order(evidence: Evidence, effect: str) -> Estimate:
 
 
 def _share_of_tests(table: pd.DataFrame) -> Estimate:
-    made = table[table["p_value"].notna()]
-    if made.empty:
+    tested = table[table["p_value"].notna()]
+    if tested.empty:
         return not_testable(table["cause"].iloc[0], Cause.TOO_SMALL)
-    rejected = proportion(int((made["p_bonferroni"] < LEVEL).sum()), len(made))
+    rejected = proportion(int((tested["p_bonferroni"] < LEVEL).sum()), len(tested))
     # A test that does not reject refutes nothing, and its power is not known in general.
     return replace(rejected, high=1.0, chance=lambda *_: np.nan)
 

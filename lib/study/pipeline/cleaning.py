@@ -38,8 +38,10 @@ def clean(notebook: NotebookNode) -> NotebookNode:
     nbformat.NotebookNode
         The same notebook.
     """
-    kept = {name: notebook.metadata[name] for name in {"kernelspec"} & set(notebook.metadata)}
-    notebook.metadata = NotebookNode(kept, language_info={"name": "python"})
+    metadata = {"language_info": {"name": "python"}}
+    if "kernelspec" in notebook.metadata:
+        metadata["kernelspec"] = notebook.metadata["kernelspec"]
+    notebook.metadata = NotebookNode(metadata)
     ids: dict[str, str] = {}
     for cell in notebook.cells:
         tags = cell.metadata.get("tags", [])

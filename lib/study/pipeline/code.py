@@ -106,8 +106,8 @@ def _described(code: Reached, pinned: bool) -> str:
 def _sections(root: Path) -> dict[str, Any]:
     """Return the sections of the chosen profile, and under ``data`` the data sets it reads."""
     sections = merge_profile(path=root / "params.yaml")
-    kept = {name: section for name, section in sections.items() if name not in _NO_INPUT}
-    return {**kept, "data": datasets(sections)}
+    inputs = {name: section for name, section in sections.items() if name not in _NO_INPUT}
+    return {**inputs, "data": datasets(sections)}
 
 
 def _write(path: Path, text: str) -> bool:

@@ -82,9 +82,9 @@ def pin_instructions(root: Path = ROOT) -> None:
     """
     if _MARK in os.environ:
         return
-    asked = is_reproducible(root / "params.yaml")
-    os.environ[_MARK] = str(int(asked))
-    if asked:
+    reproducible = is_reproducible(root / "params.yaml")
+    os.environ[_MARK] = str(int(reproducible))
+    if reproducible:
         _check_processor()
         os.environ.update(PINNED)
 

@@ -81,10 +81,10 @@ def group_artefacts(artefacts: Iterable[Artefact], listed: pd.DataFrame) -> list
     shown = [item for item in artefacts if item.kind != "claims"]
     by_id = groupby(attrgetter("artefact", "kind"), shown)
     printed = {row.id: (row.text, row.name, row.what) for row in listed.itertuples()}
-    made = {name for name, _ in by_id}
-    own = sorted(made.difference(printed))
+    names = {name for name, _ in by_id}
+    unpublished = sorted(names.difference(printed))
     groups = []
-    for name in [*printed, *own]:
+    for name in [*printed, *unpublished]:
         words = printed.get(name, ("", own_name(name), ""))
         for kind in ("figure", "table"):
             if (name, kind) in by_id:

@@ -21,7 +21,7 @@ class Question:
     ----------
     copies : tuple of Notebook
         Its executed copies, the one with the weightiest results first.
-    made : tuple of Group
+    groups : tuple of Group
         The artefacts it makes. Those that it makes only in part count if it makes no others.
     runs : int
         Runs behind the answer.
@@ -30,7 +30,7 @@ class Question:
     """
 
     copies: tuple[Notebook, ...]
-    made: tuple[Group, ...]
+    groups: tuple[Group, ...]
     runs: int
     publication: str
 
@@ -66,9 +66,10 @@ def questions(inputs: Inputs, groups: list[Group], judged: pd.DataFrame) -> list
     for name, notebooks in groupby(attrgetter("name"), inputs.notebooks).items():
         evidence = {copy: _evidence(_results(made_by, copy)) for copy in notebooks}
         copies = sorted(notebooks, key=evidence.__getitem__, reverse=True)
-        made = _made_by(name, groups)
+        artefacts = _made_by(name, groups)
         runs = max((item.runs for item in _results(made_by, copies[0])), default=0)
-        listed.append(Question(tuple(copies), made, runs, _publication(name, made, judged)))
+        publication = _publication(name, artefacts, judged)
+        listed.append(Question(tuple(copies), artefacts, runs, publication))
     return listed
 
 
@@ -129,7 +130,7 @@ def tables_by_question(questions: list[Question]) -> dict[str, list[Group]]:
     listed = set()
     for question in questions:
         tables = []
-        for group in question.made:
+        for group in question.groups:
             if group.kind == "table" and not group.text and group.id not in listed:
                 tables.append(group)
                 listed.add(group.id)

@@ -62,8 +62,10 @@ class RestrictedRenderer(RendererHTML):
 
     def link_close(self, tokens: Sequence[Token], idx: int, options: object, env: dict) -> str:
         """Return the closing tag that belongs to the last opened link."""
-        kept = env["links"].pop()
-        return "</a>" if kept else ""
+        is_link = env["links"].pop()
+        if is_link:
+            return "</a>"
+        return ""
 
     def image(self, tokens: Sequence[Token], idx: int, options: object, env: dict) -> str:
         """Return the description of a picture; pictures in Markdown are left out."""

@@ -78,9 +78,9 @@ class Artefacts:
         self.runs = int(runs)
         self._describe(ds)
         self.published_scale = published_scale
-        made = resolve(out) / "made" / notebook / result_set
-        self.tables = made / "tables"
-        self.figures = made / "figures"
+        folder = resolve(out) / "made" / notebook / result_set
+        self.tables = folder / "tables"
+        self.figures = folder / "figures"
         self.tables.mkdir(parents=True, exist_ok=True)
         self.figures.mkdir(parents=True, exist_ok=True)
 

@@ -202,8 +202,8 @@ def tasks_learned(ds: xr.Dataset) -> xr.DataArray:
         Over ``architecture``, ``dataset``, ``order`` and ``noise``.
     """
     accuracy = ds["accuracy"].sel(split="test", epoch=ds["training_length"])
-    kept = ("architecture", "dataset", "order", "noise")
-    best = accuracy.max([dim for dim in accuracy.dims if dim not in kept])
+    factors = ("architecture", "dataset", "order", "noise")
+    best = accuracy.max([dim for dim in accuracy.dims if dim not in factors])
     examples = ds["examples"].sel(split="test")
     return above_chance(best, ds["largest_class"], examples, accuracy.size // best.size)
 
