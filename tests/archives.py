@@ -52,4 +52,7 @@ def npz(**arrays: np.ndarray) -> bytes:
 
 def rows(values: np.ndarray, between: str = ",") -> str:
     """Return numbers as text with three digits, a row a line."""
-    return "\n".join(between.join(f"{v:.3f}" for v in row) for row in values.astype(float))
+    lines = []
+    for row in values.astype(float):
+        lines.append(between.join(f"{value:.3f}" for value in row))
+    return "\n".join(lines)

@@ -213,7 +213,7 @@ def test_saturated_units_agree_with_high_precision(name, level):
 
     with mpmath.workdps(600):
         first = SATURATED[name](weights, *[mp.mpf(0)] * cell.states, level)
-        orders = [tuple(int(i == k) for i in range(cell.states)) for k in range(cell.states)]
+        orders = map(tuple, torch.eye(cell.states, dtype=torch.int64).tolist())
         slopes = [mp.diff(last, first, order) for order in orders]
         full = float(mp.log10(mp.sqrt(sum(slope**2 for slope in slopes))))
         readout = float(mp.log10(abs(slopes[cell.readout])))

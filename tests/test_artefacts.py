@@ -163,7 +163,9 @@ def test_panels_get_letters_and_color_bars_none(tmp_path):
     axes[1].twinx()
     figure.colorbar(axes[0].imshow([[1.0, 2.0]]), ax=axes[0])
     make(tmp_path).show_figure(figure, "own-x", data=FRAME, caption="")
-    letters = [[text.get_text() for text in ax.texts] for ax in figure.axes]
+    letters = []
+    for ax in figure.axes:
+        letters.append([text.get_text() for text in ax.texts])
     assert letters == [["a"], ["b"], [], []]
 
 

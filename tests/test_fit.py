@@ -55,11 +55,13 @@ def _train(model, recipe, *, record=None, objective=_objective, keep=None, **mor
 def test_epoch_is_a_permutation_of_the_sequences():
     part = Split(np.arange(7, dtype=np.float32).reshape(7, 1, 1), np.arange(7))
     batches = EpochBatches(part, 3, np.random.default_rng(0))
-    first, second = (
-        torch.cat([batches.next()[1] for _ in range(batches.steps_per_epoch)]) for _ in range(2)
-    )
-    assert sorted(first.tolist()) == sorted(second.tolist()) == list(range(7))
-    assert first.tolist() != second.tolist()
+    epochs = []
+    for _ in range(2):
+        labels = [batches.next()[1] for _ in range(batches.steps_per_epoch)]
+        epochs.append(torch.cat(labels).tolist())
+    first, second = epochs
+    assert sorted(first) == sorted(second) == list(range(7))
+    assert first != second
     whole = EpochBatches(part, 3, np.random.default_rng(0), drop_last=True)
     assert (batches.steps_per_epoch, whole.steps_per_epoch) == (3, 2)
 
@@ -68,28 +70,30 @@ GROUPED = {"groups": [{"names": "cell.*", "factor": 0.5, "optimiser": "adam"}], 
 
 
 @pytest.mark.parametrize(
-    "how",
+    "settings",
     [{"gradient_clip": 1e-2}, {"cosine": True}, GROUPED, {"options": {"weight_decay": 0.1}}],
     ids=str,
 )
-def test_steps_equal_those_of_a_plain_pytorch_loop(how):
-    recipe = {"learning_rate": 0.1, "epochs": 3, "optimiser": "sgd"} | how
+def test_steps_equal_those_of_a_plain_pytorch_loop(settings):
+    recipe = {"learning_rate": 0.1, "epochs": 3, "optimiser": "sgd"} | settings
     model, other = _model(), _model()
     _train(model, parse_section(Recipe, recipe, "recipe"))
     cell, head = list(other.cell.parameters()), list(other.output.parameters())
     optim, schedule = torch.optim, torch.optim.lr_scheduler
-    if "groups" in how:
+    if "groups" in settings:
         optimisers = [optim.Adam(cell, lr=0.05), optim.SGD(head, lr=0.1)]
         schedules = [schedule.MultiStepLR(one, [4, 8]) for one in optimisers]
     else:
-        optimisers = [optim.SGD([*cell, *head], lr=0.1, **how.get("options", {}))]
-        schedules = [schedule.CosineAnnealingLR(optimisers[0], 12)] * how.get("cosine", 0)
+        optimisers = [optim.SGD([*cell, *head], lr=0.1, **settings.get("options", {}))]
+        schedules = []
+        if "cosine" in settings:
+            schedules = [schedule.CosineAnnealingLR(optimisers[0], 12)]
     batches = EpochBatches(_part(), 3, np.random.default_rng(1))
     for _ in range(12):
         other.zero_grad()
         _objective(other, *batches.next()).backward()
-        if "gradient_clip" in how:
-            torch.nn.utils.clip_grad_norm_(other.parameters(), how["gradient_clip"])
+        if "gradient_clip" in settings:
+            torch.nn.utils.clip_grad_norm_(other.parameters(), settings["gradient_clip"])
         for one in (*optimisers, *schedules):
             one.step()
     torch.testing.assert_close(weights(model), weights(other))
@@ -162,8 +166,8 @@ def test_every_head_on_every_task(kind, target, read):
     task = toy_task(kind, 6, 5, target)
     make = partial(build_model, task, Network(cell="lstm", width=4, read=read, embedding_width=2))
     if read == "all" and target == "steps":
-        told = "toy has a target at every step; a head that reads 'all' does not fit"
-        with pytest.raises(ValueError, match=told):
+        message = "toy has a target at every step; a head that reads 'all' does not fit"
+        with pytest.raises(ValueError, match=message):
             make()
         return
     model = make()
@@ -228,8 +232,8 @@ def test_objectives_add_their_weighted_penalty():
     assert G > 0 and penalty > 0
     for name, more in (("orthogonal", penalty), ("coadjoint", G)):
         for weight in (0.0, 0.7):
-            found = make_objective(name, task, weight)(model, *batch)
-            torch.testing.assert_close(found, plain + weight * more, rtol=1e-4, atol=1e-6)
+            loss = make_objective(name, task, weight)(model, *batch)
+            torch.testing.assert_close(loss, plain + weight * more, rtol=1e-4, atol=1e-6)
 
 
 def test_reservoir_head_learns_from_last_states():
@@ -249,7 +253,7 @@ def test_reservoir_head_learns_from_last_states():
 
 
 @pytest.fixture(scope="module")
-def going_on():
+def interruptible():
     """Return a function that trains with dropout, and its result without interruption."""
     recipe = Recipe(learning_rate=0.05, epochs=3, drops=(2,))
 
@@ -274,8 +278,8 @@ def _equal(one, other):
 
 
 @pytest.mark.parametrize("stop", [1, 4, 7])
-def test_resumed_run_ends_with_the_same_bits(tmp_path, going_on, stop, capsys):
-    run, whole = going_on
+def test_resumed_run_ends_with_the_same_bits(tmp_path, interruptible, stop, capsys):
+    run, whole = interruptible
     path = tmp_path / "one.state"
     with pytest.raises(KeyboardInterrupt):
         run(Checkpoint(path, every=0.0), fail=stop + 1)
@@ -288,15 +292,15 @@ def test_resumed_run_ends_with_the_same_bits(tmp_path, going_on, stop, capsys):
     [("one", lambda s: s[:-9]), ("one", lambda s: s[:50] + b"?" + s[51:]), ("two", lambda s: s)],
     ids=["cut", "altered", "another's"],
 )
-def test_a_damaged_or_foreign_checkpoint_starts_over(tmp_path, going_on, name, damage, capsys):
-    run, whole = going_on
+def test_a_damaged_or_foreign_checkpoint_starts_over(tmp_path, interruptible, name, damage, capsys):
+    run, whole = interruptible
     path, written = tmp_path / "one.state", tmp_path / f"{name}.state"
     with pytest.raises(KeyboardInterrupt):
         run(Checkpoint(written, every=0.0), fail=4)
     path.write_bytes(damage(written.read_bytes()))
     assert _equal(run(Checkpoint(path, "toy", every=1e9)), whole)
-    said = capsys.readouterr().err
-    assert "one.state is damaged (its content is not what was written); toy starts over" in said
+    printed = capsys.readouterr().err
+    assert "one.state is damaged (its content is not what was written); toy starts over" in printed
     assert not path.exists() and path.with_suffix(".damaged").exists()
 
 

@@ -215,7 +215,10 @@ def test_job_of_two_groups_runs_once(where, tmp_path):
     other = replace(same, levels={"i": 1})
     found = run_jobs({"a": [same, other, same], "b": [replace(same, title="x")]}, tmp_path, where)
     assert len(path.read_text().splitlines()) == 2
-    assert [[one["value"] for one in group.results] for group in found.values()] == [[7] * 3, [7]]
+    values = []
+    for group in found.values():
+        values.append([result["value"] for result in group.results])
+    assert values == [[7] * 3, [7]]
     assert [(one.jobs, one.trained) for one in found.values()] == [(2, 2), (1, 1)]
     again = run_jobs({"b": [same]}, tmp_path, where)["b"]
     assert again == replace(found["b"], trained=0) and again.jobs == 1

@@ -104,7 +104,7 @@ def test_gradient_of_outputs_or_final_state_alone(name, engine, use):
 @pytest.mark.parametrize(("name", "engine", "variant", "T", "batch", "hidden"), ALTERED)
 def test_variants_equal_the_reference(name, engine, variant, dtype, T, batch, hidden):
     if "backward" in variant and dtype == torch.float32:
-        pytest.skip("what the ways back lose in float32 is checked by notebook 51")
+        pytest.skip("notebook 51 checks what the backward passes lose in float32")
     case = random_case(name, T, batch, hidden, dtype, **variant)
     engines.assert_engine_agrees(case, name, engine)
 

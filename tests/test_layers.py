@@ -47,10 +47,12 @@ def parts(state):
     return state if isinstance(state, tuple) else (state,)
 
 
-def assert_same(found, expected):
-    """Compare outputs and states."""
-    torch.testing.assert_close(found[0], expected[0])
-    torch.testing.assert_close(parts(found[1]), parts(expected[1]))
+def assert_same(result, expected):
+    """Compare a layer's outputs and states, as it returns them, with others."""
+    output, state = result
+    expected_output, expected_state = expected
+    torch.testing.assert_close(output, expected_output)
+    torch.testing.assert_close(parts(state), parts(expected_state))
 
 
 # The classes themselves
@@ -222,14 +224,16 @@ def cut(u):
 
 
 def one_by_one(layer, u):
-    """Return outputs, padded with zeros, and states of sequences that are run one by one."""
-    outputs, states = [], []
+    """Run the sequences of a padded batch one by one; return padded outputs, and the states."""
+    outputs = []
+    states = []
     for sequence in cut(u):
         output, state = layer(sequence)
         outputs.append(output)
         states.append(parts(state))
     padded = nn.utils.rnn.pad_sequence(outputs)
-    return padded, tuple(torch.stack(part, dim=1) for part in zip(*states, strict=True))
+    stacked = tuple(torch.stack(part, dim=1) for part in zip(*states, strict=True))
+    return padded, stacked
 
 
 @every_layer
@@ -239,14 +243,14 @@ def test_lengths_give_every_sequence_its_own_end(layer_class, bidirectional):
     u = noise(T, B, P)
     for k, length in enumerate(LENGTHS):
         u[length:, k] = torch.nan  # padding must not be read
-    found = layer(u, lengths=LENGTHS)
-    assert_same(found, one_by_one(layer, u))
+    result = layer(u, lengths=LENGTHS)
+    assert_same(result, one_by_one(layer, u))
     for lengths in (torch.tensor(LENGTHS), np.array(LENGTHS)):
-        assert_same(layer(u, lengths=lengths), found)
+        assert_same(layer(u, lengths=lengths), result)
     batch_first = copy.deepcopy(layer)
     batch_first.batch_first = True
     output, state = batch_first(u.transpose(0, 1), lengths=LENGTHS)
-    assert_same((output.transpose(0, 1), state), found)
+    assert_same((output.transpose(0, 1), state), result)
 
 
 @every_layer
@@ -271,10 +275,12 @@ def test_packed_sequences_take_an_initial_state(layer_class):
     packed = pack_padded_sequence(u, torch.tensor(LENGTHS), enforce_sorted=False)
     _, state = layer(packed, start)
     for k, sequence in enumerate(cut(u)):
-        own_start = tuple(part[:, k].contiguous() for part in parts(start))
-        _, expected = layer(sequence, own_start if isinstance(start, tuple) else own_start[0])
-        found = tuple(part[:, k] for part in parts(state))
-        torch.testing.assert_close(found, parts(expected))
+        start_k = tuple(part[:, k].contiguous() for part in parts(start))
+        if not isinstance(start, tuple):
+            (start_k,) = start_k
+        _, expected = layer(sequence, start_k)
+        end_k = tuple(part[:, k] for part in parts(state))
+        torch.testing.assert_close(end_k, parts(expected))
 
 
 @every_layer
@@ -299,8 +305,8 @@ def test_the_backward_direction_reads_reversed_sequences(layer_class):
     u = noise(T, B, P)
     output, state = both(u)
     expected, last = single(u.flip(0))
-    found = tuple(part[1:] for part in parts(state))
-    assert_same((output[..., D:], found), (expected.flip(0), last))
+    last_of_both = tuple(part[1:] for part in parts(state))
+    assert_same((output[..., D:], last_of_both), (expected.flip(0), last))
 
 
 @every_layer
@@ -410,11 +416,11 @@ def test_unicornn_drops_the_same_outputs_at_all_times():
 def test_stacked_layers_equal_the_stacked_cell(layer_class):
     layer = build(layer_class, num_layers=2)
     cell = make_cell(layer_class.core.name, P, D, layers=2).double()
-    own = dict(cell.named_parameters())
+    stacked = dict(cell.named_parameters())
     with torch.no_grad():
         for k in range(2):
             for name, value in layer.cells[f"l{k}"].named_parameters():
-                own[name.replace(".0", f".{k}")].copy_(value)
+                stacked[name.replace(".0", f".{k}")].copy_(value)
     u = noise(T, B, P)
     torch.testing.assert_close(layer(u)[0], cell(u)[0])
 
@@ -435,9 +441,10 @@ def test_one_step_classes_unroll_to_the_layer(layer_class):
         state = cell(u_t, state)
     _, expected = layer(u)
     torch.testing.assert_close(parts(state), tuple(part[0] for part in parts(expected)))
-    single = cell(
-        u[0, 0], tuple(part[0] for part in parts(state)) if cell.cell.states > 1 else None
-    )
+    state_of_one = None
+    if cell.cell.states > 1:
+        state_of_one = tuple(part[0] for part in parts(state))
+    single = cell(u[0, 0], state_of_one)
     assert all(part.shape == (D,) for part in parts(single))
     assert "num_layers" not in inspect.signature(cell_type).parameters
 
@@ -487,9 +494,9 @@ def test_copies_and_files_give_the_same_layer(layer_class):
         torch.load(file, weights_only=False),
     ]
     assert torch.equal(torch.get_rng_state(), random_state), "reading a file drew numbers"
-    for twin in copies:
-        assert_same(twin(u), expected)
-        assert twin.state_dict().keys() == layer.state_dict().keys()
+    for other in copies:
+        assert_same(other(u), expected)
+        assert other.state_dict().keys() == layer.state_dict().keys()
 
 
 @every_layer
@@ -512,10 +519,10 @@ def test_weights_only_files_carry_a_trained_initial_state(layer_class):
 @pytest.mark.parametrize("name", ["rnn", "lu_rnn", "inverse_rnn"])
 def test_cells_with_relu_can_be_pickled(name):
     cell = make_cell(name, P, D, activation="relu")
-    twin = pickle.loads(pickle.dumps(cell))
+    restored = pickle.loads(pickle.dumps(cell))
     u = noise(T, B, P).float()
-    assert torch.equal(twin(u)[0], cell(u)[0])
-    assert twin.step == cell.step
+    assert torch.equal(restored(u)[0], cell(u)[0])
+    assert restored.step == cell.step
 
 
 @every_layer
@@ -548,10 +555,10 @@ def test_autocast_computes_in_the_weights_type(layer_class, given):
     u = noise(T, B, P).to(given)
     expected = layer(u.float())
     with torch.autocast("cpu", torch.bfloat16):
-        found = layer(u)
+        output, state = layer(u)
         packed, _ = layer(pack_padded_sequence(u, torch.tensor(LENGTHS), enforce_sorted=False))
-    assert_same(found, expected)
-    assert found[0].dtype == packed.data.dtype == torch.float32
+    assert_same((output, state), expected)
+    assert output.dtype == packed.data.dtype == torch.float32
 
 
 @every_layer

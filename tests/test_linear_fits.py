@@ -70,10 +70,8 @@ LEVELS = {"architecture": ["antisymmetric", "gru", "lstm"], "learning_rate": [0.
 LEVELS |= {"noise": ["none", "post"], "width": [8], "replicate": [0, 1]}
 WHOLE = pd.MultiIndex.from_product(LEVELS.values(), names=LEVELS).to_frame(index=False)
 MAIN = LINE, SQUARE, POST = "log_rate", "log_rate_squared", "noise[post]"
-GRU, LSTM = (
-    [name, *(f"{name}:{main}" for main in MAIN)]
-    for name in ("architecture[gru]", "architecture[lstm]")
-)
+GRU = ["architecture[gru]", *(f"architecture[gru]:{main}" for main in MAIN)]
+LSTM = ["architecture[lstm]", *(f"architecture[lstm]:{main}" for main in MAIN)]
 """Names of an architecture's own column and of its interactions, in the order of `MAIN`."""
 REST = ["intercept", *MAIN, *GRU]
 NO_POST = "noise != 'post' or architecture != '{}'"

@@ -441,10 +441,11 @@ def test_words_are_numbered_by_training_frequency():
 
 
 def _packed_reviews(parts):
-    return {
-        f"aclImdb_{part}.txt.gz": packed("".join(f"{k}\t{v}\n" for k, v in reviews.items()))
-        for part, reviews in parts.items()
-    }
+    files = {}
+    for part, texts in parts.items():
+        lines = [f"{label}\t{text}\n" for label, text in texts.items()]
+        files[f"aclImdb_{part}.txt.gz"] = packed("".join(lines))
+    return files
 
 
 def _tarred_reviews(parts):
@@ -491,13 +492,16 @@ def test_document_has_topic_title_and_body():
     assert message == [("grain", "wheat up up 3 pct x said"), ("earn", "unprocessed text")]
 
 
-SGML = {
-    f"reut2-{i:03}.sgm": "".join(
-        _document(100 * i + k, ["acq" if k % 3 else "earn"], f"caf\xe9 {i}", f"text {k}")
-        for k in range(12)
-    ).encode("latin-1")
-    for i in range(22)
-}
+def _sgml(i):
+    """Return file number i of Reuters, with twelve documents."""
+    documents = []
+    for k in range(12):
+        topic = "acq" if k % 3 else "earn"
+        documents.append(_document(100 * i + k, [topic], f"caf\xe9 {i}", f"text {k}"))
+    return "".join(documents).encode("latin-1")
+
+
+SGML = {f"reut2-{i:03}.sgm": _sgml(i) for i in range(22)}
 FIRST = next(iter(SGML))
 
 
@@ -523,10 +527,10 @@ def test_review_vectors_report_glove_coverage(put, tmp_path, monkeypatch):
         "test": {"neg/0_2": "the bad", "pos/0_9": "the good"},
     }
     values = {"the": 0.5, "film": 1.5, "odd": 9}
-    lines = {
-        size: "".join(f"{word} {' '.join([str(v)] * size)}\n" for word, v in values.items())
-        for size in (50, 100)
-    }
+    lines = {}
+    for size in (50, 100):
+        rows = [f"{word} {' '.join([str(value)] * size)}\n" for word, value in values.items()]
+        lines[size] = "".join(rows)
     selection = npz(
         words=np.frombuffer("\n".join(values).encode(), np.uint8),
         vectors=np.array([[v] * 50 for v in values.values()], np.float32),

@@ -64,9 +64,10 @@ def test_reviews_are_separable_by_words():
     drawn_language = language(200, _rng())
     texts, targets = reviews(drawn_language, 400, 2, _rng(1))
     assert np.bincount(targets).tolist() == [200, 200]
-    counts = np.array(
-        [[words.split().count(word) for word in drawn_language.words] for words in texts]
-    )
+    counts = []
+    for words in texts:
+        counts.append([words.split().count(word) for word in drawn_language.words])
+    counts = np.array(counts)
     ours, theirs = (counts[:200][targets[:200] == k].sum(axis=0) + 1 for k in (1, 0))
     odds = np.log(ours / theirs)
     odds[np.abs(odds) < np.log(3)] = 0  # frequent words differ by chance, and repeat within a text

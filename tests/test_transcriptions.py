@@ -204,7 +204,7 @@ def unicornn(c, u, *states, masks=None):
         z = z - step * (np.tanh(w * y + x + b) + c.alpha * y)
         y = y + step * z
         after += [y, z]
-        passed.append(y * masks[k] if masks and k < c.layers - 1 else y)
+        passed.append(y * masks[k] if masks is not None and k < c.layers - 1 else y)
     return after
 
 
@@ -244,7 +244,7 @@ def transcribed(equation, cell, u, hyper, **more):
     for sequence in range(B):
         state = [np.zeros(D)] * (2 if cell.name == "irnn" else cell.states)
         for t in range(T):
-            own = {name: [v[sequence] for v in values] for name, values in more.items()}
+            own = {name: values[:, sequence] for name, values in more.items()}
             state = equation(c, u[t, sequence].numpy(), *state, **own)
             outputs[t, sequence] = state[READ.get(cell.name, 0)]
     return outputs
@@ -284,7 +284,7 @@ def test_masks_act_between_layers_at_all_times():
     torch.manual_seed(7)
     masks = [torch.empty(B, D, dtype=torch.float64).bernoulli_(0.6) / 0.6 for _ in range(3)]
     assert len(torch.stack(masks).unique()) == 2
-    expected = transcribed(unicornn, cell, u, hyper, masks=[m.numpy() for m in masks])
+    expected = transcribed(unicornn, cell, u, hyper, masks=torch.stack(masks).numpy())
     np.testing.assert_allclose(outputs.detach(), expected, atol=1e-12)
 
 

@@ -149,8 +149,8 @@ def test_batched_networks_equal_single_ones_bitwise(loop, rows, count, monkeypat
 
     tensors = W, g, state, scales
     beside = torch.vmap(run)(*tensors)
-    alone = torch.stack([run(*(part[k] for part in tensors)) for k in range(networks)])
-    assert torch.equal(beside, alone)
+    alone = [run(*one) for one in zip(*tensors, strict=True)]
+    assert torch.equal(beside, torch.stack(alone))
     arriving = torch.randn_like(alone)
     found = torch.autograd.grad(beside, (W, g), arriving)
     expected = torch.autograd.grad(alone, (W, g), arriving)
@@ -189,7 +189,8 @@ def _squared(model, inputs, targets):
 
 @pytest.mark.parametrize("cell", CELLS)
 def test_batched_training_equals_single_up_to_rounding(cell):
-    alone, beside = ([_training(cell, i, dtype=torch.float64) for i in range(3)] for _ in range(2))
+    alone = [_training(cell, i, dtype=torch.float64) for i in range(3)]
+    beside = [_training(cell, i, dtype=torch.float64) for i in range(3)]
     start = [weights(training.model) for training in alone]
     expected, found = [_alone(run) for run in alone], _together(beside)
     for one, two, before in zip(alone, beside, start, strict=True):
@@ -507,7 +508,10 @@ def test_batches_start_smallest_per_cell_largest_per_group():
     jobs = [_pending("one", *job) for job in one]
     jobs += [_pending("two", "e", 1), _pending("two", "f", 0.5)]
     order = ["f", "g", "aa", "e", "b", "c", "d"]
-    assert ["".join(p.job.title for p in batch) for batch in batch_jobs(jobs)] == order
+    titles = []
+    for batch in batch_jobs(jobs):
+        titles.append("".join(pending.job.title for pending in batch))
+    assert titles == order
 
 
 def test_cut_off_apart_they_end_alike(where, prepared, whole, tmp_path, monkeypatch, capsys):
