@@ -1,0 +1,372 @@
+"""Comparisons of networks with intervals, and what stands against a verdict on them."""
+
+import math
+
+import numpy as np
+import pytest
+import xarray as xr
+from drawn import RECORD, drawn
+from study.claims.claim import NetworkName
+from study.claims.comparisons import UNSETTLED
+from study.claims.estimates import Z
+from study.claims.estimating import VERBS
+from study.claims.extremes import smallest
+from study.claims.networks import Networks
+from study.claims.region import Region
+from study.claims.reservations import rate_reservation
+from study.claims.sampling import error_of_mean, patients_in_test, sampling_variance
+from study.claims.standings import leads_over, standing_among
+from study.claims.verdict import decide
+from study.paths import DATA
+from study.results import networks
+from study.results.datasets import load
+from study.results.networks import tuned
+from study.results.runs import in_measure, run_table
+
+SCORE = (*RECORD[:2], "test_sequence")
+DIGITS = '{"dataset": "digits"}'
+LEVELS = {"good": 80.0, "fair": 70.0, "poor": 10.0}
+PARTS = ("test", "validation")
+
+
+def _draw(scores=LEVELS, spread=0.5, **more):
+    return drawn(scores, spread=spread, **more)(np.random.default_rng(0))
+
+
+def ask(networks, verb, *names):
+    """Return what a verb estimates for one network, or for two."""
+    learners = {"lead": names[:1], "ratio": names[:1], "longer": names[1:]}.get(verb, ())
+    return networks.refusal(names, learners) or VERBS[verb].estimate(networks, *names)
+
+
+def test_leads_are_ahead_behind_or_undecided():
+    networks = Networks(_draw({**LEVELS, "alike": 70.0}))
+    leads = leads_over(networks, "fair", ["good", "alike", "poor"])
+    assert standing_among(leads) == "behind good; undecided against alike, poor"
+    leads = leads.set_index("rival")
+    # Nobody is ahead of a network at chance whose learning rate was not tuned.
+    why = "poor is at chance, and only one learning rate was tried"
+    assert leads.loc["poor", "note"] == why
+    assert leads.loc["good", "high"] < 0 < leads.loc["poor", "low"]
+    assert standing_among(leads_over(networks, "good", ["fair"])) == "ahead of fair"
+    absent = leads_over(networks, "good", ["never trained"])
+    assert absent["note"].tolist() == ["not trained: never trained"]
+    assert absent["lead"].isna().all()
+
+
+@pytest.mark.parametrize("validated", [True, False])
+def test_leads_say_whether_networks_still_improved(validated):
+    """By validation; if nothing is validated, by the test metric, whose last record counts."""
+    end = _draw()
+    end = end.assign(validation_metric=end["test_metric"] * (1 if validated else np.nan))
+    worse = end.assign({f"{part}_metric": end[f"{part}_metric"] - 0.2 for part in PARTS})
+    for records, note in (((worse, end), UNSETTLED), ((end, worse), "")):
+        ds = xr.concat(records, "record", data_vars="minimal").assign(records=2 * end["records"])
+        assert ask(Networks(ds), "lead", "good", "fair").note == note
+        last = ds["test_metric"].isel(record=-1).values.ravel()
+        assert (run_table(ds)["test"] == last).all() == (not validated or note == UNSETTLED)
+
+
+def _recorded(ds, score):
+    """Return trainings of ten steps with these scores in their records."""
+    score, records = score.transpose(*RECORD), score.sizes["record"] * ds["records"]
+    kept = ds.drop_dims("record").assign(test_metric=score, validation_metric=score)
+    return kept.assign(records=records, step=0 * score + 1, steps=10 * ds["steps"])
+
+
+NEARER = "fair was still closing the gap to good when training stopped"
+
+
+@pytest.mark.parametrize("of", [1, 3])
+@pytest.mark.parametrize(("late", "reservation"), [(4.0, NEARER), (1.0, "")])
+def test_a_closing_gap_is_a_reservation(late, reservation, of):
+    """The network behind gains much in the last third, or little, in all runs or in one."""
+    ds = _draw(spread=1e-3)
+    behind = xr.where(ds["label"] == "fair", late / 100, 0.0)
+    behind = behind * of * (ds["replicate"] % of == 0)
+    gain = behind * xr.DataArray([3, 2, 1, 0], dims="record")
+    kept = _recorded(ds, ds["test_metric"].isel(record=0) - gain)
+    assert ask(Networks(kept), "lead", "good", "fair").reservation == reservation
+    assert ask(Networks(kept, paper_steps=10), "lead", "good", "fair").reservation == ""
+
+
+@pytest.mark.parametrize(("late", "falls"), [(0.1, True), (0.02, False), (-0.05, False)])
+def test_a_falling_error_is_a_reservation(late, falls):
+    """The last third takes `late` from an error of .3; twice as long takes it below .1 or not."""
+    ds = _draw({"slow": 0.3, "fair": 0.5}, spread=1e-3, measure="error", guess=1.0)
+    fall = late * xr.DataArray([3, 2, 1, 0], dims="record")
+    kept = _recorded(ds, ds["test_metric"].isel(record=0) + fall)
+    found = ask(Networks(kept), "share_of_chance", "slow")
+    assert (
+        found.reservation == "the error of slow was still falling when training stopped"
+    ) == falls
+
+
+def test_paired_answers_narrow_a_comparison():
+    """The interval is that of paired differences, not of two binomials."""
+    ds = _draw({"LEM": 80.0, "LSTM": 70.0}, spread=1e-6, test_sequences=400)
+    hard = np.random.default_rng(3).permutation(400)
+    known = np.stack([hard < 320, hard < 280])[:, None].repeat(6, axis=1).astype("float32")
+    pairs = ask(Networks(ds.assign(sequence_score=(SCORE, known))), "lead", "LEM", "LSTM")
+    apart = known[0, 0] - known[1, 0]
+    assert pairs.high - pairs.value == pytest.approx(196 * apart.std(ddof=1) / 20, rel=1e-3)
+    binomials = ask(Networks(ds), "lead", "LEM", "LSTM")
+    assert pairs.high - pairs.low < 0.6 * (binomials.high - binomials.low)
+    single = ds.isel(replicate=[0]).assign(sequence_score=(SCORE, known[:, :1]))
+    found = ask(Networks(single), "lead", "LEM", "LSTM")
+    assert found.low > 0 and found.note == "of single runs"
+    assert found.reservation == "one side has 1 run, and 5 are needed"
+
+
+@pytest.mark.parametrize(
+    ("favoured", "agree"), [(slice(None), True), (slice(None, None, 2), False)]
+)
+def test_learning_rates_are_not_chosen_by_test_luck(favoured, agree):
+    """Nothing is validated; one rate is better on all test sequences, or on half of them."""
+    ds = _draw({"LEM": 60.0, "LSTM": 60.0}, spread=1e-6, test_sequences=400)
+    answers = np.tile([1.0, 1.0, 0.0, 0.0], 100)[None, None].repeat(2, 0).repeat(6, 1)
+    better = answers.copy()
+    better[:, :, favoured] = 1.0
+    worse = answers.copy()
+    worse[:, :, 1::2] = np.where(agree, 0.0, 1.0)
+    runs = []
+    for rate, scores in ((0.1, better), (0.01, worse)):
+        accuracy = (RECORD, scores.mean(-1)[..., None])
+        run = ds.assign(sequence_score=(SCORE, scores), test_metric=accuracy)
+        run = run.assign(validation_metric=np.nan * run["validation_metric"])
+        run["learning_rate"][:] = rate
+        runs.append(run.assign_coords(run=[f"{name}, {rate}" for name in run["run"].values]))
+    networks = Networks(xr.concat(runs, "run", data_vars="minimal"))
+    expected = (
+        ""
+        if agree
+        else "the learning rate of LEM was chosen on the test part, whose two halves disagree"
+    )
+    assert rate_reservation(networks, "LEM") == expected
+    assert expected in ask(networks, "lead", "LEM", "LSTM").reservation
+
+
+@pytest.mark.parametrize("at_end", [0.5, 0.9])
+def test_a_lead_reports_another_one_at_the_end(at_end):
+    """At the last record the network that validates best has fallen behind, or has not."""
+    best = _draw({"good": 90.0, "fair": 70.0})
+    end = best.assign(validation_metric=best["validation_metric"] - 0.3)
+    fallen = (end["label"] == "good") & (end["test_metric"] > 0)
+    end = end.assign(test_metric=xr.where(fallen, at_end, end["test_metric"]).transpose(*RECORD))
+    ds = xr.concat([best, end], "record", data_vars="minimal").assign(records=2 * best["records"])
+    note = ask(Networks(ds), "lead", "good", "fair").note
+    assert ("at the last record good less fair is -20" in note) == (at_end == 0.5)
+
+
+def _answering(rng, chances):
+    """Return a network whose six runs are right with these chances on 500 test sequences."""
+    answers = (rng.uniform(size=(1, 6, 500)) < chances).astype("float32")
+    ds = _draw({"LEM": 60.0}, test_sequences=500).assign(sequence_score=(SCORE, answers))
+    ds["test_metric"] = ds["test_metric"] * 0 + answers.mean(-1)[..., None]
+    return Networks(ds)
+
+
+@pytest.mark.parametrize("spread", [0.0, 0.03])
+def test_spread_excludes_sampling_of_test_sequences(spread):
+    """The chances of runs have this spread; how often 4 points are met is known by drawing."""
+    rng, found, said = np.random.default_rng(7), [], Region(below=4)
+    assert (
+        sampling_variance(_answering(rng, np.array([0.0, 1.0] * 3)[None, :, None]), "LEM") == 0
+    )  # all or none
+    for _ in range(200):
+        chances = 0.6 + spread * rng.standard_normal((1, 6, 1))
+        found.append(ask(_answering(rng, chances), "deviation", "LEM"))
+    value, low, high = np.array([[one.value, one.low, one.high] for one in found]).T
+    assert np.sqrt((value**2).mean()) == pytest.approx(100 * spread, abs=1.2)
+    assert ((low <= 100 * spread) & (100 * spread <= high)).mean() > 0.9
+    chance = np.mean([one.chance(said, 100 * spread) for one in found])
+    agreed = np.mean([said.contains(one.low, one.high) for one in found])
+    assert chance == pytest.approx(agreed, abs=0.05)
+
+
+def test_power_at_chance_does_not_depend_on_learners():
+    """The power of "no better than chance" does not depend on the spread of networks that learn."""
+    rng, said = np.random.default_rng(8), Region(below=2)
+    guess = _draw({"LEM": 60.0})["guess_metric"].item()
+    found = [ask(_answering(rng, guess), "over_chance", "LEM") for _ in range(200)]
+    agreed = np.mean([said.contains(one.low, one.high) for one in found])
+    learned = ask(_answering(rng, np.linspace(0.2, 0.8, 6)[:, None]), "over_chance", "LEM")
+    assert 0.4 < learned.chance(said, 0.0) == pytest.approx(agreed, abs=0.08)
+    assert learned.high - learned.low > 40
+
+
+@pytest.mark.parametrize("measure", ["error", "squared error"])
+def test_paired_errors_follow_the_delta_method(measure):
+    """The interval of a ratio, by the delta method, is that of a bootstrap over sequences."""
+    rng = np.random.default_rng(4)
+    base = rng.exponential(size=500)
+    each = np.stack([base * rng.uniform(0.8, 1.2, 500), 2 * base * rng.uniform(0.8, 1.2, 500)])
+    ds = _draw({"LEM": 1.0, "LSTM": 2.0}, spread=1e-6, measure="error", guess=9.0)
+    errors = np.sqrt(each.mean(1))[:, None, None] * np.ones(ds["test_metric"].shape)
+    answers = each[:, None].repeat(6, 1).astype("float32")
+    ds = ds.assign(test_metric=(RECORD, errors), test_loss=(RECORD, errors**2))
+    ds = ds.assign(sequence_score=(SCORE, answers))
+    asked = measure if measure == "squared error" else ""
+    found = ask(Networks(ds, measure=asked), "ratio", "LSTM", "LEM")
+    drawn_again = each[:, rng.integers(500, size=(4000, 500))].mean(-1)
+    logs = np.log(drawn_again[1] / drawn_again[0]) / (2 if measure == "error" else 1)
+    assert math.log(found.high / found.value) == pytest.approx(1.96 * logs.std(), rel=0.06)
+
+
+def test_few_test_sequences_widen_an_interval():
+    both = (_draw({"LEM": 80, "LSTM": 50}, test_sequences=n) for n in (39, 10**6))
+    wide, narrow = (ask(Networks(ds), "lead", "LEM", "LSTM") for ds in both)
+    assert wide.value == pytest.approx(narrow.value)
+    drawn_alone = 196 * math.sqrt((0.8 * 0.2 + 0.5 * 0.5) / 39)
+    assert wide.value - wide.low > 0.99 * drawn_alone > 3 * (narrow.value - narrow.low)
+    single = ask(Networks(_draw({"LEM": 80}).isel(replicate=[0])), "deviation", "LEM")
+    assert single.note == "fewer than two replicates have no spread"
+    for found, told in ((wide, True), (narrow, False)):
+        border = Region(above=(found.value + found.low) / 2)
+        assert ("finite test set" in decide(smallest([found]), border).reason) is told
+
+
+@pytest.mark.parametrize(("measure", "guess"), [("perplexity", 100.0), ("squared error", 100.0)])
+def test_smaller_errors_are_better(measure, guess):
+    networks = Networks(in_measure(_draw(spread=0.01, measure=measure, guess=guess), measure))
+    assert ask(networks, "lead", "poor", "good").value == pytest.approx(70, abs=2)
+    assert ask(networks, "ratio", "good", "poor").value == pytest.approx(8, rel=0.05)
+
+
+def test_the_best_level_stands_for_its_network():
+    scores = {"LEM": 50.0, "LEM, dt=2": 80.0, "LEM, dt=3": 60.0, "LSTM": 70.0}
+    ds = _draw(scores, dt=[1.0, 2.0, 3.0, np.nan])
+    kept = networks.at_best_level(ds, ["LEM", "LSTM"], "dt")
+    assert kept["run"].values.tolist() == ["LEM, dt=2, made up", "LSTM, made up"]
+    assert kept["label"].values.tolist() == ["LEM", "LSTM"]
+
+
+def test_only_the_named_tasks_change_their_measure():
+    ds = _draw({("LEM", "words"): 50.0, ("LEM", "reviews"): 50.0}, measure="perplexity", guess=100)
+    changed = in_measure(ds, "perplexity", ["words"])
+    assert changed["metric"].values.tolist() == ["perplexity", "accuracy"]
+    assert changed["guess_metric"].values.tolist() == pytest.approx([100, 0])
+
+
+@pytest.mark.parametrize(
+    ("one", "over", "changed", "why"),
+    [
+        ("poor", "good", {}, "no better than chance: poor"),
+        ("good", "absent", {}, "not trained: absent"),
+        (
+            "good",
+            "fair",
+            {"task_settings": DIGITS},
+            "the data set digits stands in for the paper's",
+        ),
+        ("good", "fair", {"substitute": "a stand-in for worms"}, "a stand-in for worms"),
+    ],
+)
+def test_untrained_or_guessing_networks_lead_none(one, over, changed, why):
+    ds = _draw()
+    networks = Networks(ds.assign({k: ("run", [v] * ds.sizes["run"]) for k, v in changed.items()}))
+    found = [ask(networks, "lead", one, over)]
+    found += [ask(networks, "over_chance", one), ask(networks, "ratio", one, over)] * bool(changed)
+    assert all(math.isnan(each.low) and each.note == why for each in found)
+
+
+def test_networks_at_chance_are_found():
+    assert Networks(_draw()).at_chance() == ["poor"]
+    # Replicates on the same sequences are no further evidence against chance.
+    ds = _draw({"LEM": 25.0}, guess=20, test_sequences=39)
+    assert Networks(ds).at_chance() == ["LEM"]
+    assert Networks(ds.assign(test_sequences=ds["test_sequences"] * 100)).at_chance() == []
+    # An error must be a tenth below guessing.
+    ds = _draw({"LEM": 0.85, "LSTM": 0.95}, spread=1e-3, measure="error", guess=1.0)
+    assert Networks(ds).at_chance() == ["LSTM"]
+    # One training that blew up hides nothing of the others.
+    ds["test_metric"][ds["label"].values.tolist().index("LEM"), 0] = 1e17
+    assert Networks(ds).at_chance() == ["LSTM"]
+
+
+def test_a_run_diverged_at_once_scores_at_chance():
+    ds = _draw()
+    ds["records"][0, 0], ds["status"][0, 0] = 0, 1
+    assert Networks(ds).scores("good")[0] == 10
+
+
+def _solved(steps, records=(50, 100, 300, 400, 900)):
+    """Return two runs per network whose error falls below the threshold at a record, or never."""
+    ds = _draw(dict.fromkeys(steps, 0.1), spread=1e-9, measure="error", guess=1.0)
+    ds, at = ds.isel(replicate=[0, 1]), [np.inf if at is None else at for at in steps.values()]
+    late = np.asarray(records) >= np.array(at)[:, None, None].repeat(2, axis=1)
+    loss = np.where(late, 0.002, 0.1)
+    parts = {"test_loss": loss, "test_metric": np.sqrt(loss), "validation_metric": np.nan * loss}
+    parts["step"] = np.broadcast_to(records, loss.shape)
+    kept = ds.drop_dims("record").assign({name: (RECORD, part) for name, part in parts.items()})
+    return kept.assign(records=5 * ds["records"])
+
+
+def test_steps_are_known_between_two_records():
+    networks = Networks(_solved({"slow": 400, "fast": 100, "never": None, "stuck": None}))
+    found = ask(networks, "longer", "slow", "fast")
+    assert (found.low, found.high) == pytest.approx((300 / 100, 400 / 50))
+    assert ask(networks, "longer", "never", "fast").value > found.value
+    for pair, open_side in ((("never", "fast"), "high"), (("fast", "never"), "low")):
+        unsolved = ask(networks, "longer", *pair)
+        assert getattr(unsolved, open_side) == {"high": math.inf, "low": 0}[open_side]
+        assert unsolved.low < unsolved.value < unsolved.high
+    assert "neither never nor stuck" in ask(networks, "longer", "never", "stuck").note
+    found = ask(networks, "steps_needed", "fast")
+    assert (found.low, found.value, found.high) == pytest.approx((50, 75, 100))
+
+
+def test_unsolved_problems_need_seeds_and_learning_rates():
+    ds = _solved({"never": None}).assign(guess_metric=("run", [0.3]))
+    ds["steps"][:] = 900
+    again = ds.assign(learning_rate=10 * ds["learning_rate"]).assign_coords(run=["again"])
+    both = xr.concat([ds, again], "run", data_vars="minimal")
+    few = "one side has 2 runs, and 5 are needed"
+    only = f"{few}; never is at chance, and only one learning rate was tried"
+    for tried, against in ((ds, only), (both, few)):
+        found = ask(Networks(tried), "steps_needed", "never")
+        assert (found.value, found.reservation) == (900, against)
+    ds["records"][0, 1] = 2  # diverged: no reason to count it as quick
+    assert ask(Networks(ds), "steps_needed", "never").value == 900
+
+
+def test_tuning_takes_the_best_validated_network():
+    ds = _draw({"LEM": 95, "LEM, dt=1": 50, "LEM, dt=0.1": 90, "LEM, L=2": 99}, dt=[2, 1, 0.1, 1])
+    for some, best in ((ds, 95), (ds.isel(run=slice(1, None)), 90)):  # a plain label is a level
+        assert Networks(some).scores(NetworkName(label="LEM", best="dt")).mean() == pytest.approx(
+            best, abs=2
+        )
+    assert Networks(tuned(some, LEM="dt")).scores("LEM").mean() == pytest.approx(90, abs=2)
+
+
+def test_errors_of_clusters_cover():
+    """Windows of a patient are alike: their mean varies more than the number of windows says."""
+    rng = np.random.default_rng(6)
+    patients = np.repeat(np.arange(25), 8)
+    covered = {"patients": 0, "windows": 0}
+    draws = 300
+    for _ in range(draws):
+        values = rng.standard_normal(25)[patients] + rng.standard_normal(len(patients))
+        for name, clusters in (("patients", patients), ("windows", None)):
+            covered[name] += abs(values.mean()) < Z * error_of_mean(values, clusters)
+    assert 0.92 < covered["patients"] / draws < 0.985
+    assert covered["windows"] / draws < 0.75
+    # As many clusters as values: hardly any difference.
+    alone = rng.standard_normal(500)
+    assert error_of_mean(alone, np.arange(500)) == pytest.approx(error_of_mean(alone), rel=5e-3)
+    assert error_of_mean(alone, patients) == error_of_mean(alone)  # of another test set
+
+
+def test_windows_of_stored_runs_have_a_patient():
+    ds = load(DATA / "reference/real/vitals.nc")
+    sizes = {
+        "heart rate": (400, 53),
+        "respiratory rate": (1185, 53),
+        "heart rate by patient": (400, 8),
+    }
+    for task, (size, people) in sizes.items():
+        patients = patients_in_test(task)
+        assert len(patients) == size and len(np.unique(patients)) == people
+        runs = ds.isel(run=np.flatnonzero(ds["task"] == task))
+        assert int(runs["test_sequences"].max()) == size
+    assert patients_in_test("adding 100") is None
