@@ -36,7 +36,19 @@ sections = functools.cache(merge_profile)
 
 
 def copy_to_edit(folder, monkeypatch, *names):
-    """Copy folders of the repository; only modules whose file changes are parsed again."""
+    """Copy folders of the repository, to edit them.
+
+    Only modules whose file changes are parsed again.
+
+    Parameters
+    ----------
+    folder
+        Where the copies go.
+    monkeypatch
+        Pytest's fixture.
+    names
+        Folders in the repository's root.
+    """
     for name in names:
         shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__py*", ".*"))
     parse = fingerprint.read_module.__wrapped__
@@ -47,7 +59,15 @@ def copy_to_edit(folder, monkeypatch, *names):
 
 
 def edit(path, before, after):
-    """Change the first of such places in a file."""
+    """Replace the first occurrence of a text in a file of a copy.
+
+    Parameters
+    ----------
+    path
+        The file.
+    before, after
+        The text, and what replaces it.
+    """
     text = path.read_text("utf-8")
     assert before in text, f"{path.name} no longer holds {before!r}"
     path.write_text(text.replace(before, after, 1), "utf-8")
@@ -56,7 +76,19 @@ def edit(path, before, after):
 
 
 def profile_of(content, name="quick"):
-    """Load a profile of what `params.yaml` would hold: to write and to read that takes seconds."""
+    """Load a profile of other content than that of `params.yaml`.
+
+    Parameters
+    ----------
+    content
+        What the file would hold: writing and reading it takes seconds.
+    name
+        Name of the profile.
+
+    Returns
+    -------
+    Profile
+    """
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(params_file, "read_params", lambda _: content)
         params_file._check_plain("params.yaml", content)
@@ -65,10 +97,21 @@ def profile_of(content, name="quick"):
 
 
 def single_job(design, *, replicate=0, **changes):
-    """Return one job of a design or of a run, with these fields.
+    """Return one job of a design or of a run, with other settings.
 
-    Fields of the parts of a run go by their own names. `task` may be a task with its settings in
-    one dictionary.
+    Parameters
+    ----------
+    design
+        A design, or the configuration of a run.
+    replicate
+        Number of the job among its replicates.
+    changes
+        Settings by name, those of the parts of a run included. `task` may be a task with its
+        settings in one dictionary.
+
+    Returns
+    -------
+    Job
     """
     if isinstance(design, RunConfig):
         changed = changed_run(design, **changes, replicates=replicate + 1)
@@ -81,7 +124,19 @@ def single_job(design, *, replicate=0, **changes):
 
 
 def changed_run(config, **changes):
-    """Return a run with other fields, those of its parts by their own names."""
+    """Return a run with other settings.
+
+    Parameters
+    ----------
+    config
+        The run.
+    changes
+        Settings by name, those of its parts included.
+
+    Returns
+    -------
+    RunConfig
+    """
     task = changes.pop("task", None)
     if isinstance(task, dict):
         settings = {name: value for name, value in task.items() if name != "task"}
@@ -97,14 +152,41 @@ def changed_run(config, **changes):
 
 
 def one_job(name, *, replicate=0, **changes):
-    """Return the first job of the smoke profile's dataset `name`, with these fields."""
+    """Return the first job of a dataset of the smoke profile.
+
+    Parameters
+    ----------
+    name
+        Name of the dataset.
+    replicate
+        Number of the job among its replicates.
+    changes
+        Settings that differ, as in `single_job`.
+
+    Returns
+    -------
+    Job
+    """
     return single_job(loaded("smoke").designs[name][0], replicate=replicate, **changes)
 
 
 def make_run(label, cell, task, **settings):
-    """Return the run of a network on a task (its maker and settings in one dictionary).
+    """Return the run of a network on a task.
 
-    Settings are fields of the parts of a run, keywords of the cell, or settings of its start.
+    Parameters
+    ----------
+    label
+        Name of the network.
+    cell
+        Name of its cell.
+    task
+        The task's maker and settings in one dictionary.
+    settings
+        Settings of the run or of its parts, hyper-parameters of the cell, or settings of its start.
+
+    Returns
+    -------
+    RunConfig
     """
     task = dict(task)
     content = {"run": label, "network_name": label, "label": label, "task_label": task["task"]}
@@ -124,7 +206,19 @@ def make_run(label, cell, task, **settings):
 
 
 def runs_of(group, networks=None, tasks=None):
-    """Return the runs of a group, with the networks and tasks of `params.yaml` and further ones."""
+    """Return the runs of a group.
+
+    Parameters
+    ----------
+    group
+        What `params.yaml` would say of it.
+    networks, tasks
+        Definitions besides those of `params.yaml`.
+
+    Returns
+    -------
+    tuple of RunConfig
+    """
     base = sections("smoke")
     makers = {name: maker.settings for name, maker in TASKS.items()}
     known = base["networks"] | (networks or {}), base["tasks"] | (tasks or {})
@@ -132,7 +226,17 @@ def runs_of(group, networks=None, tasks=None):
 
 
 def checked_runs_of(group, networks=None, tasks=None):
-    """Return the runs of a group, each checked against its task."""
+    """Return the runs of a group, each checked against its task.
+
+    Parameters
+    ----------
+    group, networks, tasks
+        As in `runs_of`.
+
+    Returns
+    -------
+    tuple of RunConfig
+    """
     runs = runs_of(group, networks, tasks)
     for run in runs:
         check_or_refuse(check_settings, run)
@@ -140,7 +244,19 @@ def checked_runs_of(group, networks=None, tasks=None):
 
 
 def train(designs, prepared=None):
-    """Return the dataset of some designs, trained in this process."""
+    """Train some designs in this process.
+
+    Parameters
+    ----------
+    designs
+        Designs, or configurations of runs.
+    prepared
+        Folder of the prepared data sets, if the tasks need any.
+
+    Returns
+    -------
+    xr.Dataset
+    """
     results = []
     for job in plan_jobs(designs):
         arrays = job.train(prepared)
@@ -173,14 +289,40 @@ PlainConfig.__module__ = "study.pipeline.files"
 
 
 def plain_job(run, arguments=(), levels=None, title="job", **fields):
-    """Return a job that calls a function of a test with these arguments and its checkpoint."""
+    """Return a job that calls a function of a test.
+
+    Parameters
+    ----------
+    run
+        The function; it gets `arguments` and the job's checkpoint.
+    arguments
+        Of the function.
+    levels
+        Of the job's factors.
+    title
+        Name of the job.
+    fields
+        Further fields of `Job`.
+
+    Returns
+    -------
+    Job
+    """
     config = PlainConfig(run, arguments)
     levels = levels or {}
     return Job(experiment=PLAIN, config=config, replicate=0, levels=levels, title=title, **fields)
 
 
 def fail_after(batches, monkeypatch):
-    """Make the loss not a number after so many batches."""
+    """Let the loss be not a number after some batches.
+
+    Parameters
+    ----------
+    batches
+        Number of batches with the right loss.
+    monkeypatch
+        Pytest's fixture.
+    """
     calls, plain = itertools.count(), objectives.task_loss
 
     def failing(task):
@@ -191,18 +333,54 @@ def fail_after(batches, monkeypatch):
 
 
 def factorial(**changes):
-    """Return the smoke profile's factorial design, with what a test changes."""
+    """Return the factorial design of the smoke profile.
+
+    Parameters
+    ----------
+    changes
+        Settings that differ.
+
+    Returns
+    -------
+    Factorial
+    """
     (design,) = loaded("smoke").designs["factorial"]
     return design.copy_with(**changes)
 
 
 def first_attempt(**changes):
-    """Return the first job of a factorial design, with what a test changes."""
+    """Return the first job of the factorial design of the smoke profile.
+
+    Parameters
+    ----------
+    changes
+        Settings of the design that differ.
+
+    Returns
+    -------
+    Job
+    """
     return plan_jobs([factorial(**changes)])[0]
 
 
 def study(where, prepared, cache, **changes):
-    """Return the dataset of a factorial design, trained on a cluster."""
+    """Train a factorial design on a cluster.
+
+    Parameters
+    ----------
+    where
+        The cluster, as in `params.yaml`.
+    prepared
+        Folder of the prepared data sets.
+    cache
+        Folder of the finished runs.
+    changes
+        Settings of the design that differ.
+
+    Returns
+    -------
+    xr.Dataset
+    """
     design = factorial(**changes)
     trained = run_jobs({"factorial": plan_jobs([design])}, cache, where, prepared)
     return to_dataset("smoke", (design,), trained["factorial"].results)

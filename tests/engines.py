@@ -58,7 +58,19 @@ TIMED = [
 
 
 def assert_engine_agrees(case, name, engine, use=("outputs", "state")):
-    """Compare an engine with the reference in float64, as exactly as the case's type allows."""
+    """Compare an engine with the reference in float64, as exactly as the case's type allows.
+
+    Parameters
+    ----------
+    case
+        A cell, its input and its initial state.
+    name
+        Name of the cell.
+    engine
+        Name of the engine.
+    use
+        What the loss depends on: ``outputs``, ``state``, or both.
+    """
     _, u, _ = case
     device = device_of(name, engine)
     if device is None:
@@ -77,7 +89,17 @@ def assert_engine_agrees(case, name, engine, use=("outputs", "state")):
 
 
 def assert_bad_numbers_spread(case, engine, bad):
-    """Check that a bad number in the input reaches the same outputs as in the reference."""
+    """Check that a bad number in the input reaches the same outputs as in the reference.
+
+    Parameters
+    ----------
+    case
+        A cell, its input and its initial state.
+    engine
+        Name of the engine.
+    bad
+        NaN or infinity.
+    """
     cell, u, state = case
     with torch.no_grad():
         u[2, 1, 0] = bad

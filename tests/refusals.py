@@ -6,9 +6,20 @@ import pytest
 
 
 def refused(error, *cases):
-    """Return a test of pairs (words, call), to be given a name.
+    """Return a test that calls are refused in one sentence, to be given a name.
 
-    Arguments of a call without a default are fixtures.
+    Parameters
+    ----------
+    error
+        Type of the error.
+    cases
+        Pairs: a pattern that the message matches, and a function. Its arguments without a default
+        are fixtures.
+
+    Returns
+    -------
+    callable
+        The test.
     """
 
     @pytest.mark.parametrize(("words", "call"), cases, ids=[words for words, _ in cases])

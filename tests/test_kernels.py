@@ -359,7 +359,7 @@ print(hits)
 """
 
 
-def test_processes_share_compiled_code(tmp_path):
+def test_processes_share_the_machine_code(tmp_path):
     done = python("-c", _FIRST_USE, env=os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)})
     assert (done.returncode, done.stdout) == (0, "[1]\n"), done.stderr
 
