@@ -155,7 +155,17 @@ def _wait_for_workers(client: Client, scheduler: str) -> None:
 
 
 def worker_command(scheduler: str) -> str:
-    """Return the shell command that starts a worker for the scheduler at an address."""
+    """Return the shell command that starts a worker.
+
+    Parameters
+    ----------
+    scheduler : str
+        Address of the worker's scheduler.
+
+    Returns
+    -------
+    str
+    """
     return f"dask worker {scheduler} --nthreads 1"
 
 

@@ -92,11 +92,21 @@ def windows(raw: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray, np.ndar
 
 
 def filter_signals(signals: np.ndarray) -> np.ndarray:
-    """Return the nine signals of a recording, (n, 9): body, gyroscope and total, three axes each.
+    """Compute the nine signals of a recording from its acceleration and angular velocity.
 
     A median over three samples and a low-pass filter of third order at 20 Hz remove noise; a
     low-pass filter at 0.3 Hz gives gravity. The data set's description does not say whether its
     filters delay the signal; these do not.
+
+    Parameters
+    ----------
+    signals : numpy.ndarray
+        Total acceleration, then angular velocity, three axes each, (n, 6).
+
+    Returns
+    -------
+    numpy.ndarray
+        Acceleration of the body, angular velocity, total acceleration, three axes each, (n, 9).
     """
     low = median_filter(signals.astype(np.float64), (3, 1))
     low = sosfiltfilt(butter(ORDER, NOISE_CUTOFF, fs=RATE, output="sos"), low, axis=0)
