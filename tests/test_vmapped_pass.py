@@ -149,8 +149,8 @@ def test_batched_networks_equal_single_ones_bitwise(loop, rows, count, monkeypat
 
     tensors = W, g, state, scales
     beside = torch.vmap(run)(*tensors)
-    alone = [run(*one) for one in zip(*tensors, strict=True)]
-    assert torch.equal(beside, torch.stack(alone))
+    alone = torch.stack([run(*one) for one in zip(*tensors, strict=True)])
+    assert torch.equal(beside, alone)
     arriving = torch.randn_like(alone)
     found = torch.autograd.grad(beside, (W, g), arriving)
     expected = torch.autograd.grad(alone, (W, g), arriving)
