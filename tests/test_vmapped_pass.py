@@ -70,12 +70,16 @@ def _objective(model, inputs, labels):
     return F.cross_entropy(model(inputs, engine="reference"), labels)
 
 
+def _objective_by_engine(model, inputs, labels):
+    return F.cross_entropy(model(inputs), labels)
+
+
 def _alone(run):
     return train_alone(run.model, run.batches, _objective, run.recipe, record=run.record)
 
 
-def _together(runs):
-    return train_batched(runs, _objective, pass_size=PLACES)
+def _together(runs, objective=_objective):
+    return train_batched(runs, objective, pass_size=PLACES)
 
 
 def _losses_and_gradients(cell, engine):
@@ -204,8 +208,9 @@ def test_batched_training_equals_single_up_to_rounding(cell):
         assert two.best[0]["step"] == one.best[0]["step"]
 
 
+@pytest.mark.parametrize("objective", [_objective, _objective_by_engine])
 @pytest.mark.parametrize(("cell", "width"), [*((cell, 16) for cell in CELLS), ("gru", 48)])
-def test_bits_do_not_depend_on_the_batch(cell, width):
+def test_bits_do_not_depend_on_the_batch(cell, width, objective):
     def one(i, **more):
         return _training(cell, i, width=width, **more)
 
@@ -216,9 +221,9 @@ def test_bits_do_not_depend_on_the_batch(cell, width):
         3: [one(4, epochs=1), one(5, rate=math.inf), one(2), one(0)],
     }
     alone = one(0)
-    (expected,) = _together([alone])
+    (expected,) = _together([alone], objective)
     for place, company in companies.items():
-        done = _together(company)[place]
+        done = _together(company, objective)[place]
         assert torch.equal(weights(company[place].model), weights(alone.model))
         for name in ("rows", "status", "step"):
             assert getattr(done, name) == getattr(expected, name)
