@@ -105,7 +105,7 @@ def test_shard_names_follow_what_results_depend_on(prepared, tmp_path):
 
 
 EDITS = [
-    ("longrnn/cells/lstm.py", '"""One step;', '"""One step of the equations above;', set()),
+    ("longrnn/cells/lstm.py", "Take one step.", "Take one step of the equations above.", set()),
     ("longrnn/cells/lstm.py", "torch.tanh(g)", "0.999 * torch.tanh(g)", {"lstm"}),
     ("longrnn/cells/irnn.py", "form == 8 else a", "form != 8 else a", set()),
     ("study/training/seeds.py", 'digest(), "big")', 'digest(), "little")', {"lstm", "linear_rnn"}),
