@@ -162,9 +162,10 @@ def test_batched_networks_equal_single_ones_bitwise(loop, rows, count, monkeypat
 
 
 def test_engine_of_a_pass_follows_cell_and_device(monkeypatch):
-    for name in ("unicornn", "lstm", "rnn"):
+    for name in ("unicornn", "gru", "rnn"):
         assert kernels.choose_for_runs(name, "cpu") == "numba-cpu"
-    assert kernels.choose_for_runs("lru", "cpu") == "reference"
+    for name in ("lstm", "lru"):
+        assert kernels.choose_for_runs(name, "cpu") == "reference"
     assert kernels.engine_names("lstm") == ["reference", "library"]
     for key, engine in list(kernels._ENGINES.items()):
         monkeypatch.setitem(kernels._ENGINES, key, replace(engine, obstacle=str))
