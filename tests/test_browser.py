@@ -80,8 +80,12 @@ def visit(tab, path):
     return seen
 
 
+ENTRIES = {"index.html", "claims.html", "tables.html", "figures.html", "coverage.html"}
+"""Pages that the navigation begins with: visited however small they are."""
+
+
 def visit_largest(site, browser, most):
-    """Visit the largest pages of every folder of a site, each once.
+    """Visit the entries of a site and the largest pages of each of its folders, each once.
 
     Parameters
     ----------
@@ -101,8 +105,10 @@ def visit_largest(site, browser, most):
     tab = browser.new_page()  # one for all: a new one takes as long as a page
     seen = {}
     for _, folder in itertools.groupby(pages, attrgetter("parent")):
-        for page in itertools.islice(folder, most):
-            seen[page.relative_to(site).as_posix()] = visit(tab, page)
+        for position, page in enumerate(folder):
+            name = page.relative_to(site).as_posix()
+            if position < most or name in ENTRIES:
+                seen[name] = visit(tab, page)
     return seen
 
 

@@ -51,6 +51,7 @@ def make_cell(
 
     Examples
     --------
+    >>> import torch
     >>> cell = make_cell("lem", 2, 64, dt=0.5)
     >>> outputs, (y, z) = cell(torch.randn(100, 32, 2))
     >>> outputs.shape, y.shape
