@@ -2,9 +2,10 @@ r"""LEM on the GPU: one block per group of sequences, one thread per hidden unit
 
 The forward and adjoint equations are those of `longrnn.kernels.cpu_lem`, for (3) of Rusch et al.
 2022. Here p and q are the values of the logistic functions in (3), without the factor
-:math:`\Delta t`; there q and q-bar include it. Without `clip` the time steps are clipped to [0, 2],
-which never changes them. With a single scale (Table 9) the weights of p and q are zero and their
-inputs are infinite, so that both are 1 and their derivatives are 0.
+:math:`\Delta t`; in `cpu_lem` the time steps q and q-bar include it. Without `clip` the time steps
+are clipped to [0, 2], which changes none of them, because dt is at most 2. With a single scale
+(Table 9) the weights of p and q are zero and their inputs are infinite, so that both are 1 and
+their derivatives are 0.
 
 The states are in shared memory, and neighboring threads read neighboring weights, as in
 `longrnn.kernels.cuda_rnn`. Each time step needs two barriers, because y depends on all units of z.
@@ -37,9 +38,9 @@ _clip = device_version(clip)
 _relax = device_version(relax)
 _pull_back = device_version(pull_back)
 _BUFFERS = 7
-"""Vectors in shared memory of the backward kernel. The forward kernel uses two of as many."""
+"""Vectors in shared memory of the backward kernel. The forward kernel gets as many and uses two."""
 arriving = 0
-"""Compile-time constant: whether gradients of the outputs arrive."""
+"""Compile-time constant, which `launch_dense` sets: whether gradients of the outputs arrive."""
 
 
 @many_registers  # otherwise registers spill in float64
@@ -145,8 +146,9 @@ def _backward_kernel(
     memory = cuda.shared.array(0, real)
     delta_12z = 0  # (3 d, tile)
     delta_y = 3 * d * tile
-    # The rest are values that only one thread uses: parts of lambda and mu of the next step, and
-    # delta_2 until the other threads may read it.
+    # The rest are values that only one thread uses: the gradients of the loss by y and z (lambda
+    # and mu) on the way that bypasses the gates, and delta_2 until the other threads may read it.
+    # All of these names are offsets in `memory`.
     lambda_ = 4 * d * tile
     mu = 5 * d * tile
     delta_2 = 6 * d * tile

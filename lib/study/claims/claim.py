@@ -41,7 +41,7 @@ class NetworkName(Frozen):
     task
         Task of the runs, if it differs from the claim's.
     length
-        Use the runs on the ``longest`` or the ``shortest`` of the claim's tasks.
+        Instead of `task`: only the ``longest`` or the ``shortest`` of the claim's tasks.
     pooled
         Further networks whose runs are added.
     """
@@ -109,12 +109,12 @@ class Comparison(Frozen):
     measure
         One of `study.results.runs.MEASURES`, if it is not the recorded metric.
     control
-        A network that must have learned the task, or else the claim is not testable. ``any``: at
-        least one network must have learned it.
+        A network that must have learned the task, or else the claim is not testable. ``any``: one
+        of the compared networks suffices.
     against
         Coordinate for a trend: the claim says that the quantity rises or falls with it.
     target
-        Size of the time steps (dt) at which the claim sees a peak of their distribution.
+        The dt at which, by the claim, the distribution of time steps has its peak.
     paper_steps
         Number of optimizer steps in the paper, or ``not printed``.
     paper_accuracy
@@ -175,8 +175,8 @@ class Claim(Frozen):
     null
         Value of the quantity without an effect; ``nan`` if this has no meaning for the claim.
     threshold
-        Given if we chose the region's threshold, not the paper. The verdict is then also reported
-        at half and at twice the threshold.
+        Our threshold of the region; absent if the paper gives one. The verdict is also reported at
+        half and at twice our threshold.
     comparison
         Runs and quantity that decide the claim; None if a judge in Python computes the estimate.
     """

@@ -101,6 +101,7 @@ def _levels(
         The part of a run that each setting belongs to, see `known_settings`.
     """
     setting_layers = layers(where, table, pair, definitions)
+    # The start decides which settings exist. By default it is `start_text`, as the paper says.
     starts = [Level("text", "text")]
     for layer in setting_layers:
         starts = layer.levels.get("start", starts)
@@ -115,7 +116,7 @@ def _levels(
             if layer.optional and key not in parts:
                 continue  # a default for other networks or tasks
             refuse_unknown(key, layer.where, parts)
-            levels.pop(key, None)  # sweeps of a later layer come last in labels
+            levels.pop(key, None)  # insert it again at the end, because labels follow this order
             levels[key] = key_levels
     return levels, parts
 
@@ -160,7 +161,10 @@ def _runs(
 
 
 def _choose_objective(values: dict[str, Any], entry: Entry, where: str) -> None:
-    """Remove the weights of other objectives; with kappa = 0 the objective is the plain loss."""
+    """Remove the factors of penalties that the objective does not have.
+
+    With kappa = 0 the objective is the plain loss.
+    """
     needed = WEIGHTS.get(str(values.get("objective", "plain")))
     for weight in ("kappa", "orthogonality"):
         if weight == needed:

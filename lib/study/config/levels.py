@@ -79,7 +79,7 @@ def level_text(value: object) -> str:
     Returns
     -------
     str
-        A float with as few digits as are exact, other values as JSON.
+        A string as it is, a float in its shortest exact form, other values as JSON.
     """
     if isinstance(value, str):
         return value
@@ -123,7 +123,7 @@ def _fixed_or_swept(
     for key, value in values.items():
         if key not in swept:
             levels[key] = single_level(value)
-        elif value is not None:
+        elif value is not None:  # null only clears an inherited value
             raise ParameterError(
                 f"params.yaml: {where} gives {key} in {words[0]} and in {words[1]}; remove one"
             )

@@ -53,7 +53,8 @@ def train(
     Returns
     -------
     RunState
-        Status, number of steps, and recorded measurements.
+        Status, number of steps, and recorded measurements. A run whose loss or gradients are not
+        finite has the status ``diverged``; no error is raised.
 
     Raises
     ------
@@ -67,10 +68,10 @@ def train(
     parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
     if checkpoint is not None:
         checkpoint.track(model, steppers, batches, state)
-        checkpoint.resume()
+        checkpoint.resume()  # restores model, optimizers, batches and state in place
     with state.catching_divergence():
         if state.step == 0:
-            record.add_if_due(model, state)
+            record.add_if_due(model, state)  # the untrained model never stops training
         while state.step < total_steps:
             inputs, targets = batches.next()
             model.zero_grad()
