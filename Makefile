@@ -7,7 +7,7 @@ MACHINE ?= this-machine
 export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help repro compare look test trials mutants lab lint readme report bench bench-gpu time-figure-1 keep-reference clean
+.PHONY: help repro compare look test trials exhaustive mutants lab lint readme report bench bench-gpu time-figure-1 keep-reference clean
 
 help: ## list these targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -27,7 +27,10 @@ test: $(VENV)/project ## run the tests in two processes; ARGS="-k cells" selects
 	pytest -n 2 --dist loadfile --no-loadscope-reorder $(ARGS)
 
 trials: $(VENV)/project ## feed thousands of bad inputs to everything that reads input, and count failures
-	pytest tests/trials -m trials $(ARGS)
+	pytest tests/trials -m "trials and not exhaustive" $(ARGS)
+
+exhaustive: $(VENV)/project ## test more draws, pages and widths than `make test` does; takes 4 minutes
+	pytest tests/trials -m "trials and exhaustive" $(ARGS)
 
 mutants: $(VENV)/project ## introduce bugs and list those that no test catches; continues where it stopped
 	python tests/trials/mutate.py $(ARGS)

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.browser
 MOST = 4
 """Pages of a folder that are visited, the largest: the others are made of the same parts.
 
-`make trials` visits more.
+`make exhaustive` visits more.
 """
 WIDTHS = (420, 1200, 1400)
 """Of windows, in pixels: a phone, a small screen, and a larger one. The next page opens in it."""

@@ -49,7 +49,7 @@ from study.results.datasets import load
 from study.results.published import artefacts
 
 DRAWS = 12
-"""Draws of false data; `make trials` draws more."""
+"""Draws of false data; `make exhaustive` draws more."""
 REFERENCE = DATA / "reference" / "real"
 LISTED = claim_table()
 GATED = CLAIMS["unicornn-4-imdb-gated"]

@@ -1,10 +1,10 @@
 """Trials: thousands of bad inputs drawn from a seed, and counted.
 
-`make trials` runs them; plain `pytest` does not even import them. A trial succeeds in one of three
-ways: wrong input is refused in one sentence by the right error, right input is accepted with the
-right result, or lost files are made again with the same bytes. Everything else is a traceback, a
-wrong acceptance or a difference. ``LTD_TRIALS_SEED`` in the environment draws other inputs, and
-``LTD_TRIALS_SHARE`` runs a share of them, such as 0.1.
+`make trials` and `make exhaustive` run them; plain `pytest` does not even import them. A trial
+succeeds in one of three ways: wrong input is refused in one sentence by the right error, right
+input is accepted with the right result, or lost files are made again with the same bytes.
+Everything else is a traceback, a wrong acceptance or a difference. ``LTD_TRIALS_SEED`` in the
+environment draws other inputs, and ``LTD_TRIALS_SHARE`` runs a share of them, such as 0.1.
 """
 
 import os

@@ -6,7 +6,7 @@ from drawn_judged import FALSE, IN_NOTEBOOKS
 from scipy.stats import binom
 from study.claims.verdict import AGREES
 
-pytestmark = pytest.mark.trials
+pytestmark = [pytest.mark.trials, pytest.mark.exhaustive]
 
 DRAWS = 20
 ERROR = 0.025

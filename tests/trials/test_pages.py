@@ -3,7 +3,7 @@
 import pytest
 from test_browser import FAULTS, faults_by_page, visit_largest
 
-pytestmark = [pytest.mark.trials, pytest.mark.browser]
+pytestmark = [pytest.mark.trials, pytest.mark.exhaustive, pytest.mark.browser]
 
 
 def test_no_page_has_a_fault(each_site, browser, trials):

@@ -3,7 +3,7 @@
 import pytest
 from processes import run_tests
 
-pytestmark = pytest.mark.trials
+pytestmark = [pytest.mark.trials, pytest.mark.exhaustive]
 
 
 def test_kernels_compile_at_the_usual_width():
