@@ -16,7 +16,7 @@ from cuda.pathfinder import find_nvidia_binary_utility  # numba-cuda brings it
 from longrnn import kernels
 from longrnn.cells import cell_names, make_cell
 from longrnn.kernels import _cuda, _cuda_launch, cuda_persistent
-from longrnn.kernels.cpu_pull_back import Carried
+from longrnn.kernels._pull_back import Carried
 from numba.cuda import codegen, dispatcher
 from numba.cuda.cudadrv import driver
 

@@ -114,11 +114,12 @@ def kernel(function: Callable, **constants: int) -> Callable:
     -----
     Numba's cache identifies a function by its qualified name and the date of its file. It does not
     see the values of global names, nor functions from other files. Therefore the name includes the
-    constants and a hash of both files, so that the cached code of another kernel is never used.
+    constants and a hash of all these files, so that the cached code of another kernel is never
+    used.
     """
     spelled = "".join(f"_{name}_{value}" for name, value in constants.items())
-    texts = Path(__file__).read_bytes() + Path(function.__code__.co_filename).read_bytes()
-    version = hashlib.sha256(texts).hexdigest()[:16]
+    texts = [path.read_bytes() for path in sorted({Path(__file__), *_files_of(function)})]
+    version = hashlib.sha256(b"".join(texts)).hexdigest()[:16]
     name = f"{function.__name__}{spelled}"
     bound = FunctionType(function.__code__, function.__globals__ | constants, name)
     bound.__qualname__ = f"{name}_{version}"
@@ -134,6 +135,16 @@ def kernel(function: Callable, **constants: int) -> Callable:
         finally:
             numba.config.CACHE_DIR = before
     return compiled
+
+
+def _files_of(function: Callable) -> set[Path]:
+    """Return the files of a function and of the compiled functions that it calls."""
+    files = {Path(function.__code__.co_filename)}
+    for name in function.__code__.co_names:
+        called = getattr(function.__globals__.get(name), "py_func", None)
+        if called is not None and called is not function:
+            files |= _files_of(called)
+    return files
 
 
 def variants(name: str, count: int) -> Callable[[Callable], tuple[Callable, ...]]:

@@ -58,6 +58,8 @@ def sigmoid(x):
 def device_version(scalar: CPUDispatcher) -> Callable:
     """Compile a scalar function of a CPU kernel for the GPU, with this file's activations.
 
+    The scalar functions that it calls are compiled for the GPU, too.
+
     Parameters
     ----------
     scalar : callable
@@ -70,6 +72,9 @@ def device_version(scalar: CPUDispatcher) -> Callable:
     """
     function = getattr(scalar, "py_func", scalar)  # with NUMBA_DISABLE_JIT `scalar` is plain Python
     names = function.__globals__ | {"tanh": tanh, "sigmoid": sigmoid}
+    for name in function.__code__.co_names:
+        if isinstance(names.get(name), CPUDispatcher):
+            names[name] = device_version(names[name])
     return device(FunctionType(function.__code__, names, function.__name__))
 
 

@@ -1,7 +1,7 @@
 r"""What the adjoint kernels of the LSTM and the GRU share on the GPU: norms, and the launch.
 
 In the backward kernels one thread per sequence computes norms, every few steps. The norm of each
-vector is kept as a log10 per sequence (`longrnn.kernels.cpu_pull_back`).
+vector is kept as a log10 per sequence (`longrnn.kernels._pull_back`).
 """
 
 import math
@@ -9,10 +9,11 @@ import math
 import torch
 from torch import Tensor
 
-from longrnn.kernels import cpu_pull_back as cpu
+from longrnn.kernels import _cpu_pull_back as cpu
 from longrnn.kernels._cuda import device, kernel
 from longrnn.kernels._cuda_device import device_version
 from longrnn.kernels._cuda_launch import launch_dense
+from longrnn.kernels._pull_back import Carried
 
 gated = device_version(cpu.gated)
 is_due = device_version(cpu.is_due)
@@ -144,7 +145,7 @@ def run_pull_back(
     buffers: int,
     weights: tuple,
     saved: tuple,
-    carried: cpu.Carried,
+    carried: Carried,
     every: int,
     wanted: Tensor,
 ) -> tuple[Tensor, Tensor]:
@@ -156,16 +157,8 @@ def run_pull_back(
         The kernel.
     buffers : int
         Vectors that it keeps in shared memory.
-    weights : tuple
-        The weights of the cell, W first.
-    saved : tuple of Tensor
-        What the forward kernel stored.
-    carried : Carried
-        The adjoints after the last step; they become those before the first.
-    every : int
-        Number of steps between two normalizations.
-    wanted : (time,)
-        Not zero at the steps before which norms are wanted.
+    weights, saved, carried, every, wanted
+        As for `longrnn.kernels._pull_back.PullBack.pull_back`.
 
     Returns
     -------

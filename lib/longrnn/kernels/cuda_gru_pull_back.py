@@ -1,6 +1,6 @@
 r"""Adjoint states of the GRU on the GPU: one launch forward, one backward.
 
-The equations, and what is stored, are those of `longrnn.kernels.cpu_pull_back`. As in
+The equations, and what is stored, are those of `longrnn.kernels.cpu_gru_pull_back`. As in
 `longrnn.kernels.cuda_rnn` there is one block per few sequences and one thread per hidden unit.
 These kernels are for float64 alone.
 """
@@ -8,7 +8,7 @@ These kernels are for float64 alone.
 import numpy as np
 import torch
 
-from longrnn.kernels import cpu_pull_back as cpu
+from longrnn.kernels import cpu_gru_pull_back as cpu
 from longrnn.kernels._cuda import cuda, d, device, engine, real, tile, unbounded
 from longrnn.kernels._cuda_dense import (
     dot_products,
@@ -30,12 +30,13 @@ from longrnn.kernels._cuda_pull_back import (
     run_pull_back,
 )
 from longrnn.kernels._drive import drive
+from longrnn.kernels._pull_back import PullBack
 
-_gru_n = device_version(cpu.gru_n)
-_gru_output = device_version(cpu.gru_output)
-_gru_grad_n = device_version(cpu.gru_grad_n)
-_gru_grad_r = device_version(cpu.gru_grad_r)
-_gru_grad_z = device_version(cpu.gru_grad_z)
+_argument_n = device_version(cpu.argument_n)
+_next_h = device_version(cpu.next_h)
+_grad_n = device_version(cpu.grad_n)
+_grad_r = device_version(cpu.grad_r)
+_grad_z = device_version(cpu.grad_z)
 
 _BUFFERS = 10
 """Vectors in shared memory of the backward kernel."""
@@ -81,13 +82,13 @@ def _forward_kernel(W_T, arguments, h0, h_end, products, states, T, batch):
                 slot = j * tile + i
                 r = by_r[i] + g_r[i]
                 z = by_z[i] + g_z[i]
-                n = _gru_n(r, by_n[i], g_n[i])
+                n = _argument_n(r, by_n[i], g_n[i])
                 arguments[k] = r
                 arguments[k + d] = z
                 arguments[k + 2 * d] = n
                 products[index] = by_n[i]
                 states[index] = memory[now + slot]
-                value = _gru_output(z, n, memory[now + slot])
+                value = _next_h(z, n, memory[now + slot])
                 memory[following + slot] = value
                 if t == T - 1:
                     h_end[offsets[i] + j] = value
@@ -104,9 +105,9 @@ def _deltas(arguments, product, before, adjoint_h, memory, deltas, stride, direc
     adjoint after the step.
     """
     r, z, n = arguments
-    d_n = _gru_grad_n(z, n, adjoint_h)
-    memory[deltas] = _gru_grad_r(r, product, d_n)
-    memory[deltas + stride] = _gru_grad_z(z, n, before, adjoint_h)
+    d_n = _grad_n(z, n, adjoint_h)
+    memory[deltas] = _grad_r(r, product, d_n)
+    memory[deltas + stride] = _grad_z(z, n, before, adjoint_h)
     memory[deltas + 2 * stride] = gated(r, d_n)
     memory[direct] = gated(z, adjoint_h)
 
@@ -174,32 +175,15 @@ def _backward_kernel(
 
 
 @engine("gru/pull_back", most_units=most_units)
-class GRU:
-    """The GRU's steps and their adjoints, as `longrnn.kernels.cpu_pull_back.GRU`."""
+class GRU(PullBack):
+    """The GRU's steps and their adjoints."""
 
     vectors = cpu.GRU.vectors
     stored_bytes = STORED_BYTES
 
     @staticmethod
     def forward(weights, state, u):
-        """Run some steps.
-
-        Parameters
-        ----------
-        weights : tuple
-            W, R and b; see `longrnn.cells.gru.GRUCore.step`.
-        state : tuple of (batch, d)
-            The state before the first step.
-        u : (time, batch, p)
-            The inputs of the steps.
-
-        Returns
-        -------
-        state : tuple of (batch, d)
-            The state after the last step.
-        saved : tuple of Tensor
-            What `pull_back` needs.
-        """
+        """Run some steps, see `PullBack.forward`."""
         W, R, b = weights
         arguments = drive(u, R, b)
         h0 = state[0].contiguous()
@@ -214,24 +198,5 @@ class GRU:
 
     @staticmethod
     def pull_back(weights, saved, carried, every, wanted):
-        """Pull adjoints back over some steps.
-
-        Parameters
-        ----------
-        weights : tuple
-            As for `forward`.
-        saved : tuple of Tensor
-            From `forward`.
-        carried : Carried
-            The adjoints after the last step; they become those before the first.
-        every : int
-            Number of steps between two normalizations.
-        wanted : (time,)
-            Not zero at the steps before which norms are wanted.
-
-        Returns
-        -------
-        readout, full : (time, batch)
-            log10 norms of the adjoints of h and of the full state, before the wanted steps.
-        """
+        """Pull adjoints back over some steps, see `PullBack.pull_back`."""
         return run_pull_back(_backward_kernel, _BUFFERS, weights, saved, carried, every, wanted)

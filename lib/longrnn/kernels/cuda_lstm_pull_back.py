@@ -1,6 +1,6 @@
 r"""Adjoint states of the LSTM on the GPU: one launch forward, one backward.
 
-The equations, and what is stored, are those of `longrnn.kernels.cpu_pull_back`. As in
+The equations, and what is stored, are those of `longrnn.kernels.cpu_lstm_pull_back`. As in
 `longrnn.kernels.cuda_rnn` there is one block per few sequences and one thread per hidden unit.
 These kernels are for float64 alone.
 """
@@ -10,7 +10,7 @@ import math
 import numpy as np
 import torch
 
-from longrnn.kernels import cpu_pull_back as cpu
+from longrnn.kernels import cpu_lstm_pull_back as cpu
 from longrnn.kernels._cuda import cuda, d, device, engine, real, tile, unbounded
 from longrnn.kernels._cuda_dense import (
     dot_products,
@@ -34,14 +34,15 @@ from longrnn.kernels._cuda_pull_back import (
     run_pull_back,
 )
 from longrnn.kernels._drive import drive
+from longrnn.kernels._pull_back import PullBack
 
-_lstm_cell = device_version(cpu.lstm_cell)
-_lstm_output = device_version(cpu.lstm_output)
-_lstm_mu = device_version(cpu.lstm_mu)
-_lstm_grad_i = device_version(cpu.lstm_grad_i)
-_lstm_grad_f = device_version(cpu.lstm_grad_f)
-_lstm_grad_g = device_version(cpu.lstm_grad_g)
-_lstm_grad_o = device_version(cpu.lstm_grad_o)
+_next_c = device_version(cpu.next_c)
+_next_h = device_version(cpu.next_h)
+_adjoint_c = device_version(cpu.adjoint_c)
+_grad_i = device_version(cpu.grad_i)
+_grad_f = device_version(cpu.grad_f)
+_grad_g = device_version(cpu.grad_g)
+_grad_o = device_version(cpu.grad_o)
 
 _BUFFERS = 12
 """Vectors in shared memory of the backward kernel."""
@@ -97,9 +98,9 @@ def _forward_kernel(W_T, arguments, h0, c0, h_end, cells, T, batch):
                 arguments[k + d] = a_f
                 arguments[k + 2 * d] = a_g
                 arguments[k + 3 * d] = a_o
-                c = _lstm_cell(a_i, a_f, a_g, before[i])
+                c = _next_c(a_i, a_f, a_g, before[i])
                 cells[base + offsets[i] + j] = c
-                value = _lstm_output(a_o, c)
+                value = _next_h(a_o, c)
                 memory[following + j * tile + i] = value
                 if t == T - 1:
                     h_end[offsets[i] + j] = value
@@ -117,11 +118,11 @@ def _deltas(arguments, before, c, memory, deltas, stride, lambda_, mu):
     """
     a_i, a_f, a_g, a_o = arguments
     adjoint_h = memory[lambda_]
-    adjoint_c = _lstm_mu(a_o, c, adjoint_h, memory[mu])
-    memory[deltas] = _lstm_grad_i(a_i, a_g, adjoint_c)
-    memory[deltas + stride] = _lstm_grad_f(a_f, before, adjoint_c)
-    memory[deltas + 2 * stride] = _lstm_grad_g(a_i, a_g, adjoint_c)
-    memory[deltas + 3 * stride] = _lstm_grad_o(a_o, c, adjoint_h)
+    adjoint_c = _adjoint_c(a_o, c, adjoint_h, memory[mu])
+    memory[deltas] = _grad_i(a_i, a_g, adjoint_c)
+    memory[deltas + stride] = _grad_f(a_f, before, adjoint_c)
+    memory[deltas + 2 * stride] = _grad_g(a_i, a_g, adjoint_c)
+    memory[deltas + 3 * stride] = _grad_o(a_o, c, adjoint_h)
     memory[mu] = gated(a_f, adjoint_c)
 
 
@@ -193,32 +194,15 @@ def _backward_kernel(
 
 
 @engine("lstm/pull_back", "chrono_lstm/pull_back", most_units=most_units)
-class LSTM:
-    """The LSTM's steps and their adjoints, as `longrnn.kernels.cpu_pull_back.LSTM`."""
+class LSTM(PullBack):
+    """The LSTM's steps and their adjoints."""
 
     vectors = cpu.LSTM.vectors
     stored_bytes = STORED_BYTES
 
     @staticmethod
     def forward(weights, state, u):
-        """Run some steps.
-
-        Parameters
-        ----------
-        weights : tuple
-            W, R and b; see `longrnn.cells.lstm.LSTMCore.step`.
-        state : tuple of (batch, d)
-            The state before the first step.
-        u : (time, batch, p)
-            The inputs of the steps.
-
-        Returns
-        -------
-        state : tuple of (batch, d)
-            The state after the last step.
-        saved : tuple of Tensor
-            What `pull_back` needs.
-        """
+        """Run some steps, see `PullBack.forward`."""
         W, R, b = weights
         arguments = drive(u, R, b)
         h0, c0 = (part.contiguous() for part in state)
@@ -232,24 +216,5 @@ class LSTM:
 
     @staticmethod
     def pull_back(weights, saved, carried, every, wanted):
-        """Pull adjoints back over some steps.
-
-        Parameters
-        ----------
-        weights : tuple
-            As for `forward`.
-        saved : tuple of Tensor
-            From `forward`.
-        carried : Carried
-            The adjoints after the last step; they become those before the first.
-        every : int
-            Number of steps between two normalizations.
-        wanted : (time,)
-            Not zero at the steps before which norms are wanted.
-
-        Returns
-        -------
-        readout, full : (time, batch)
-            log10 norms of the adjoints of h and of the full state, before the wanted steps.
-        """
+        """Pull adjoints back over some steps, see `PullBack.pull_back`."""
         return run_pull_back(_backward_kernel, _BUFFERS, weights, saved, carried, every, wanted)

@@ -17,7 +17,7 @@ digits near saturation. If a chunk shrinks an adjoint so much that the loss coul
 is pulled back again through the reference step, with the derivatives of `longrnn.probes.slopes`.
 Cells without an engine always use the reference step.
 
-The LSTM and the GRU have kernels of their own (`longrnn.kernels.cpu_pull_back`). One call runs
+The LSTM and the GRU have kernels of their own (`longrnn.kernels._pull_back`). One call runs
 forward and another backward, for any number of times. They compute the derivatives from the
 argument, and normalize the adjoint themselves.
 """
@@ -35,7 +35,7 @@ from torch.nn.utils import parametrize
 
 from longrnn import kernels
 from longrnn.cells import Cell, State
-from longrnn.kernels.cpu_pull_back import Carried
+from longrnn.kernels._pull_back import Carried, PullBack
 from longrnn.probes._adjoint_steps import Steps
 from longrnn.probes._adjoint_tracker import Tracker, norm_of
 
@@ -156,7 +156,7 @@ def adjoint_norms(
 
 
 def _adjoint_norms_by_kernel(
-    kernel: type,
+    kernel: type[PullBack],
     cell: Cell,
     u: Tensor,
     loss: Callable[[Tensor], Tensor],

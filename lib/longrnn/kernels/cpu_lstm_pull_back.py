@@ -1,0 +1,156 @@
+r"""Adjoint states of the LSTM on one CPU core, beyond the range of floats.
+
+Forward stores the arguments of all activations. The adjoint states are pulled back from there, by
+the equations of `longrnn.kernels.cpu_dt_lstm` with the slopes of `longrnn.kernels._cpu_pull_back`.
+"""
+
+import numpy as np
+import torch
+
+from longrnn.kernels._blas import single_thread
+from longrnn.kernels._cpu import engine, kernel, scalar, sigmoid, tanh
+from longrnn.kernels._cpu_pull_back import (
+    STORED_BYTES,
+    as_arrays,
+    gated,
+    normalize_if_due,
+    run_pull_back,
+    sigmoid_slope,
+    tanh_slope,
+)
+from longrnn.kernels._drive import drive
+from longrnn.kernels._pull_back import PullBack
+
+# One scalar function for each result: the compiler vectorizes loops with one result each.
+
+
+@scalar
+def next_c(i, f, g, c):
+    """Return the next c from the arguments of the gates and the c before."""
+    return sigmoid(f) * c + sigmoid(i) * tanh(g)
+
+
+@scalar
+def next_h(o, c):
+    """Return the next h from the next c."""
+    return sigmoid(o) * tanh(c)
+
+
+@scalar
+def adjoint_c(o, c, lambda_, mu):
+    """Return the adjoint of c with what comes through h; `lambda_` and `mu` are those after."""
+    return mu + lambda_ * sigmoid(o) * tanh_slope(c)
+
+
+@scalar
+def grad_i(i, g, mu):
+    """Return the gradient of the input gate's argument."""
+    return mu * tanh(g) * sigmoid_slope(i)
+
+
+@scalar
+def grad_f(f, before, mu):
+    """Return the gradient of the forget gate's argument; `before` is the c before."""
+    return mu * before * sigmoid_slope(f)
+
+
+@scalar
+def grad_g(i, g, mu):
+    """Return the gradient of the candidate's argument."""
+    return mu * sigmoid(i) * tanh_slope(g)
+
+
+@scalar
+def grad_o(o, c, lambda_):
+    """Return the gradient of the output gate's argument."""
+    return lambda_ * tanh(c) * sigmoid_slope(o)
+
+
+@scalar
+def _blocks(row, d):
+    """Return the parts i f g o of a row of 4 d numbers."""
+    return row[:d], row[d : 2 * d], row[2 * d : 3 * d], row[3 * d :]
+
+
+@kernel
+def _forward_kernel(W, arguments, h, c, cells):
+    """`arguments` (time, batch, 4 hidden), order i f g o, holds the drive and becomes theirs.
+
+    `h` and `c` are the state before the first step and become that after the last.
+    """
+    batch, d = h.shape
+    product = np.empty((batch, 4 * d), W.dtype)
+    for t in range(len(arguments)):
+        np.dot(h, W.T, product)
+        for k in range(batch):
+            arguments_t = arguments[t, k]
+            added = product[k]
+            for j in range(4 * d):
+                arguments_t[j] += added[j]
+            i, f, g, o = _blocks(arguments_t, d)
+            h_k = h[k]
+            c_k = c[k]
+            kept = cells[t, k]
+            for j in range(d):
+                c_k[j] = next_c(i[j], f[j], g[j], c_k[j])
+            for j in range(d):
+                kept[j] = c_k[j]
+            for j in range(d):
+                h_k[j] = next_h(o[j], c_k[j])
+
+
+@kernel
+def _backward_kernel(W, arguments, c0, cells, adjoint, norms):
+    """`adjoint` (2, batch, hidden) is that after the last step and becomes that before the first.
+
+    `norms` is `longrnn.kernels._cpu_pull_back.Norms`.
+    """
+    _, batch, d = adjoint.shape
+    delta = np.empty((batch, 4 * d), W.dtype)
+    for t in range(len(arguments) - 1, -1, -1):
+        before = c0 if t == 0 else cells[t - 1]
+        for k in range(batch):
+            i, f, g, o = _blocks(arguments[t, k], d)
+            d_i, d_f, d_g, d_o = _blocks(delta[k], d)
+            c = cells[t, k]
+            c_before = before[k]
+            lambda_ = adjoint[0, k]
+            mu = adjoint[1, k]
+            for j in range(d):
+                mu[j] = adjoint_c(o[j], c[j], lambda_[j], mu[j])
+            for j in range(d):
+                d_i[j] = grad_i(i[j], g[j], mu[j])
+            for j in range(d):
+                d_f[j] = grad_f(f[j], c_before[j], mu[j])
+            for j in range(d):
+                d_g[j] = grad_g(i[j], g[j], mu[j])
+            for j in range(d):
+                d_o[j] = grad_o(o[j], c[j], lambda_[j])
+            for j in range(d):
+                mu[j] = gated(f[j], mu[j])
+        np.dot(delta, W, adjoint[0])
+        normalize_if_due(t, adjoint, norms)
+
+
+@engine("lstm/pull_back", "chrono_lstm/pull_back")
+class LSTM(PullBack):
+    """The LSTM's steps and their adjoints."""
+
+    vectors = 5
+    stored_bytes = STORED_BYTES
+
+    @staticmethod
+    def forward(weights, state, u):
+        """Run some steps, see `PullBack.forward`."""
+        W, R, b = weights
+        arguments = drive(u, R, b)
+        h, c = (part.clone(memory_format=torch.contiguous_format) for part in state)
+        cells = torch.empty(len(u), *c.shape, dtype=c.dtype)
+        with single_thread:
+            _forward_kernel(*as_arrays(W, arguments, h, c, cells))
+        return (h, c), (arguments, state[1].contiguous(), cells)
+
+    @staticmethod
+    def pull_back(weights, saved, carried, every, wanted):
+        """Pull adjoints back over some steps, see `PullBack.pull_back`."""
+        return run_pull_back(_backward_kernel, weights, saved, carried, every, wanted)
