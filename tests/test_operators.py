@@ -216,13 +216,13 @@ def test_exports(name, engine):
 @by_kernel
 def test_operators_pass_opcheck(name, engine, monkeypatch):
     calls = []
-    call = Recurrence._call
+    call = Recurrence.call
 
     def recording(self, *arguments):
         calls.append((self, arguments))
         return call(self, *arguments)
 
-    monkeypatch.setattr(Recurrence, "_call", recording)
+    monkeypatch.setattr(Recurrence, "call", recording)
     cell, u, state = small_case(name)
     cell(u, state, engine=engine)
     recurrence, arguments = calls[0]

@@ -13,7 +13,7 @@ from designs import factorial as smoke
 from designs import one_job, plain_job, study
 from longrnn import kernels
 from longrnn.cells import make_cell
-from longrnn.kernels import _recurrence, _threads, cpu_cornn, cpu_dt_lstm, cpu_gru, cpu_rnn
+from longrnn.kernels import _mapping, _threads, cpu_cornn, cpu_dt_lstm, cpu_gru, cpu_rnn
 from study.bench.counts import _Submitting, kernels_on_meta
 from study.config.network import Network
 from study.config.recipe import Recipe
@@ -113,7 +113,7 @@ def test_trained_cells_have_engines_for_many_networks():
 @pytest.mark.parametrize("cell", TAKE_RUNS)
 def test_engine_takes_all_networks_in_one_call(cell, monkeypatch):
     one_by_one = Mock()
-    monkeypatch.setattr(_recurrence, "run_one_by_one", one_by_one)
+    monkeypatch.setattr(_mapping, "run_one_by_one", one_by_one)
     found_losses, found = _losses_and_gradients(cell, "numba-cpu")
     losses, gradients = _losses_and_gradients(cell, None)
     one_by_one.assert_not_called()

@@ -3,6 +3,8 @@
 Ordinary calls bypass PyTorch's dispatcher, which takes some tenths of a millisecond for an operator
 with many arguments. PyTorch does not let `torch.func.grad` differentiate a registered operator, so
 inside its transforms a function calls the operator.
+
+The arguments are those of `Recurrence.run` and `Recurrence.run_adjoint`.
 """
 
 from typing import Any
@@ -10,50 +12,25 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from longrnn.kernels._mapping import run_adjoint_mapped, run_mapped
+from longrnn.kernels._second_derivatives import differentiate_adjoint, save_for_second
+
 
 class Loop(torch.autograd.Function):
     """The loop of a recurrence, in ordinary calls."""
 
     @staticmethod
     def forward(ctx, recurrence: Any, *arguments: Any) -> tuple[Tensor, ...]:
-        """Run the loop.
-
-        Parameters
-        ----------
-        ctx
-            PyTorch's context.
-        recurrence : Recurrence
-            The recurrence.
-        *arguments
-            Arguments of `Recurrence.run`.
-
-        Returns
-        -------
-        tuple of Tensor
-            As from `Recurrence.run`.
-        """
+        """Run the loop."""
         results = recurrence.run(*arguments)
         ctx.recurrence = recurrence
-        recurrence._save(ctx, arguments, results)
+        recurrence.save(ctx, arguments, results)
         return results
 
     @staticmethod
     def backward(ctx, *grad_results: Tensor | None) -> tuple:
-        """Run the adjoint.
-
-        Parameters
-        ----------
-        ctx
-            PyTorch's context.
-        *grad_results : Tensor or None
-            Gradients of the results.
-
-        Returns
-        -------
-        tuple of (Tensor or None)
-            Gradients of the arguments of `forward`.
-        """
-        return None, *ctx.recurrence._differentiate(ctx, *grad_results)
+        """Run the adjoint; return the gradients of the arguments of `forward`."""
+        return None, *ctx.recurrence.differentiate(ctx, *grad_results)
 
 
 class Adjoint(torch.autograd.Function):
@@ -61,44 +38,16 @@ class Adjoint(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx, recurrence: Any, *arguments: Any) -> tuple[Tensor, ...]:
-        """Run the adjoint.
-
-        Parameters
-        ----------
-        ctx
-            PyTorch's context.
-        recurrence : Recurrence
-            The recurrence.
-        *arguments
-            Arguments of `Recurrence.run_adjoint`.
-
-        Returns
-        -------
-        tuple of Tensor
-            As from `Recurrence.run_adjoint`.
-        """
+        """Run the adjoint."""
         gradients = recurrence.run_adjoint(*arguments)
         ctx.recurrence = recurrence
-        recurrence._save_for_second(ctx, arguments, gradients)
+        save_for_second(recurrence, ctx, arguments)
         return gradients
 
     @staticmethod
     def backward(ctx, *cotangents: Tensor | None) -> tuple:
-        """Differentiate the adjoint, by the reference.
-
-        Parameters
-        ----------
-        ctx
-            PyTorch's context.
-        *cotangents : Tensor or None
-            Gradients of the results of `forward`.
-
-        Returns
-        -------
-        tuple of (Tensor or None)
-            Gradients of the arguments of `forward`.
-        """
-        return None, *ctx.recurrence._differentiate_adjoint(ctx, *cotangents)
+        """Differentiate the adjoint; return the gradients of the arguments of `forward`."""
+        return None, *differentiate_adjoint(ctx.recurrence, ctx, *cotangents)
 
 
 class MappedLoop(torch.autograd.Function):
@@ -106,50 +55,21 @@ class MappedLoop(torch.autograd.Function):
 
     @staticmethod
     def forward(recurrence: Any, *arguments: Any) -> tuple[Tensor, ...]:
-        """Run the loop.
-
-        Parameters
-        ----------
-        recurrence : Recurrence
-            The recurrence.
-        *arguments
-            Arguments of `Recurrence.run`.
-
-        Returns
-        -------
-        tuple of Tensor
-            As from `Recurrence.run`.
-        """
-        return recurrence._call(*arguments)
+        """Run the loop."""
+        return recurrence.call(*arguments)
 
     @staticmethod
     def setup_context(ctx, inputs: tuple, output: tuple) -> None:
+        """Keep what the adjoint needs."""
         ctx.recurrence = inputs[0]
-        ctx.recurrence._save(ctx, inputs[1:], output)
+        ctx.recurrence.save(ctx, inputs[1:], output)
 
     backward = staticmethod(Loop.backward)
 
     @staticmethod
     def vmap(info, in_dims: tuple, recurrence: Any, *arguments: Any) -> tuple:
-        """Run the loop under `torch.vmap`.
-
-        Parameters
-        ----------
-        info
-            PyTorch's description of the map, with its `batch_size`.
-        in_dims
-            The mapped axis of each argument; None if it is not mapped.
-        recurrence, *arguments
-            As for `forward`.
-
-        Returns
-        -------
-        results : tuple of Tensor
-            As from `forward`, each with a mapped axis.
-        out_dims : tuple
-            These axes.
-        """
-        return recurrence._run_mapped(info, in_dims[1:], *arguments)
+        """Run the loop under `torch.vmap`; return the results and their mapped axes."""
+        return run_mapped(recurrence, info, in_dims[1:], *arguments)
 
 
 class MappedAdjoint(torch.autograd.Function):
@@ -157,47 +77,18 @@ class MappedAdjoint(torch.autograd.Function):
 
     @staticmethod
     def forward(recurrence: Any, *arguments: Any) -> tuple[Tensor, ...]:
-        """Run the adjoint.
-
-        Parameters
-        ----------
-        recurrence : Recurrence
-            The recurrence.
-        *arguments
-            Arguments of `Recurrence.run_adjoint`.
-
-        Returns
-        -------
-        tuple of Tensor
-            As from `Recurrence.run_adjoint`.
-        """
-        return recurrence._call_adjoint(*arguments)
+        """Run the adjoint."""
+        return recurrence.call_adjoint(*arguments)
 
     @staticmethod
     def setup_context(ctx, inputs: tuple, output: tuple) -> None:
+        """Keep what second derivatives need."""
         ctx.recurrence = inputs[0]
-        ctx.recurrence._save_for_second(ctx, inputs[1:], output)
+        save_for_second(ctx.recurrence, ctx, inputs[1:])
 
     backward = staticmethod(Adjoint.backward)
 
     @staticmethod
     def vmap(info, in_dims: tuple, recurrence: Any, *arguments: Any) -> tuple:
-        """Run the adjoint under `torch.vmap`.
-
-        Parameters
-        ----------
-        info
-            PyTorch's description of the map, with its `batch_size`.
-        in_dims
-            The mapped axis of each argument; None if it is not mapped.
-        recurrence, *arguments
-            As for `forward`.
-
-        Returns
-        -------
-        results : tuple of Tensor
-            As from `forward`, each with a mapped axis.
-        out_dims : tuple
-            These axes.
-        """
-        return recurrence._run_adjoint_mapped(info, in_dims[1:], *arguments)
+        """Run the adjoint under `torch.vmap`; return the gradients and their mapped axes."""
+        return run_adjoint_mapped(recurrence, info, in_dims[1:], *arguments)

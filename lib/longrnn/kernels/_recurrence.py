@@ -7,7 +7,8 @@ results without values (`torch.compile`, `torch.export`), derivatives, and batch
 ordinary PyTorch.
 
 First derivatives come from the adjoint kernel. Derivatives of the adjoint, hence second and higher
-derivatives of the loop, come from `reference`: the same recurrence in a few lines of plain PyTorch.
+derivatives of the loop, come from `reference`: the same recurrence in a few lines of plain PyTorch
+(`longrnn.kernels._second_derivatives`). Batching rules are in `longrnn.kernels._mapping`.
 
 In the derivations of all engines :math:`\lambda_t` is the derivative of the loss by the output
 :math:`x_t` (:math:`y_t`, :math:`h_t`, ..) through everything that follows, :math:`o_t` the part
@@ -15,10 +16,10 @@ that arrives at the output at t, and :math:`\delta_t` the derivative by the driv
 recurrence of the adjoints starts from the gradients of the final state.
 """
 
-import re
 from collections import namedtuple
-from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
 
 import numpy as np
 import torch
@@ -26,37 +27,11 @@ from torch import Tensor
 
 from longrnn.kernels._blas import single_thread
 from longrnn.kernels._drive import Sources, is_ordinary
-from longrnn.kernels._folding import (
-    RUNS,
-    SOURCE_AXES,
-    SOURCE_AXES_OF_RUNS,
-    fold,
-    is_foldable,
-    run_one_by_one,
-    unfold,
-)
 from longrnn.kernels._functions import Adjoint, Loop, MappedAdjoint, MappedLoop
+from longrnn.kernels._mapping import run_adjoint_mapped, run_mapped
 from longrnn.kernels._memory import empty_array
-
-
-class _Input(NamedTuple):
-    """One tensor that a loop takes."""
-
-    name: str
-    optional: bool
-    axis: int | None
-    """Axis of the sequences of a batch; None if all sequences share the tensor."""
-
-
-def _parse(inputs: str) -> list[_Input]:
-    """Read inputs such as ``"W U? g:1 y0:0"``."""
-    parsed = []
-    for word in inputs.split():
-        name, optional, axis = re.fullmatch(r"(\w+)(\??)(?::(\d))?", word).groups()
-        if axis is not None:
-            axis = int(axis)
-        parsed.append(_Input(name, bool(optional), axis))
-    return parsed
+from longrnn.kernels._schema import adjoint_schema, loop_schema, parse_inputs
+from longrnn.kernels._second_derivatives import differentiate_adjoint, save_for_second
 
 
 class Recurrence:
@@ -128,7 +103,7 @@ class Recurrence:
     ) -> None:
         self.name = name
         self.settings = [word.split()[1] for word in settings.split(", ") if word]
-        self.inputs = _parse(inputs)
+        self.inputs = parse_inputs(inputs)
         self.results = results.split()
         self.final = final
         self.saved = saved.split()
@@ -143,7 +118,8 @@ class Recurrence:
         self.runs = runs
         names = [part.name for part in self.inputs]
         self.arguments = namedtuple("Arguments", [*self.settings, *names])
-        self._register(settings)
+        self._register_loop(settings)
+        self._register_adjoint(settings)
 
     def __call__(self, *arguments: Any, sources: Sources | None = None) -> tuple:
         """Run the loop on settings and tensors; return the outputs and the tuple of final states.
@@ -154,11 +130,14 @@ class Recurrence:
         if sources is None:
             pairs = zip(self.inputs, arguments[count:], strict=True)
             sources = Sources(*(value for part, value in pairs if part.name not in self.saved))
-        outputs, *others = self._call(*arguments[:count], *sources, *arguments[count:])
+        outputs, *others = self.call(*arguments[:count], *sources, *arguments[count:])
         return outputs, tuple(others[: self.final])
 
-    def _call(self, *arguments: Any) -> tuple[Tensor, ...]:
-        """Run the loop differentiably: as an operator or by one of `longrnn.kernels._functions`."""
+    def call(self, *arguments: Any) -> tuple[Tensor, ...]:
+        """Run the loop differentiably: as an operator or by one of `longrnn.kernels._functions`.
+
+        Arguments and results are those of `run`.
+        """
         if torch.compiler.is_compiling():
             return self.operator(*arguments)
         if torch._C._are_functorch_transforms_active():
@@ -167,8 +146,11 @@ class Recurrence:
             return Loop.apply(self, *arguments)
         return self.operator(*arguments)
 
-    def _call_adjoint(self, *arguments: Any) -> tuple[Tensor, ...]:
-        """Run the adjoint as `_call` does the loop."""
+    def call_adjoint(self, *arguments: Any) -> tuple[Tensor, ...]:
+        """Run the adjoint as `call` does the loop.
+
+        Arguments and results are those of `run_adjoint`.
+        """
         if torch.compiler.is_compiling():
             return self.adjoint(*arguments)
         if torch._C._are_functorch_transforms_active():
@@ -179,50 +161,44 @@ class Recurrence:
             return Adjoint.apply(self, *arguments)
         return self.run_adjoint(*arguments)
 
-    def _register(self, settings: str) -> None:
-        """Register the loop and its adjoint with PyTorch."""
-        names = [part.name for part in self.inputs]
-        optional = {part.name for part in self.inputs if part.optional}
-        of_drive = [f"source_{name}" for name in Sources._fields]
-        optional |= set(of_drive)
-        arriving = [f"grad_{name}" for name in self.results[: 1 + self.final]]
-
-        def typed(tensors: Sequence[str], optional: Collection[str]) -> str:
-            words = [settings] if settings else []
-            for name in tensors:
-                kind = "Tensor?" if name in optional else "Tensor"
-                words.append(f"{kind} {name}")
-            return ", ".join(words)
-
-        def returned(count: int) -> str:
-            return f"({', '.join(['Tensor'] * count)})"
-
+    def _register_loop(self, settings: str) -> None:
+        """Register the loop with PyTorch."""
+        schema = loop_schema(settings, self.inputs, self.results)
         self.operator = torch.library.custom_op(
-            f"longrnn::{self.name}",
-            self.run,
-            mutates_args=(),
-            schema=f"({typed([*of_drive, *names], optional)}) -> {returned(len(self.results))}",
+            f"longrnn::{self.name}", self.run, mutates_args=(), schema=schema
         )
         self.operator.register_fake(self._run_fake)
-        self.operator.register_autograd(self._differentiate, setup_context=self._save)
-        self.operator.register_vmap(self._run_mapped)
+        self.operator.register_autograd(self.differentiate, setup_context=self.save)
+        self.operator.register_vmap(partial(run_mapped, self))
 
-        adjoint_inputs = [*of_drive, *self.saved, *arriving]
+    def _register_adjoint(self, settings: str) -> None:
+        """Register the adjoint with PyTorch."""
+        arriving = [f"grad_{name}" for name in self.results[: 1 + self.final]]
+        schema = adjoint_schema(settings, [*self.saved, *arriving], len(self.inputs))
         self.adjoint = torch.library.custom_op(
-            f"longrnn::{self.name}_backward",
-            self.run_adjoint,
-            mutates_args=(),
-            schema=f"({typed(adjoint_inputs, adjoint_inputs)}, SymInt steps, bool[] wanted) "
-            f"-> {returned(len(names))}",
+            f"longrnn::{self.name}_backward", self.run_adjoint, mutates_args=(), schema=schema
         )
         self.adjoint.register_fake(self._run_adjoint_fake)
         self.adjoint.register_autograd(
-            self._differentiate_adjoint, setup_context=self._save_for_second
+            partial(differentiate_adjoint, self),
+            setup_context=lambda ctx, inputs, output: save_for_second(self, ctx, inputs),
         )
-        self.adjoint.register_vmap(self._run_adjoint_mapped)
+        self.adjoint.register_vmap(partial(run_adjoint_mapped, self))
 
-    def _parts(self, arguments: Sequence[Any]) -> tuple[Sequence, Sources, Sequence]:
-        """Split an operator's arguments into settings, sources, and other tensors."""
+    def parts(self, arguments: Sequence[Any]) -> tuple[Sequence, Sources, Sequence]:
+        """Split the arguments of an operator.
+
+        Parameters
+        ----------
+        arguments : sequence
+            Settings, the tensors of `Sources`, and other tensors.
+
+        Returns
+        -------
+        settings : sequence
+        sources : Sources
+        tensors : sequence
+        """
         first = len(self.settings)
         last = first + len(Sources._fields)
         return arguments[:first], Sources(*arguments[first:last]), arguments[last:]
@@ -242,7 +218,7 @@ class Recurrence:
         tuple of Tensor
             The results, in the order of `results`.
         """
-        settings, _, inputs = self._parts(arguments)
+        settings, _, inputs = self.parts(arguments)
         shapes = self.shapes(self.arguments(*settings, *inputs))
         results = [self._empty(shape, inputs[-1]) for shape in shapes]
         values = [self.to_kernel_argument(value) for value in inputs]
@@ -251,12 +227,23 @@ class Recurrence:
         return tuple(as_tensor(result) for result in results)
 
     def _run_fake(self, *arguments: Any) -> tuple[Tensor, ...]:
-        settings, _, inputs = self._parts(arguments)
+        settings, _, inputs = self.parts(arguments)
         shapes = self.shapes(self.arguments(*settings, *inputs))
         return tuple(inputs[-1].new_empty(shape) for shape in shapes)
 
-    def _save(self, ctx, inputs: tuple, output: tuple[Tensor, ...]) -> None:
-        settings, sources, values = self._parts(inputs)
+    def save(self, ctx, inputs: tuple, output: tuple[Tensor, ...]) -> None:
+        """Keep what the adjoint needs.
+
+        Parameters
+        ----------
+        ctx
+            PyTorch's context.
+        inputs : tuple
+            Arguments of `run`.
+        output : tuple of Tensor
+            Its results.
+        """
+        settings, sources, values = self.parts(inputs)
         known = dict(zip(self.results, output, strict=True))
         for part, value in zip(self.inputs, values, strict=True):
             known[part.name] = value
@@ -267,14 +254,28 @@ class Recurrence:
         ctx.set_materialize_grads(False)
         ctx.save_for_backward(*sources, *(known[name] for name in self.saved))
 
-    def _differentiate(self, ctx, *grad_results: Tensor | None) -> tuple[Tensor | None, ...]:
+    def differentiate(self, ctx, *grad_results: Tensor | None) -> tuple[Tensor | None, ...]:
+        """Run the adjoint on what `save` kept.
+
+        Parameters
+        ----------
+        ctx
+            PyTorch's context.
+        *grad_results : Tensor or None
+            Gradients of the results of `run`.
+
+        Returns
+        -------
+        tuple of (Tensor or None)
+            Gradients of the arguments of `run`.
+        """
         wanted = list(ctx.needs_input_grad[-len(self.inputs) :])
         arriving = grad_results[: 1 + self.final]
         before = len(self.settings) + len(Sources._fields)
         if all(part is None for part in arriving):
             return (None,) * (before + len(self.inputs))
         saved = ctx.saved_tensors
-        every = self._call_adjoint(*ctx.settings, *saved, *arriving, ctx.steps, wanted)
+        every = self.call_adjoint(*ctx.settings, *saved, *arriving, ctx.steps, wanted)
         gradients = [part if use else None for part, use in zip(every, wanted, strict=True)]
         # Sources get none: autograd follows the drive, which is an input too.
         return *[None] * before, *gradients
@@ -297,8 +298,8 @@ class Recurrence:
             The gradients of all inputs; a tensor without elements if a gradient is not wanted.
         """
         *arguments, steps, wanted = arguments
-        settings, sources, others = self._parts(arguments)
-        saved, arriving = self._split_saved(others)
+        settings, sources, others = self.parts(arguments)
+        saved, arriving = self.split_saved(others)
         grad_outputs, *grad_final = self._materialize(steps, arriving)
         like = next(part for part in arriving if part is not None)
         if self.adjoint_takes_drive:
@@ -318,8 +319,18 @@ class Recurrence:
                     gradients.append(like.new_empty(0))
         return tuple(gradients)
 
-    def _split_saved(self, tensors: Sequence) -> tuple[Sequence, Sequence]:
-        """Split the adjoint's tensors into those saved and the gradients that arrive."""
+    def split_saved(self, tensors: Sequence) -> tuple[Sequence, Sequence]:
+        """Split the tensors of the adjoint.
+
+        Parameters
+        ----------
+        tensors : sequence
+            Saved tensors, then gradients that arrive.
+
+        Returns
+        -------
+        saved, arriving : sequence
+        """
         count = len(self.saved)
         return tensors[:count], tensors[count:]
 
@@ -349,8 +360,23 @@ class Recurrence:
         """Return settings and inputs by name, None for inputs that are not known."""
         return self.arguments(*settings, *(known.get(part.name) for part in self.inputs))
 
-    def _all_inputs(self, settings: Sequence, sources: Sources, saved: Sequence) -> list:
-        """Return all inputs, computing those again that were not saved."""
+    def all_inputs(self, settings: Sequence, sources: Sources, saved: Sequence) -> list:
+        """Return all inputs, computing those again that were not saved.
+
+        Parameters
+        ----------
+        settings : sequence
+            Arguments that are not tensors.
+        sources : Sources
+            What the drive is computed from.
+        saved : sequence
+            The saved tensors.
+
+        Returns
+        -------
+        list of (Tensor or None)
+            In the order of `inputs`.
+        """
         known = dict(zip(self.saved, saved, strict=True))
         missing = [part.name for part in self.inputs if part.name not in known]
         if missing:
@@ -360,137 +386,15 @@ class Recurrence:
 
     def _run_adjoint_fake(self, *arguments: Any) -> tuple[Tensor, ...]:
         *arguments, _, wanted = arguments
-        settings, sources, others = self._parts(arguments)
-        saved, arriving = self._split_saved(others)
-        inputs = self._all_inputs(settings, sources, saved)
+        settings, sources, others = self.parts(arguments)
+        saved, arriving = self.split_saved(others)
+        inputs = self.all_inputs(settings, sources, saved)
         like = next(part for part in arriving if part is not None)
         gradients = []
         for value, use in zip(inputs, wanted, strict=True):
             has_gradient = use and value is not None and value.is_floating_point()
             gradients.append(like.new_empty(value.shape if has_gradient else 0))
         return tuple(gradients)
-
-    def _save_for_second(self, ctx, inputs: tuple, output: tuple[Tensor, ...]) -> None:
-        *arguments, _, _ = inputs
-        settings, sources, tensors = self._parts(arguments)
-        ctx.settings = settings
-        ctx.set_materialize_grads(False)
-        ctx.save_for_backward(*sources, *tensors)
-
-    def _differentiate_adjoint(self, ctx, *cotangents: Tensor | None) -> tuple[Tensor | None, ...]:
-        """Differentiate the gradient, as a function of sources, saved inputs and what arrives.
-
-        The results among the saved tensors are functions of the inputs, so they get none.
-        """
-        tensors = list(ctx.saved_tensors)
-        # The fields of Sources are not results, whatever their names are.
-        names = [*("" for _ in Sources._fields), *self.saved]
-        variables = []
-        for k, value in enumerate(tensors):
-            is_result = k < len(names) and names[k] in self.results
-            if value is not None and value.is_floating_point() and not is_result:
-                variables.append(k)
-        picked = [k for k, value in enumerate(cotangents) if value is not None]
-        if not picked:
-            return (None,) * (len(self.settings) + len(tensors) + 2)
-
-        def gradient(*values: Tensor) -> tuple[Tensor, ...]:
-            for k, value in zip(variables, values, strict=True):
-                tensors[k] = value
-            every = self._reference_gradient(ctx.settings, tensors)
-            return tuple(every[k] for k in picked)
-
-        _, pull_back = torch.func.vjp(gradient, *(tensors[k] for k in variables))
-        products = pull_back(tuple(cotangents[k] for k in picked))
-        gradients = [None] * len(tensors)
-        for k, value in zip(variables, products, strict=True):
-            gradients[k] = value
-        return *[None] * len(self.settings), *gradients, None, None
-
-    def _reference_gradient(self, settings: Sequence, tensors: Sequence) -> list[Tensor | None]:
-        """Return the gradients of all inputs by the reference, which can be differentiated."""
-        count = len(Sources._fields)
-        saved, arriving = self._split_saved(tensors[count:])
-        inputs = self._all_inputs(settings, Sources(*tensors[:count]), saved)
-        variables = [
-            k for k, value in enumerate(inputs) if value is not None and value.is_floating_point()
-        ]
-        present = [k for k, value in enumerate(arriving) if value is not None]
-
-        def run(*values: Tensor) -> tuple[Tensor, ...]:
-            for k, value in zip(variables, values, strict=True):
-                inputs[k] = value
-            outputs, final = self.reference(*settings, *inputs)
-            results = [outputs, *final]
-            return tuple(results[k] for k in present)
-
-        _, pull_back = torch.func.vjp(run, *(inputs[k] for k in variables))
-        products = pull_back(tuple(arriving[k] for k in present))
-        gradients = [None] * len(inputs)
-        for k, value in zip(variables, products, strict=True):
-            gradients[k] = value
-        return gradients
-
-    # Batching rules: `torch.func.vmap` over data becomes a larger batch.
-
-    def _run_mapped(self, info, in_dims: tuple, *arguments: Any) -> tuple:
-        of_inputs = [part.axis for part in self.inputs]
-        axes = self._fold_axes(arguments, in_dims, of_inputs, shared_gradients=False)
-        if axes is None:
-            return run_one_by_one(self._call, info.batch_size, in_dims, arguments)
-        results = self._call(*fold(arguments, in_dims, axes, info.batch_size))
-        result_axes = [1, *[0] * self.final, *[1] * (len(results) - 1 - self.final)]
-        return unfold(results, result_axes, info.batch_size), tuple(result_axes)
-
-    def _run_adjoint_mapped(self, info, in_dims: tuple, *arguments: Any) -> tuple:
-        wanted = arguments[-1]
-        axes_by_name = {part.name: part.axis for part in self.inputs}
-        axes_by_name |= dict.fromkeys(self.results, 1)
-        axes_by_name |= dict.fromkeys(self.results[1 : 1 + self.final], 0)
-        of_tensors = [*(axes_by_name[name] for name in self.saved), 1, *[0] * self.final]
-        pairs = list(zip(self.inputs, wanted, strict=True))
-        # A gradient of what all sequences share is a sum over the sequences of a run.
-        shared = any(use and part.axis is None for part, use in pairs)
-        tensors = arguments[:-2], in_dims[:-2]
-        axes = self._fold_axes(*tensors, of_tensors, shared_gradients=shared)
-        if axes is None:
-            return run_one_by_one(self._call_adjoint, info.batch_size, in_dims, arguments)
-        axes += [None, None]  # the number of steps, and what is wanted
-        gradients = self._call_adjoint(*fold(arguments, in_dims, axes, info.batch_size))
-        gradient_axes = []
-        for part, use in pairs:
-            if not use:
-                gradient_axes.append(None)
-            elif part.axis is None:
-                gradient_axes.append(RUNS)
-            else:
-                gradient_axes.append(part.axis)
-        out_dims = tuple(0 if axis == RUNS else axis for axis in gradient_axes)
-        return unfold(gradients, gradient_axes, info.batch_size), out_dims
-
-    def _fold_axes(
-        self,
-        arguments: Sequence,
-        in_dims: Sequence,
-        of_tensors: Sequence[int | None],
-        *,
-        shared_gradients: bool,
-    ) -> list[int | None] | None:
-        """Return the axis of each argument that the mapped axis joins, or None if some have none.
-
-        Mapped data become a larger batch. If what the sequences share is mapped, too, or if its
-        gradient is wanted for each index along the mapped axis, these indices are runs.
-        """
-        settings = [None] * len(self.settings)
-        axes = [*settings, *SOURCE_AXES, *of_tensors]
-        if not shared_gradients and is_foldable(arguments, in_dims, axes):
-            return axes
-        if not self.runs:
-            axes = [*settings, *SOURCE_AXES_OF_RUNS, *of_tensors]
-            foldable = not shared_gradients and is_foldable(arguments, in_dims, axes)
-            return axes if foldable else None
-        of_runs = [RUNS if axis is None else axis for axis in of_tensors]
-        return [*settings, *SOURCE_AXES_OF_RUNS, *of_runs]
 
     # Arrays or tensors.
 

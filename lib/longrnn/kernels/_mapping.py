@@ -1,0 +1,122 @@
+"""Batching rules of a `Recurrence`: how its loop and its adjoint run under `torch.func.vmap`.
+
+Mapped data become a larger batch. If what the sequences share is mapped, too, such as the weights,
+or if its gradient is wanted for each index along the mapped axis, these indices are runs.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from longrnn.kernels._folding import (
+    RUNS,
+    SOURCE_AXES,
+    SOURCE_AXES_OF_RUNS,
+    fold,
+    is_foldable,
+    run_one_by_one,
+    unfold,
+)
+
+
+def run_mapped(recurrence: Any, info: Any, in_dims: tuple, *arguments: Any) -> tuple:
+    """Run the loop of a recurrence under `torch.vmap`.
+
+    Parameters
+    ----------
+    recurrence : Recurrence
+        The recurrence.
+    info
+        PyTorch's description of the map, with its `batch_size`.
+    in_dims
+        The mapped axis of each argument; None if it is not mapped.
+    *arguments
+        Arguments of `Recurrence.run`.
+
+    Returns
+    -------
+    results : tuple of Tensor
+        As from `Recurrence.run`, each with a mapped axis.
+    out_dims : tuple
+        These axes.
+    """
+    of_inputs = [part.axis for part in recurrence.inputs]
+    axes = _fold_axes(recurrence, arguments, in_dims, of_inputs, shared_gradients=False)
+    if axes is None:
+        return run_one_by_one(recurrence.call, info.batch_size, in_dims, arguments)
+    results = recurrence.call(*fold(arguments, in_dims, axes, info.batch_size))
+    others = len(results) - 1 - recurrence.final
+    result_axes = [1, *[0] * recurrence.final, *[1] * others]
+    return unfold(results, result_axes, info.batch_size), tuple(result_axes)
+
+
+def run_adjoint_mapped(recurrence: Any, info: Any, in_dims: tuple, *arguments: Any) -> tuple:
+    """Run the adjoint of a recurrence under `torch.vmap`.
+
+    Parameters
+    ----------
+    recurrence, info, in_dims
+        As for `run_mapped`.
+    *arguments
+        Arguments of `Recurrence.run_adjoint`.
+
+    Returns
+    -------
+    gradients : tuple of Tensor
+        As from `Recurrence.run_adjoint`, each with a mapped axis.
+    out_dims : tuple
+        These axes; None for a gradient that is not wanted.
+    """
+    wanted = arguments[-1]
+    pairs = list(zip(recurrence.inputs, wanted, strict=True))
+    # A gradient of what all sequences share is a sum over the sequences of a run.
+    shared = any(use and part.axis is None for part, use in pairs)
+    of_tensors = _axes_of_adjoint(recurrence)
+    tensors = arguments[:-2], in_dims[:-2]
+    axes = _fold_axes(recurrence, *tensors, of_tensors, shared_gradients=shared)
+    if axes is None:
+        return run_one_by_one(recurrence.call_adjoint, info.batch_size, in_dims, arguments)
+    axes += [None, None]  # the number of steps, and what is wanted
+    gradients = recurrence.call_adjoint(*fold(arguments, in_dims, axes, info.batch_size))
+    gradient_axes = []
+    for part, use in pairs:
+        if not use:
+            gradient_axes.append(None)
+        elif part.axis is None:
+            gradient_axes.append(RUNS)
+        else:
+            gradient_axes.append(part.axis)
+    out_dims = tuple(0 if axis == RUNS else axis for axis in gradient_axes)
+    return unfold(gradients, gradient_axes, info.batch_size), out_dims
+
+
+def _axes_of_adjoint(recurrence: Any) -> list[int | None]:
+    """Return the axis of the batch in saved tensors and in gradients that arrive."""
+    final = recurrence.final
+    axes_by_name = {part.name: part.axis for part in recurrence.inputs}
+    axes_by_name |= dict.fromkeys(recurrence.results, 1)
+    axes_by_name |= dict.fromkeys(recurrence.results[1 : 1 + final], 0)
+    return [*(axes_by_name[name] for name in recurrence.saved), 1, *[0] * final]
+
+
+def _fold_axes(
+    recurrence: Any,
+    arguments: Sequence,
+    in_dims: Sequence,
+    of_tensors: Sequence[int | None],
+    *,
+    shared_gradients: bool,
+) -> list[int | None] | None:
+    """Return the axis of each argument that the mapped axis joins, or None if some have none.
+
+    `shared_gradients` says whether gradients of what the sequences share are wanted.
+    """
+    settings = [None] * len(recurrence.settings)
+    axes = [*settings, *SOURCE_AXES, *of_tensors]
+    if not shared_gradients and is_foldable(arguments, in_dims, axes):
+        return axes
+    if not recurrence.runs:
+        axes = [*settings, *SOURCE_AXES_OF_RUNS, *of_tensors]
+        foldable = not shared_gradients and is_foldable(arguments, in_dims, axes)
+        return axes if foldable else None
+    of_runs = [RUNS if axis is None else axis for axis in of_tensors]
+    return [*settings, *SOURCE_AXES_OF_RUNS, *of_runs]

@@ -1,0 +1,115 @@
+"""Derivatives of the adjoint of a `Recurrence`, hence second derivatives of its loop.
+
+They come from the reference of the recurrence, in plain PyTorch, which can be differentiated any
+number of times.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from longrnn.kernels._drive import Sources
+
+
+def save_for_second(recurrence: Any, ctx: Any, arguments: Sequence) -> None:
+    """Keep what the derivatives of the adjoint need.
+
+    Parameters
+    ----------
+    recurrence : Recurrence
+        The recurrence.
+    ctx
+        PyTorch's context.
+    arguments : sequence
+        Arguments of `Recurrence.run_adjoint`.
+    """
+    *arguments, _, _ = arguments
+    settings, sources, tensors = recurrence.parts(arguments)
+    ctx.settings = settings
+    ctx.set_materialize_grads(False)
+    ctx.save_for_backward(*sources, *tensors)
+
+
+def differentiate_adjoint(
+    recurrence: Any, ctx: Any, *cotangents: Tensor | None
+) -> tuple[Tensor | None, ...]:
+    """Differentiate the gradient, as a function of sources, saved inputs and what arrives.
+
+    The results among the saved tensors are functions of the inputs, so they get none.
+
+    Parameters
+    ----------
+    recurrence : Recurrence
+        The recurrence.
+    ctx
+        PyTorch's context, filled by `save_for_second`.
+    *cotangents : Tensor or None
+        Gradients of what `Recurrence.run_adjoint` returned.
+
+    Returns
+    -------
+    tuple of (Tensor or None)
+        Gradients of the arguments of `Recurrence.run_adjoint`.
+    """
+    tensors = list(ctx.saved_tensors)
+    variables = _variables(recurrence, tensors)
+    picked = [k for k, value in enumerate(cotangents) if value is not None]
+    settings = len(recurrence.settings)
+    if not picked:
+        return (None,) * (settings + len(tensors) + 2)
+
+    def gradient(*values: Tensor) -> tuple[Tensor, ...]:
+        for k, value in zip(variables, values, strict=True):
+            tensors[k] = value
+        every = _reference_gradient(recurrence, ctx.settings, tensors)
+        return tuple(every[k] for k in picked)
+
+    _, pull_back = torch.func.vjp(gradient, *(tensors[k] for k in variables))
+    products = pull_back(tuple(cotangents[k] for k in picked))
+    gradients = [None] * len(tensors)
+    for k, value in zip(variables, products, strict=True):
+        gradients[k] = value
+    return *[None] * settings, *gradients, None, None
+
+
+def _variables(recurrence: Any, tensors: Sequence) -> list[int]:
+    """Return the indices of the adjoint's tensors that the gradient is differentiated by."""
+    # The fields of Sources are not results, whatever their names are.
+    names = [*("" for _ in Sources._fields), *recurrence.saved]
+    variables = []
+    for k, value in enumerate(tensors):
+        is_result = k < len(names) and names[k] in recurrence.results
+        if _is_differentiable(value) and not is_result:
+            variables.append(k)
+    return variables
+
+
+def _reference_gradient(
+    recurrence: Any, settings: Sequence, tensors: Sequence
+) -> list[Tensor | None]:
+    """Return the gradients of all inputs by the reference, which can be differentiated."""
+    count = len(Sources._fields)
+    saved, arriving = recurrence.split_saved(tensors[count:])
+    inputs = recurrence.all_inputs(settings, Sources(*tensors[:count]), saved)
+    variables = [k for k, value in enumerate(inputs) if _is_differentiable(value)]
+    present = [k for k, value in enumerate(arriving) if value is not None]
+
+    def run(*values: Tensor) -> tuple[Tensor, ...]:
+        for k, value in zip(variables, values, strict=True):
+            inputs[k] = value
+        outputs, final = recurrence.reference(*settings, *inputs)
+        results = [outputs, *final]
+        return tuple(results[k] for k in present)
+
+    _, pull_back = torch.func.vjp(run, *(inputs[k] for k in variables))
+    products = pull_back(tuple(arriving[k] for k in present))
+    gradients = [None] * len(inputs)
+    for k, value in zip(variables, products, strict=True):
+        gradients[k] = value
+    return gradients
+
+
+def _is_differentiable(value: Tensor | None) -> bool:
+    return value is not None and value.is_floating_point()
