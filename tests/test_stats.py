@@ -335,6 +335,17 @@ def test_equal_seeds_do_not_narrow_a_correlation():
     assert [actual[0].low, actual[0].high] == pytest.approx([actual[1].low, actual[1].high])
 
 
+def test_tasks_with_the_same_data_get_published_rows():
+    networks = drawn({("RNN", "HAR-2"): 80.0, ("RNN", "HAR-2 in full"): 90.0}, spread=0.1)
+    ds = incremental.with_readings(networks(np.random.default_rng(0)))
+    same_data = {"HAR-2 in full": "HAR-2", "not trained": "HAR-2"}
+    table = incremental.compare_networks(ds, "irnn-tab-activity", same_data=same_data)
+    rnn = table[table["network"] == "RNN"].set_index("task")
+    assert rnn.loc[["HAR-2", "HAR-2 in full"], "published"].tolist() == [91.31, 91.31]
+    assert rnn.loc["HAR-2 in full", "ours"] > 85 > rnn.loc["HAR-2", "ours"]
+    assert "not trained" not in rnn.index
+
+
 def test_best_network_of_each_reading():
     rows = [
         ("HAR-2", "iRNN K=1", 90.0, "adopted"),
