@@ -449,6 +449,26 @@ def test_one_step_classes_unroll_to_the_layer(layer_class):
     assert "num_layers" not in inspect.signature(cell_type).parameters
 
 
+@every_layer
+@pytest.mark.parametrize("given", [torch.float32, torch.bfloat16])
+def test_one_step_classes_ignore_autocast(layer_class, given):
+    cell = getattr(longrnn, f"{layer_class.__name__}Cell")(P, D)
+    u = noise(B, P).to(given)
+    expected = cell(u.float())
+    with torch.autocast("cpu", torch.bfloat16):
+        state = cell(u)
+    torch.testing.assert_close(parts(state), parts(expected))
+
+
+def test_one_step_classes_refuse_unknown_arguments():
+    with pytest.raises(TypeError, match="LEMCell: got an unexpected argument 'num_layers'; exp"):
+        longrnn.LEMCell(P, D, num_layers=2)
+    with pytest.raises(TypeError, match="unexpected argument 'layers'"):
+        longrnn.UnICORNNCell(P, D, layers=2)
+    with pytest.raises(TypeError, match="unexpected argument 'bias'"):
+        longrnn.ChronoLSTMCell(P, D, bias=False)
+
+
 def test_one_step_classes_take_hyper_parameters():
     cell = longrnn.LEMCell(P, D, dt=0.5, bias=False)
     assert cell.cell.dt == 0.5

@@ -1,8 +1,27 @@
-"""Modes of PyTorch that change how a cell runs: autocast and forward-mode derivatives."""
+"""Modes of PyTorch that change how a cell is built or runs: device, autocast, forward mode."""
+
+from contextlib import AbstractContextManager, nullcontext
 
 import torch
 from torch import Tensor
 from torch.autograd import forward_ad
+
+
+def on_device(device: torch.device | str | None) -> AbstractContextManager:
+    """Return a context in which new tensors are on a device.
+
+    Parameters
+    ----------
+    device
+        The device; None for the current default.
+
+    Returns
+    -------
+    context manager
+    """
+    if device is None:
+        return nullcontext()
+    return torch.device(device)
 
 
 def is_autocasting(u: object) -> bool:

@@ -1,7 +1,7 @@
 """One-step cells that users import, such as `longrnn.LEMCell`, made from the layer classes."""
 
 import inspect
-from contextlib import nullcontext
+from collections.abc import Mapping
 from typing import ClassVar
 
 import torch
@@ -11,7 +11,10 @@ from longrnn.cells._bias import biases_of, remove_biases
 from longrnn.cells._cell import State
 from longrnn.cells._checks import check_is_tensor, check_state, check_type_and_device
 from longrnn.cells._compiling import with_own_code
-from longrnn.cells._recurrent import Recurrent, changed_arguments, is_absent
+from longrnn.cells._layouts import as_state, is_absent, state_tensors
+from longrnn.cells._modes import as_type, is_autocasting, on_device
+from longrnn.cells._recurrent import Recurrent
+from longrnn.cells._repr import changed_arguments
 
 
 class OneStep(nn.Module):
@@ -22,6 +25,8 @@ class OneStep(nn.Module):
 
     layer: ClassVar[type[Recurrent]]
     """The layer class with the same hyper-parameters."""
+    __signature__: ClassVar[inspect.Signature]
+    """Arguments of the constructor: those of the layer class that one step needs."""
 
     def __init_subclass__(cls, **kwargs: object) -> None:
         super().__init_subclass__(**kwargs)
@@ -32,20 +37,30 @@ class OneStep(nn.Module):
         input_size: int,
         hidden_size: int,
         *,
-        bias: bool = True,
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
-        **hyper_parameters: object,
+        **arguments: object,
     ) -> None:
         super().__init__()
-        with nullcontext() if device is None else torch.device(device):
-            cell = self.layer.core(input_size, hidden_size, **self.layer.fixed, **hyper_parameters)
-        if not bias:
+        self._check_names(arguments)
+        self.bias = arguments.pop("bias", True)
+        with on_device(device):
+            cell = self.layer.core(input_size, hidden_size, **self.layer.fixed, **arguments)
+        if not self.bias:
             remove_biases(cell)
-        self.bias = bias
         self.input_size = cell.input_size
         self.hidden_size = cell.hidden_size
         self.cell = cell.to(dtype=dtype)
+
+    def _check_names(self, arguments: Mapping[str, object]) -> None:
+        """Refuse arguments that the signature doesn't have."""
+        known = self.__signature__.parameters
+        for name in arguments:
+            if name not in known:
+                raise TypeError(
+                    f"{type(self).__name__}: got an unexpected argument {name!r}; "
+                    f"expected some of {', '.join(known)}"
+                )
 
     def reset_parameters(self, start: str = "text", *, time_steps: int | None = None) -> None:
         """Reinitialize all weights; see `Recurrent.reset_parameters`."""
@@ -77,6 +92,14 @@ class OneStep(nn.Module):
         ValueError
             The input or the state has the wrong shape, type or device.
         """
+        if is_autocasting(input):
+            input, hx = as_type(next(self.parameters()).dtype, input, hx)
+            with torch.autocast(input.device.type, enabled=False):
+                return self._step(input, hx)
+        return self._step(input, hx)
+
+    def _step(self, input: Tensor, hx: Tensor | State | None) -> Tensor | State:
+        """Check the input and the state, then take one step."""
         label = type(self).__name__
         check_is_tensor(label, input)
         if input.dim() not in (1, 2) or input.shape[-1] != self.input_size:
@@ -86,20 +109,23 @@ class OneStep(nn.Module):
             )
         weight = next(self.parameters())
         check_type_and_device(label, input, weight)
-        unbatched = input.dim() == 1
-        u = input.unsqueeze(0) if unbatched else input
+        if input.dim() == 1:
+            state = None
+            if not is_absent(hx):
+                check_state(label, hx, [(self.hidden_size,)] * self.cell.states, weight)
+                state = tuple(part.unsqueeze(0) for part in state_tensors(hx))
+            state = self._step_batch(input.unsqueeze(0), state)
+            return as_state(tuple(part.squeeze(0) for part in state))
         if is_absent(hx):
+            return as_state(self._step_batch(input, None))
+        check_state(label, hx, [(len(input), self.hidden_size)] * self.cell.states, weight)
+        return as_state(self._step_batch(input, state_tensors(hx)))
+
+    def _step_batch(self, u: Tensor, state: State | None) -> State:
+        """Return the state after the inputs (batch, input_size) of a batch."""
+        if state is None:
             state = self.cell.initial_state(len(u))
-        else:
-            shape = (self.hidden_size,) if unbatched else (len(u), self.hidden_size)
-            check_state(label, hx, [shape] * self.cell.states, weight)
-            state = (hx,) if isinstance(hx, Tensor) else tuple(hx)
-            if unbatched:
-                state = tuple(part.unsqueeze(0) for part in state)
-        state = self.cell.step(self.cell.weights(), state, u)
-        if unbatched:
-            state = tuple(part.squeeze(0) for part in state)
-        return state[0] if len(state) == 1 else state
+        return self.cell.step(self.cell.weights(), state, u)
 
     def extra_repr(self) -> str:
         return changed_arguments(self, self.cell.settings | {"bias": self.bias})

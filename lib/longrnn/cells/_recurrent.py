@@ -3,10 +3,8 @@
 A layer class stacks cells: one per layer and direction. It has the interface of `torch.nn.LSTM`.
 """
 
-import inspect
 import warnings
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
 from numbers import Real
 from typing import ClassVar
 
@@ -25,8 +23,10 @@ from longrnn.cells._checks import (
     checked_size,
 )
 from longrnn.cells._compiling import with_own_code
-from longrnn.cells._modes import as_type, is_autocasting
+from longrnn.cells._layouts import as_state, as_time_major, is_absent, state_tensors
+from longrnn.cells._modes import as_type, is_autocasting, on_device
 from longrnn.cells._packing import Segment, pack, run_segments, segments_of
+from longrnn.cells._repr import changed_arguments
 
 LAYERS: dict[str, type["Recurrent"]] = {}
 """The layer classes by the name of their cell."""
@@ -64,6 +64,12 @@ class Recurrent(nn.Module):
     ------
     ValueError
         A size or a hyper-parameter has a wrong type or is out of range.
+
+    Notes
+    -----
+    Layers work with `torch.compile`, `torch.export`, `torch.func`, autocast and double backward,
+    but not with `torch.jit.script`, which PyTorch has deprecated. Under autocast they compute in
+    the dtype of their weights.
     """
 
     core: ClassVar[type[Cell]]
@@ -115,7 +121,7 @@ class Recurrent(nn.Module):
         self.cells = nn.ModuleDict()
         for layer in range(self.num_layers):
             for direction in range(self.num_directions):
-                with nullcontext() if device is None else torch.device(device):
+                with on_device(device):
                     cell = self._new_cell(layer)
                 if not bias:
                     remove_biases(cell)
@@ -123,7 +129,9 @@ class Recurrent(nn.Module):
 
     def _new_cell(self, layer: int) -> Cell:
         """Return a new cell for a layer."""
-        features = self.hidden_size * self.num_directions if layer > 0 else self.input_size
+        features = self.input_size
+        if layer > 0:
+            features = self.hidden_size * self.num_directions
         return self.core(features, self.hidden_size, **self.fixed, **self.hyper_parameters)
 
     def reset_parameters(self, start: str = "text", *, time_steps: int | None = None) -> None:
@@ -144,10 +152,12 @@ class Recurrent(nn.Module):
         """
         for cell in self.cells.values():
             cell.start(start, time_steps=time_steps)
+            zeros = []
+            if cell.x0 is not None:
+                zeros += cell.x0
+            if not self.bias:
+                zeros += biases_of(cell)
             with torch.no_grad():
-                zeros = [] if cell.x0 is None else list(cell.x0)
-                if not self.bias:
-                    zeros += biases_of(cell)
                 for parameter in zeros:
                     parameter.zero_()
 
@@ -205,7 +215,9 @@ class Recurrent(nn.Module):
             The input, the state or the lengths have a wrong shape, type or device, the input is
             not finite, or the engine cannot run it.
         """
-        data = input.data if isinstance(input, PackedSequence) else input
+        data = input
+        if isinstance(input, PackedSequence):
+            data = input.data
         if is_autocasting(data):
             dtype = next(self.parameters()).dtype
             if data.dtype.is_floating_point:
@@ -223,7 +235,8 @@ class Recurrent(nn.Module):
                     f"{self._label}: expected no lengths with a PackedSequence, which has its own"
                 )
             return self._run_packed(input, hx, engine)
-        u = self._time_major(input)
+        check_is_tensor(self._label, input)
+        u = as_time_major(self._label, input, self.input_size, batch_first=self.batch_first)
         if lengths is None:
             return self._run_tensor(input, u, hx, engine)
         if input.dim() == 2:
@@ -233,24 +246,6 @@ class Recurrent(nn.Module):
         output, state = self._run_packed(pack(self._label, u, lengths), hx, engine)
         padded, _ = pad_packed_sequence(output, self.batch_first, total_length=len(u))
         return padded, state
-
-    def _time_major(self, u: Tensor) -> Tensor:
-        """Check the shape of an input; return it as (time, batch, input)."""
-        check_is_tensor(self._label, u)
-        if u.dim() not in (2, 3) or u.shape[-1] != self.input_size:
-            layout = "(batch, time, input)" if self.batch_first else "(time, batch, input)"
-            raise ValueError(
-                f"{self._label}: expected input {layout} or (time, input) with "
-                f"input={self.input_size}, got {tuple(u.shape)}"
-            )
-        if 0 in u.shape:
-            raise ValueError(
-                f"{self._label}: expected at least one time step and one sequence, "
-                f"got {tuple(u.shape)}"
-            )
-        if u.dim() == 2:
-            return u.unsqueeze(1)
-        return u.transpose(0, 1) if self.batch_first else u
 
     def _run_tensor(self, input: Tensor, u: Tensor, hx, engine: str) -> tuple:
         """Run the layers over sequences of equal length; `u` is `input` in time-major layout."""
@@ -263,10 +258,10 @@ class Recurrent(nn.Module):
         output = output.unflatten(0, (time_steps, batch))
         if unbatched:
             final = tuple(part.squeeze(1) for part in final)
-            return output.squeeze(1), self._as_state(final)
+            return output.squeeze(1), as_state(final)
         if self.batch_first:
             output = output.transpose(0, 1)
-        return output, self._as_state(final)
+        return output, as_state(final)
 
     def _run_packed(self, packed: PackedSequence, hx, engine: str) -> tuple:
         """Run the layers over a `PackedSequence`."""
@@ -282,7 +277,7 @@ class Recurrent(nn.Module):
         if unsorted_indices is not None:
             final = tuple(part.index_select(1, unsorted_indices) for part in final)
         output = PackedSequence(output, batch_sizes, sorted_indices, unsorted_indices)
-        return output, self._as_state(final)
+        return output, as_state(final)
 
     def _initial_states(
         self, hx, batch: int, *, order: Tensor | None = None, unbatched: bool = False
@@ -294,12 +289,12 @@ class Recurrent(nn.Module):
         cells = list(self.cells.values())
         if is_absent(hx):
             return [cell.initial_state(batch) for cell in cells]
-        shape = (
-            (len(cells), self.hidden_size) if unbatched else (len(cells), batch, self.hidden_size)
-        )
+        shape = (len(cells), batch, self.hidden_size)
+        if unbatched:
+            shape = (len(cells), self.hidden_size)
         weight = next(self.parameters())
         check_state(self._label, hx, [shape] * cells[0].states, weight)
-        parts = (hx,) if isinstance(hx, Tensor) else tuple(hx)
+        parts = state_tensors(hx)
         if unbatched:
             parts = tuple(part.unsqueeze(1) for part in parts)
         if order is not None:
@@ -308,10 +303,6 @@ class Recurrent(nn.Module):
         for index in range(len(cells)):
             states.append(tuple(part[index] for part in parts))
         return states
-
-    def _as_state(self, parts: State) -> Tensor | State:
-        """Return a single state tensor by itself, several as a tuple."""
-        return parts[0] if len(parts) == 1 else parts
 
     def _run_layers(
         self, data: Tensor, segments: Sequence[Segment], states: Sequence[State], engine: str
@@ -344,7 +335,9 @@ class Recurrent(nn.Module):
                 )
                 directions.append(output)
                 finals.append(final)
-            output = directions[0] if len(directions) == 1 else torch.cat(directions, dim=1)
+            output = directions[0]
+            if self.bidirectional:
+                output = torch.cat(directions, dim=1)
             if self.training and self.dropout > 0 and layer < self.num_layers - 1:
                 output = self._drop(output, segments)
             outputs.append(output)
@@ -374,46 +367,8 @@ class Recurrent(nn.Module):
         return f"{type(self).__name__}({self.extra_repr()})"
 
 
-def changed_arguments(module: nn.Module, values: Mapping[str, object]) -> str:
-    """Format the sizes of a module and its non-default arguments, for `repr`.
-
-    Parameters
-    ----------
-    module
-        A module with an `input_size` and a `hidden_size`.
-    values
-        Values of its constructor's arguments by name; other names are ignored.
-
-    Returns
-    -------
-    str
-        Such as ``10, 20, num_layers=2``.
-    """
-    parameters = inspect.signature(type(module)).parameters
-    changed = [
-        f"{name}={value!r}"
-        for name, value in values.items()
-        if name in parameters and value != parameters[name].default
-    ]
-    return ", ".join([str(module.input_size), str(module.hidden_size), *changed])
-
-
-def is_absent(hx: object) -> bool:
-    """Return whether an argument gives no state.
-
-    Parameters
-    ----------
-    hx
-        The argument.
-
-    Returns
-    -------
-    bool
-        True for None and for a tuple of None.
-    """
-    return hx is None or (isinstance(hx, tuple) and all(part is None for part in hx))
-
-
 def _cell_name(layer: int, direction: int) -> str:
     """Return the name of a cell: ``l0``, ``l0_reverse``, ``l1``, as in PyTorch's parameters."""
-    return f"l{layer}_reverse" if direction == 1 else f"l{layer}"
+    if direction == 1:
+        return f"l{layer}_reverse"
+    return f"l{layer}"
