@@ -186,6 +186,33 @@ def test_intervals_are_those_of_scipy():
     assert (found.value, found.low, found.high) == pytest.approx((1.75, *welch))
 
 
+@pytest.mark.parametrize("first", [(0, 101), (4, 101), (30, 40)])
+def test_intervals_of_odds_ratios_are_exact(first):
+    second = (138, 450)
+    found = estimates.odds_ratio(first, second)
+    successes = first[0] + second[0]
+    margins = (first[1] + second[1], first[1], successes)
+    at_high = stats.nchypergeom_fisher(*margins, found.high)
+    assert at_high.cdf(first[0]) == pytest.approx(0.025, rel=1e-3)
+    if first[0]:
+        at_low = stats.nchypergeom_fisher(*margins, found.low)
+        assert at_low.sf(first[0] - 1) == pytest.approx(0.025, rel=1e-3)
+        assert found.low < found.value < found.high
+    else:
+        assert found.low == found.value == 0
+
+
+def test_power_of_an_odds_ratio_is_the_rate_of_agreement():
+    rng = np.random.default_rng(3)
+    region = Region(above=0.5)
+    share = 2 * 0.25 / (0.75 + 2 * 0.25)  # the odds of 1 in 3, doubled
+    drawn = [
+        estimates.odds_ratio((int(rng.binomial(60, share)), 60), (50, 200)) for _ in range(400)
+    ]
+    agreed = np.mean([region.contains(one.low, one.high) for one in drawn])
+    assert decide(drawn[0], region, 2.0).power == pytest.approx(agreed, abs=0.06)
+
+
 @pytest.mark.parametrize("rho", [0.0, 0.6])
 def test_intervals_of_correlations_cover(rho):
     rng, inside = np.random.default_rng(1), 0
@@ -201,6 +228,8 @@ def test_intervals_of_correlations_cover(rho):
     (lambda: estimates.mean([0.3]), "fewer than two"),
     (lambda: estimates.difference([1.0], [2.0, 3.0]), "fewer than two"),
     (lambda: proportion(0, 0), "no trial"),
+    (lambda: estimates.odds_ratio((0, 0), (1, 5)), "is empty"),
+    (lambda: estimates.odds_ratio((0, 4), (0, 5)), "end alike"),
     (lambda: estimates.mean([0.3, -math.inf]), "gave no finite value"),
     (lambda: estimates.geometric_mean([0.0, 1.0]), "gave no finite value"),
     (lambda: estimates.difference([1.0, math.nan], [2.0] * 2), "gave no finite value"),

@@ -21,7 +21,7 @@ from study.results.latching import LATCHING
 from study.results.published import load_published
 from study.results.schema import COMPLETED, DIVERGED, MISSING, NOT_PLANNED
 from study.stats import attempts, gaps, incremental, padded_images, regimes, treatments
-from study.stats.scales import decays, histograms, reach
+from study.stats.scales import decays, histograms, likelihood_ratios, reach
 from synthetic_results import LEVELS, empty, make_results
 
 TASK = list(attempts.TASK)
@@ -315,6 +315,44 @@ def test_power_law_differs_from_exponential_decay():
     for mode, classes in ((half - 1, half + 1), (half, half + 1)):
         shares = np.exp(-np.abs(np.arange(len(DECADES)) - mode))
         assert set(decays(rows_of(shares))["classes"]) == {classes}
+
+
+def test_likelihood_prefers_the_law_that_was_drawn():
+    power = likelihood_ratios(rows_of(MIDDLES * MIDDLES**-2.0)).iloc[0]
+    assert power["exponent"] == pytest.approx(2, abs=1e-4)
+    assert power["ratio"] > 0.1
+    edges = 10.0 ** np.append(DECADES, 0)
+    exponential = likelihood_ratios(rows_of(-np.diff(np.exp(-30 * edges)))).iloc[0]
+    assert exponential["ratio"] < -0.05
+    # Both laws hold a density that does not fall, so neither is preferred.
+    flat = likelihood_ratios(rows_of(MIDDLES)).iloc[0]
+    assert flat["ratio"] == pytest.approx(0, abs=1e-9)
+
+
+@pytest.mark.parametrize("law", [lambda x: x**-1.5, lambda x: np.exp(-30 * x)])
+def test_likelihood_ratio_equals_a_grid_search(law):
+    shares = np.where(np.arange(len(DECADES)) == 12, 0, MIDDLES * law(MIDDLES))
+    rows = rows_of(shares)
+    one = rows[(rows["replicate"] == 0) & (rows["stage"] == "trained")].sort_values("dt")
+    mode = int(one["share"].to_numpy().argmax())
+    side = one.iloc[mode:] if mode < len(one) / 2 else one.iloc[: mode + 1]
+    share = side["share"].to_numpy() / side["share"].sum()
+    points = np.linspace(-0.05, 0.05, 401) + np.log10(side["dt"].to_numpy())[:, None]
+    ends = np.log10(side["dt"].iloc[[0, -1]].to_numpy()) + (-0.05, 0.05)
+    whole = 10 ** np.linspace(*ends, 4001)
+
+    def best(density, parameters):
+        values = []
+        for parameter in parameters:
+            masses = np.trapezoid(density(10**points, parameter), 10**points, axis=1)
+            total = np.trapezoid(density(whole, parameter), whole)
+            values.append(share @ np.log(masses / total))
+        return max(values)
+
+    power = best(lambda x, a: x**-a, np.linspace(0, 5, 501))
+    exponential = best(lambda x, b: np.exp(-b * x), np.linspace(0, 100, 1001))
+    ratio = likelihood_ratios(rows)["ratio"].iloc[0]
+    assert ratio == pytest.approx(power - exponential, abs=2e-4)
 
 
 def test_histogram_draws_mean_shares():

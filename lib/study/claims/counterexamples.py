@@ -11,7 +11,15 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from study.claims.estimates import Cause, Estimate, correlation, mean, not_testable, proportion
+from study.claims.estimates import (
+    Cause,
+    Estimate,
+    correlation,
+    mean,
+    not_testable,
+    odds_ratio,
+    proportion,
+)
 from study.claims.extremes import smallest
 from study.claims.factorial import Evidence, judge_of
 from study.claims.judging import Judges
@@ -117,7 +125,10 @@ def _among_vanished(rows: pd.DataFrame, chosen: pd.Series, border: float | None)
 
 
 def vanished_are_among_the_best(ds: xr.Dataset, border: float | None = None) -> Estimate:
-    """Estimate the share of attempts vanished at the end that are in the upper quartile.
+    """Estimate how much rarer vanished attempts are in the upper quartile than others.
+
+    Attempts of one treatment are nearly equal, so each treatment counts once on each side: by the
+    first of its replicates that vanished at the end, and by the first that did not.
 
     Parameters
     ----------
@@ -129,12 +140,18 @@ def vanished_are_among_the_best(ds: xr.Dataset, border: float | None = None) -> 
     Returns
     -------
     Estimate
-        Mean share over treatments.
+        The odds of vanished attempts over those of others.
     """
     rows = terminal(ds)
     top = (quartiles(rows) == TOP) & beyond_chance(rows, ds)
-    counts = _among_vanished(rows, top, border)
-    return mean_share(counts["chosen"], counts["all"])
+    rows = rows.assign(top=top, vanished=vanished_rows(rows, border)).sort_values("replicate")
+    first = rows.drop_duplicates([*TREATMENT, "vanished"])
+    vanished = first.loc[first["vanished"], "top"]
+    others = first.loc[~first["vanished"], "top"]
+    return odds_ratio(
+        (int(vanished.sum()), len(vanished)),
+        (int(others.sum()), len(others)),
+    )
 
 
 def vanished_are_above_the_median(ds: xr.Dataset, border: float | None = None) -> Estimate:

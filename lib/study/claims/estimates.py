@@ -5,11 +5,13 @@ import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from functools import cache
 
 import numpy as np
 from scipy import stats
 from statsmodels.stats.proportion import proportion_confint
 
+from study.claims.region import Region
 from study.stats.power import CONFIDENCE
 
 TAIL = (1 - CONFIDENCE) / 2
@@ -164,6 +166,59 @@ def proportion(successes: int, trials: int, scale: Scale | None = None) -> Estim
         return not_testable("no trial was made", Cause.NO_DATA, scale)
     low, high = proportion_confint(successes, trials, 1 - CONFIDENCE, "beta")
     return Estimate(successes / trials, float(low), float(high), scale or Scale(), trials)
+
+
+def odds_ratio(
+    first: tuple[int, int], second: tuple[int, int], scale: Scale | None = None
+) -> Estimate:
+    """Return the ratio of two odds with its exact interval, given the margins (Fisher, 1935).
+
+    Parameters
+    ----------
+    first, second
+        Successes and trials of each group; the claim is not testable without a trial in one, or
+        without both a success and a failure.
+    scale
+        Size of the experiment.
+
+    Returns
+    -------
+    Estimate
+        The odds of success in the first group over those in the second.
+    """
+    successes = (first[0], second[0])
+    failures = (first[1] - first[0], second[1] - second[0])
+    if not first[1] or not second[1]:
+        return not_testable("one of the two groups is empty", Cause.NO_DATA, scale)
+    if not sum(successes) or not sum(failures):
+        return not_testable("all trials of both groups end alike", Cause.PREMISE, scale)
+    value, low, high = _conditional_odds(first, second)
+
+    def chance(region: Region, truth: float) -> float:
+        """Return how often the whole interval lies in the region if `truth` is the ratio."""
+        odds = truth * second[0] / max(failures[1], 0.5)
+        agree = 0.0
+        for count in range(first[1] + 1):
+            if count + second[0] in (0, first[1] + second[1]):
+                continue
+            _, below, above = _conditional_odds((count, first[1]), second)
+            if region.contains(below, above):
+                agree += float(stats.binom.pmf(count, first[1], odds / (1 + odds)))
+        return agree
+
+    return Estimate(value, low, high, scale or Scale(), ratio=True, chance=chance)
+
+
+@cache
+def _conditional_odds(
+    first: tuple[int, int], second: tuple[int, int]
+) -> tuple[float, float, float]:
+    """Return the conditional maximum-likelihood odds ratio and the ends of its interval."""
+    successes = [first[0], second[0]]
+    failures = [first[1] - first[0], second[1] - second[0]]
+    result = stats.contingency.odds_ratio(np.array([successes, failures]))
+    interval = result.confidence_interval(CONFIDENCE)
+    return float(result.statistic), float(interval.low), float(interval.high)
 
 
 def mean(values: Iterable[float], scale: Scale | None = None) -> Estimate:

@@ -15,7 +15,7 @@ from study.claims.estimates import Cause, Estimate, geometric_mean, mean, not_te
 from study.claims.extremes import smallest
 from study.claims.networks import Networks
 from study.results.networks import CLASS
-from study.stats.scales import decays, histograms, largest_step, reach
+from study.stats.scales import histograms, largest_step, likelihood_ratios, reach
 
 Name = NetworkName | str
 
@@ -95,20 +95,23 @@ def decades(networks: Networks, name: Name) -> Estimate:
 
 
 def power_law(networks: Networks, name: Name) -> Estimate:
-    """Estimate how much larger R² of a power law is than that of an exponential.
+    """Estimate how much likelier the time steps are by a power law than by an exponential.
 
     Of several kinds of steps the one with the smallest difference counts.
+
+    Parameters
+    ----------
+    networks, name
+        The networks on the claim's task, and one of them.
 
     Returns
     -------
     Estimate
-        A difference of shares of variance.
+        Mean log-likelihood ratio per step over runs, in nats.
     """
     scale = networks.scale(name)
-    fits = decays(histograms(_run(networks, name))).query("stage == 'trained'")
-    fits = fits.dropna(subset="power")
+    trained = histograms(_run(networks, name)).query("stage == 'trained'")
+    fits = likelihood_ratios(trained).dropna(subset="ratio")
     if fits.empty:
         return not_testable("too few sizes of time steps to fit", Cause.TOO_SMALL, scale)
-    # A density that rises with the size does not decay as its power.
-    better = fits["power"].where(fits["exponent"] < 0, 0.0) - fits["exponential"]
-    return smallest(mean(kind, scale) for _, kind in better.groupby(fits["scale"]))
+    return smallest(mean(kind, scale) for _, kind in fits["ratio"].groupby(fits["scale"]))

@@ -5,12 +5,13 @@ quantity here is exact to a factor of 1.26.
 """
 
 import json
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 import xarray as xr
-from scipy import stats
+from scipy import optimize, stats
 
 from study.results.networks import CLASS
 
@@ -18,6 +19,8 @@ _RUN = ["label", "task", "replicate", "stage"]
 """The columns that identify a run before or after training."""
 _SMALLEST_FIT = 5
 """Smallest number of classes that a decay is fitted to."""
+_STEEPEST = 20.0
+"""Largest exponent of a power law that is tried, and largest exponential fall at the lowest end."""
 
 
 def histograms(ds: xr.Dataset) -> pd.DataFrame:
@@ -106,21 +109,119 @@ def decays(rows: pd.DataFrame) -> pd.DataFrame:
     return groups.apply(fit).reset_index()
 
 
-def _fit_decay(histogram: pd.DataFrame) -> _Decay:
+def _longer_side(histogram: pd.DataFrame) -> pd.DataFrame:
+    """Return the occupied classes on the longer side of the most frequent one, with it."""
     histogram = histogram.sort_values("dt")
-    size = histogram["dt"].to_numpy()
-    log_density = np.log10(histogram["share"] / histogram["dt"]).to_numpy()
     mode = int(histogram["share"].to_numpy().argmax())
-    longer_side = slice(None, mode + 1)
     if mode < len(histogram) / 2:
-        longer_side = slice(mode, None)
-    size = size[longer_side]
-    log_density = log_density[longer_side]
+        return histogram.iloc[mode:]
+    return histogram.iloc[: mode + 1]
+
+
+def _fit_decay(histogram: pd.DataFrame) -> _Decay:
+    fitted = _longer_side(histogram)
+    size = fitted["dt"].to_numpy()
+    log_density = np.log10(fitted["share"] / fitted["dt"]).to_numpy()
     if len(size) < _SMALLEST_FIT:
         return _Decay(np.nan, np.nan, np.nan, len(size))
     power = stats.linregress(np.log10(size), log_density)
     exponential = stats.linregress(size, log_density)
     return _Decay(power.slope, power.rvalue**2, exponential.rvalue**2, len(size))
+
+
+class _Likelihoods(NamedTuple):
+    """Two laws of decay fitted by maximum likelihood."""
+
+    exponent: float
+    rate: float
+    ratio: float
+    classes: int
+
+
+def likelihood_ratios(rows: pd.DataFrame) -> pd.DataFrame:
+    r"""Compare a power law and an exponential by their likelihoods, as in Vuong (1989).
+
+    The densities are :math:`x^{-a}` and :math:`e^{-bx}` with :math:`a, b \ge 0`, between the ends
+    of the classes that `decays` fits. Both have one parameter, which maximizes the likelihood of
+    the class that each step lies in. Steps of a network are not independent, so the ratio is one
+    number per network, and tests are over networks. A. Clauset, C. Shalizi, M. Newman, *Power-law
+    distributions in empirical data*, SIAM Review 2009, sections 3.3 and 5.
+
+    Parameters
+    ----------
+    rows
+        Classes of time steps (`histograms`).
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row per network, replicate, stage and kind of step: ``exponent`` a and ``rate`` b,
+        ``ratio`` (log-likelihood of the power law less that of the exponential, per step, in nats)
+        and ``classes`` (number of occupied ones). All but the last are nan if there are fewer than
+        five classes.
+    """
+
+    def compare(group: pd.DataFrame) -> pd.Series:
+        return pd.Series(_compare_likelihoods(group)._asdict())
+
+    groups = rows.groupby([*_RUN, "scale"], sort=False)[["dt", "share"]]
+    return groups.apply(compare).reset_index()
+
+
+def _compare_likelihoods(histogram: pd.DataFrame) -> _Likelihoods:
+    fitted = _longer_side(histogram)
+    count = len(fitted)
+    if count < _SMALLEST_FIT:
+        return _Likelihoods(np.nan, np.nan, np.nan, count)
+    share = fitted["share"].to_numpy() / fitted["share"].sum()
+    half_class = 10 ** (CLASS / 2)
+    lower = fitted["dt"].to_numpy() / half_class
+    upper = fitted["dt"].to_numpy() * half_class
+    lowest = lower[0]
+    highest = upper[-1]
+
+    def of_power(exponent: float) -> float:
+        logs = _log_power_mass(lower, upper, exponent)
+        return float(share @ logs - _log_power_mass(lowest, highest, exponent))
+
+    def of_exponential(rate: float) -> float:
+        logs = _log_exponential_mass(lower, upper, rate) - rate * (lower - lowest)
+        return float(share @ logs - _log_exponential_mass(lowest, highest, rate))
+
+    exponent, power = _maximise(of_power, _STEEPEST)
+    rate, exponential = _maximise(of_exponential, _STEEPEST / lowest)
+    return _Likelihoods(exponent, rate, power - exponential, count)
+
+
+def _log_power_mass(lower: np.ndarray, upper: np.ndarray, exponent: float) -> np.ndarray:
+    """Return the log of the integral of ``x**-exponent`` from `lower` to `upper`."""
+    power = 1 - exponent
+    logs = np.log(upper / lower)
+    if abs(power) < 1e-9:
+        return np.log(logs)
+    return power * np.log(lower) + np.log(np.expm1(power * logs) / power)
+
+
+def _log_exponential_mass(lower: np.ndarray, upper: np.ndarray, rate: float) -> np.ndarray:
+    """Return the log of the integral of ``exp(-rate * (x - lower))`` from `lower` to `upper`."""
+    width = upper - lower
+    if rate * np.max(width) < 1e-9:
+        return np.log(width)
+    return np.log(-np.expm1(-rate * width) / rate)
+
+
+def _maximise(log_likelihood: Callable[[float], float], largest: float) -> tuple[float, float]:
+    """Return where a concave function of one parameter from 0 to `largest` is largest, and it."""
+    best = optimize.minimize_scalar(
+        lambda parameter: -log_likelihood(parameter),
+        bounds=(0, largest),
+        method="bounded",
+        options={"xatol": 1e-9 * largest},
+    )
+    at_zero = log_likelihood(0.0)
+    if at_zero >= -best.fun:
+        return 0.0, at_zero
+    return float(best.x), float(-best.fun)
 
 
 def largest_step(run: xr.Dataset) -> float:
