@@ -2,6 +2,7 @@
 
 import math
 import warnings
+from bisect import bisect_left
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -196,15 +197,17 @@ def odds_ratio(
 
     def chance(region: Region, truth: float) -> float:
         """Return how often the whole interval lies in the region if `truth` is the ratio."""
+        counts = range(first[1] + 1)
+        # Both ends rise with the count, so the counts that agree are neighbors.
+        least = bisect_left(counts, True, key=lambda count: ends(count)[0] > region.above)
+        beyond = bisect_left(counts, True, key=lambda count: ends(count)[1] > region.below)
         odds = truth * second[0] / max(failures[1], 0.5)
-        agree = 0.0
-        for count in range(first[1] + 1):
-            if count + second[0] in (0, first[1] + second[1]):
-                continue
-            _, below, above = _conditional_odds((count, first[1]), second)
-            if region.contains(below, above):
-                agree += float(stats.binom.pmf(count, first[1], odds / (1 + odds)))
-        return agree
+        drawn = stats.binom(first[1], odds / (1 + odds))
+        return max(0.0, float(drawn.cdf(beyond - 1) - drawn.cdf(least - 1)))
+
+    def ends(count: int) -> tuple[float, float]:
+        _, below, above = _conditional_odds((count, first[1]), second)
+        return below, above
 
     return Estimate(value, low, high, scale or Scale(), ratio=True, chance=chance)
 
