@@ -39,59 +39,54 @@ def pipelined(fetch: Callable, step: Callable, *, ahead: int = 16) -> Callable:
         return step(neuron, state, second, arrays, 2 * k + 1)
 
     @inlined_late
+    def fetch_eight(arrays, k):
+        return (
+            fetch_two(arrays, k),
+            fetch_two(arrays, k + 1),
+            fetch_two(arrays, k + 2),
+            fetch_two(arrays, k + 3),
+        )
+
+    @inlined_late
+    def step_eight(neuron, state, inputs, arrays, k, following):
+        """Compute four pairs of steps from k on, and fetch the pairs from `following` on."""
+        a, b, c, d = inputs
+        state = step_two(neuron, state, a, arrays, k)
+        a = fetch_two(arrays, following)
+        state = step_two(neuron, state, b, arrays, k + 1)
+        b = fetch_two(arrays, following + 1)
+        state = step_two(neuron, state, c, arrays, k + 2)
+        c = fetch_two(arrays, following + 2)
+        state = step_two(neuron, state, d, arrays, k + 3)
+        d = fetch_two(arrays, following + 3)
+        return state, (a, b, c, d)
+
+    @inlined_late
+    def step_the_rest(neuron, state, arrays, start, count):
+        for n in range(start, count):
+            state = step(neuron, state, fetch(arrays, n), arrays, n)
+        return state
+
+    @inlined_late
     def run(neuron, state, arrays, count):
         pairs = count // 16 * 8
         if pairs > 0:
-            a = fetch_two(arrays, 0)
-            b = fetch_two(arrays, 1)
-            c = fetch_two(arrays, 2)
-            d = fetch_two(arrays, 3)
-            e = fetch_two(arrays, 4)
-            f = fetch_two(arrays, 5)
-            g = fetch_two(arrays, 6)
-            h = fetch_two(arrays, 7)
+            first = fetch_eight(arrays, 0)
+            second = fetch_eight(arrays, 4)
         for k in range(0, pairs, 8):
             following = min(k + 8, pairs - 8)
-            state = step_two(neuron, state, a, arrays, k)
-            a = fetch_two(arrays, following)
-            state = step_two(neuron, state, b, arrays, k + 1)
-            b = fetch_two(arrays, following + 1)
-            state = step_two(neuron, state, c, arrays, k + 2)
-            c = fetch_two(arrays, following + 2)
-            state = step_two(neuron, state, d, arrays, k + 3)
-            d = fetch_two(arrays, following + 3)
-            state = step_two(neuron, state, e, arrays, k + 4)
-            e = fetch_two(arrays, following + 4)
-            state = step_two(neuron, state, f, arrays, k + 5)
-            f = fetch_two(arrays, following + 5)
-            state = step_two(neuron, state, g, arrays, k + 6)
-            g = fetch_two(arrays, following + 6)
-            state = step_two(neuron, state, h, arrays, k + 7)
-            h = fetch_two(arrays, following + 7)
-        for n in range(2 * pairs, count):
-            state = step(neuron, state, fetch(arrays, n), arrays, n)
-        return state
+            state, first = step_eight(neuron, state, first, arrays, k, following)
+            state, second = step_eight(neuron, state, second, arrays, k + 4, following + 4)
+        return step_the_rest(neuron, state, arrays, 2 * pairs, count)
 
     @inlined_late
     def run_by_eight(neuron, state, arrays, count):
         pairs = count // 8 * 4
         if pairs > 0:
-            a = fetch_two(arrays, 0)
-            b = fetch_two(arrays, 1)
-            c = fetch_two(arrays, 2)
-            d = fetch_two(arrays, 3)
+            inputs = fetch_eight(arrays, 0)
         for k in range(0, pairs, 4):
             following = min(k + 4, pairs - 4)
-            state = step_two(neuron, state, a, arrays, k)
-            a = fetch_two(arrays, following)
-            state = step_two(neuron, state, b, arrays, k + 1)
-            b = fetch_two(arrays, following + 1)
-            state = step_two(neuron, state, c, arrays, k + 2)
-            c = fetch_two(arrays, following + 2)
-            state = step_two(neuron, state, d, arrays, k + 3)
-            d = fetch_two(arrays, following + 3)
-        for n in range(2 * pairs, count):
-            state = step(neuron, state, fetch(arrays, n), arrays, n)
-        return state
+            state, inputs = step_eight(neuron, state, inputs, arrays, k, following)
+        return step_the_rest(neuron, state, arrays, 2 * pairs, count)
 
     return {8: run_by_eight, 16: run}[ahead]
