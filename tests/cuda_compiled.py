@@ -20,7 +20,9 @@ from longrnn.kernels._pull_back import Carried
 from numba.cuda import codegen, dispatcher
 from numba.cuda.cudadrv import driver
 
-CELLS = [name for name in cell_names() if "numba-cuda" in kernels.engine_names(name)]
+CELLS = [
+    name for name in cell_names() if "numba-cuda" in kernels.engine_names(name, with_opt_in=True)
+]
 PROBED = ["lstm", "gru"]
 # With the multiprocessors of the GPU: of so many a block does one sequence.
 CASES = [*((name, 1, {}) for name in CELLS), ("rnn", 10**6, {})]

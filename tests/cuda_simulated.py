@@ -17,7 +17,8 @@ from tests.engines import NUMBA, assert_engine_agrees
 
 assert _cuda.SIMULATED
 
-DENSE = ["antisymmetric", "cornn", "exponential", "irnn", "lem", "lipschitz", "rnn"]
+DENSE = ["antisymmetric", "cornn", "dt_lstm", "exponential", "gru", "irnn", "lem", "lipschitz"]
+DENSE += ["lstm", "rnn"]
 
 
 def assert_agrees(case):
@@ -32,7 +33,7 @@ def test_threads_of_numba_give_the_same(name, monkeypatch):
 
 SCHEDULED = [
     *((name, {"epsilon": 0.5}) for name in ("antisymmetric", "lipschitz")),
-    *((name, {}) for name in ("cornn", "lem", "rnn")),
+    *((name, {}) for name in ("cornn", "dt_lstm", "gru", "lem", "rnn")),
     *(("irnn", special) for special in ({}, {"form": 8})),
 ]
 
@@ -179,7 +180,16 @@ def test_underflowed_adjoints_are_recomputed_step_by_step(name):
 @pytest.mark.parametrize("tile", [1, 2, 4])
 @pytest.mark.parametrize(
     ("name", "buffers"),
-    [("antisymmetric", 3), ("cornn", 4), ("irnn", 4), ("lem", 7), ("lipschitz", 5), ("rnn", 2)],
+    [
+        ("antisymmetric", 3),
+        ("cornn", 4),
+        ("gru", 7),
+        ("irnn", 4),
+        ("lem", 7),
+        ("lipschitz", 5),
+        ("lstm", 9),
+        ("rnn", 2),
+    ],
 )
 def test_block_memory_limits_its_sequences(name, buffers, tile, monkeypatch):
     launch, tiles = _cuda_launch.launch, set()

@@ -13,6 +13,7 @@ asking for a value is an error. The GPU kernels' engines run on it with their la
 """
 
 import os
+from dataclasses import replace
 
 import pytest
 import torch
@@ -88,7 +89,11 @@ class HostReads(TorchDispatchMode):
 
 
 PASSES = [
-    *((name, engine) for name in cell_names() for engine in kernels.engine_names(name)[1:]),
+    *(
+        (name, engine)
+        for name in cell_names()
+        for engine in kernels.engine_names(name, with_opt_in=True)[1:]
+    ),
     *((name, "reference") for name in sorted(set(cell_names()) - MAPPED)),
 ]
 
@@ -155,12 +160,16 @@ class Work(TorchDispatchMode):
 ON_GPU = [name for name, engine in PASSES if engine == "numba-cuda"]
 WORK = {
     "antisymmetric": (7, 34),
+    "chrono_lstm": (7, 39),
     "cornn": (11, 52),
+    "dt_lstm": (7, 39),
     "exponential": (9, 34),
+    "gru": (7, 37),
     "indrnn": (3, 14),
     "irnn": (9, 38),
     "lem": (8, 47),
     "lipschitz": (8, 39),
+    "lstm": (7, 39),
     "rnn": (7, 34),
     "sru": (7, 32),
     "unicornn": (9, 52),
@@ -173,12 +182,16 @@ A second layer of UnICORNN is a product, two kernels, a sum over the batch, and 
 
 VECTORS = {
     "antisymmetric": 10.015625,
+    "chrono_lstm": 36.015625,
     "cornn": 13.015625,
+    "dt_lstm": 36.015625,
     "exponential": 14.015625,
+    "gru": 32.015625,
     "indrnn": 3.015625,
     "irnn": 56.171875,
     "lem": 38.015625,
     "lipschitz": 12.015625,
+    "lstm": 36.015625,
     "rnn": 9.015625,
     "sru": 23.03125,
     "unicornn": 19.015625,
@@ -221,6 +234,14 @@ def work_of_a_pass(name, steps, monkeypatch):
         read = final[cell.readout]
         torch.autograd.grad(read, leaves, torch.empty_like(read), allow_unused=True)
     return work
+
+
+@pytest.mark.parametrize("name", ["gru", "lstm"])
+def test_cudnn_runs_one_network_and_our_kernel_several(name, monkeypatch):
+    engine = replace(kernels._ENGINES[name, "numba-cuda"], devices=("cuda",), obstacle=str)
+    monkeypatch.setitem(kernels._ENGINES, (name, "numba-cuda"), engine)
+    assert kernels.choose(name, "cuda") == "library-cuda"
+    assert kernels.choose_for_runs(name, "cuda") == "numba-cuda"
 
 
 def test_a_launch_is_prepared_once_for_its_shape(monkeypatch):

@@ -35,7 +35,9 @@ from torch.utils._pytree import tree_leaves, tree_map_only
 
 from tests.engines import TOLERANCE, assert_bad_numbers_spread, assert_engine_agrees
 
-CELLS = [name for name in cell_names() if "numba-cuda" in kernels.engine_names(name)]
+CELLS = [
+    name for name in cell_names() if "numba-cuda" in kernels.engine_names(name, with_opt_in=True)
+]
 ENGINE, SIZES = "numba-cuda", (40, 5, 33)
 
 

@@ -28,10 +28,6 @@ CHAINS = ("indrnn", "sru", "unicornn")
 """On the GPU they are fetched 16 steps ahead: their lengths lie on both sides of 16 and 32."""
 
 
-NAMED = {"lstm": ["numba-cpu"]}
-"""Engines that run only if they are named."""
-
-
 def by_engine(cell, *more):
     """Return a parameter (cell, engine, *more) for every engine of a cell.
 
@@ -45,7 +41,7 @@ def by_engine(cell, *more):
             id="-".join(map(str, (cell, engine, *more))),
             marks=() if device_of(cell, engine) == "cpu" else pytest.mark.gpu,
         )
-        for engine in [*kernels.engine_names(cell)[1:], *NAMED.get(cell, [])]
+        for engine in kernels.engine_names(cell, with_opt_in=True)[1:]
     ]
 
 

@@ -125,23 +125,25 @@ def register(name: str, *cells: str, **properties: Any) -> Callable[[Run], Run]:
     return add
 
 
-def engine_names(cell: str) -> list[str]:
+def engine_names(cell: str, *, with_opt_in: bool = False) -> list[str]:
     """Return the names of the engines of a cell.
 
     Parameters
     ----------
     cell : str
         Name of the cell.
+    with_opt_in : bool
+        Whether to include engines that run only if they are named.
 
     Returns
     -------
     list of str
-        ``reference``, then the others by preference. Engines that run only if they are named are
-        left out.
+        ``reference``, then the others by preference.
     """
     names = ["reference"]
     for name in PREFERENCE:
-        if (cell, name) in _ENGINES and not _ENGINES[cell, name].opt_in:
+        engine = _ENGINES.get((cell, name))
+        if engine is not None and (with_opt_in or not engine.opt_in):
             names.append(name)
     return names
 

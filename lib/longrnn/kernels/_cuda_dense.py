@@ -44,6 +44,42 @@ def dot_products(totals, matrix, first, stride, memory, vectors, count):
 
 
 @device
+def driven_products(
+    totals, g_t, matrix, start, column, blocks, memory, vectors, g, base, offsets, d
+):  # fmt: skip
+    """Set `totals` to products as `dot_products` does, plus the drive of the time step.
+
+    Parameters
+    ----------
+    totals, g_t : (tile,)
+        Local arrays that receive the sums and the drive.
+    matrix : pointer
+        The transposed matrix (d, blocks * d) in global memory.
+    start, column : int
+        The matrix begins at index `start`; the row is its column `column`.
+    blocks : int
+        Number of gates or other blocks, each with d rows.
+    memory : array
+        The shared memory.
+    vectors : int
+        Offset of the vectors (d, tile) in it.
+    g : pointer
+        The drive (time, batch, blocks * d).
+    base : int
+        Offset of the time step in arrays that are d wide.
+    offsets : (tile,)
+        Offsets of the sequences in an array (batch, d).
+    d : int
+        Hidden size.
+    """
+    for i in range(totals.size):  # read before the product, which hides the latency
+        g_t[i] = g[blocks * (base + offsets[i]) + column]
+    dot_products(totals, matrix, start + column, blocks * d, memory, vectors, d)
+    for i in range(totals.size):
+        totals[i] += g_t[i]
+
+
+@device
 def set_offsets(offsets, block, batch, size):
     """Set `offsets` to the offsets of a block's sequences in an array (batch, size).
 

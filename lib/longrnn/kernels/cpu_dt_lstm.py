@@ -137,8 +137,27 @@ def _weights(scales, W):
     return [iota, phi, by_run(W, W)]
 
 
-def _reference(scales, W, g, h, c):
-    """Run the dt-LSTM in plain PyTorch; arguments and results as for the operator."""
+def reference(scales, W, g, h, c):
+    """Run the dt-LSTM in plain PyTorch: the operator's reference.
+
+    Parameters
+    ----------
+    scales : (2,) or (runs, 2)
+        The factors iota and phi.
+    W : (4 d, d) or (runs, 4 d, d)
+        Weights of i f g o.
+    g : (time, batch, 4 d)
+        The drive.
+    h, c : (batch, d)
+        The initial state.
+
+    Returns
+    -------
+    outputs : (time, batch, d)
+        h after every input.
+    final : tuple of (batch, d)
+        (h, c) after the last input.
+    """
     iota, phi = (per_sequence(scale, h) for scale in scales.unbind(-1))
     outputs = []
     for g_n in g.unbind(0):
@@ -163,7 +182,7 @@ _DT_LSTM = Recurrence(
     shapes=_shapes,
     forward=_forward,
     backward=_backward,
-    reference=_reference,
+    reference=reference,
     runs=True,
 )
 

@@ -121,8 +121,25 @@ def _backward(W, h0, outputs, gates, products, grad_outputs, carried):
     return state_products(W, delta_state, h0, outputs), delta, carried
 
 
-def _reference(W, g, h):
-    """Run the GRU in plain PyTorch; arguments and results as for the operator."""
+def reference(W, g, h):
+    """Run the GRU in plain PyTorch: the operator's reference.
+
+    Parameters
+    ----------
+    W : (3 d, d) or (runs, 3 d, d)
+        Weights of r z n.
+    g : (time, batch, 3 d)
+        The drive.
+    h : (batch, d)
+        The initial state.
+
+    Returns
+    -------
+    outputs : (time, batch, d)
+        h after every input.
+    final : tuple of (batch, d)
+        (h,) after the last input.
+    """
     outputs = []
     for g_t in g.unbind(0):
         a_r, a_z, a_n = times_state(W, h).chunk(3, dim=-1)
@@ -148,7 +165,7 @@ _GRU = Recurrence(
     shapes=_shapes,
     forward=_forward,
     backward=_backward,
-    reference=_reference,
+    reference=reference,
     runs=True,
 )
 

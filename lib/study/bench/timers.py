@@ -190,7 +190,7 @@ def engines_on(cell: str, device: str = "cpu") -> list[str]:
     Returns
     -------
     list of str
-        Their names, the reference first.
+        Their names, the reference first. Engines that run only if they are named are included.
     """
-    names = kernels.engine_names(cell)
+    names = kernels.engine_names(cell, with_opt_in=True)
     return [name for name in names if kernels.can_run(cell, name, device)]

@@ -51,7 +51,7 @@ def parts() -> dict[str, Callable[[Ledger], object]]:
             measurement = partial(slices.time_slice, name, size, pass_size=50, rounds=3)
             measurements[f"slice {name} {size}"] = measurement
     for name in cell_names():
-        if "numba-cuda" in kernels.engine_names(name):
+        if "numba-cuda" in kernels.engine_names(name, with_opt_in=True):
             measurements[f"engines {name}"] = partial(time_engines, name, PIXELS)
     return measurements
 

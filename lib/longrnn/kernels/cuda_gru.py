@@ -1,0 +1,233 @@
+r"""The GRU of Cho et al. 2014 on the GPU: a block for a few sequences, a thread for each unit.
+
+The forward and adjoint equations, and what is stored, are those of `longrnn.kernels.cpu_gru`.
+States and gradients are in shared memory, and neighboring threads read neighboring weights, as in
+`longrnn.kernels.cuda_rnn`. A step computes one gate after the other, which keeps few numbers in
+registers. One launch takes several runs, whose batches follow one another.
+"""
+
+import numpy as np
+import torch
+
+from longrnn.kernels._cuda import cuda, d, device, engine, kernel, real, tile
+from longrnn.kernels._cuda_dense import (
+    dot_products,
+    driven_products,
+    load_vectors,
+    set_offsets_in_run,
+    state_before,
+    store_vectors,
+)
+from longrnn.kernels._cuda_device import ONE, load_or_zero, sigmoid, tanh
+from longrnn.kernels._cuda_launch import is_present, launch_dense, most_units
+from longrnn.kernels._drive import Sources
+from longrnn.kernels._products import state_products
+from longrnn.kernels._recurrence import Recurrence
+from longrnn.kernels._runs import runs_of
+from longrnn.kernels.cpu_gru import reference
+
+arriving = 0
+"""Compile-time constant, which `launch_dense` sets: whether gradients of the outputs arrive."""
+_BUFFERS = 7
+"""Vectors in shared memory of the backward kernel. The forward kernel gets as many and uses two."""
+
+
+@kernel
+def _forward_kernel(W_T, g, h0, outputs, h_end, gates, products, T, sequences, batch):
+    """Run all steps of the sequences of a block.
+
+    `W_T` (d, 3 d) of each run is transposed. There are `sequences` per run, together `batch`.
+    `gates` (time, batch, 3 d) gets r z n, `products` (time, batch, d) the state's part of n.
+    """
+    thread = cuda.threadIdx.x
+    threads = cuda.blockDim.x
+    offsets = cuda.local.array(tile, np.int64)
+    g_t = cuda.local.array(tile, real)
+    total = cuda.local.array(tile, real)
+    n = cuda.local.array(tile, real)
+    run = cuda.blockIdx.y
+    set_offsets_in_run(offsets, cuda.blockIdx.x, run, sequences, d)
+    matrix = run * 3 * d * d  # where the run's matrix begins
+    memory = cuda.shared.array(0, real)
+    now = 0
+    following = d * tile
+    load_vectors(memory, now, h0, offsets, thread, threads, d)
+    cuda.syncthreads()
+    base = 0  # offset of the time step in arrays that are d wide
+    for _ in range(T):
+        j = thread  # no `range`: its length would take a division
+        while j < d:
+            driven_products(total, g_t, W_T, matrix, j, 3, memory, now, g, base, offsets, d)
+            for i in range(tile):
+                r = sigmoid(total[i])
+                gates[3 * (base + offsets[i]) + j] = r
+                n[i] = r
+            for i in range(tile):  # read before the product, which hides the latency
+                g_t[i] = g[3 * (base + offsets[i]) + 2 * d + j]
+            dot_products(total, W_T, matrix + 2 * d + j, 3 * d, memory, now, d)
+            for i in range(tile):
+                products[base + offsets[i] + j] = total[i]
+                n[i] = tanh(n[i] * total[i] + g_t[i])
+                gates[3 * (base + offsets[i]) + 2 * d + j] = n[i]
+            driven_products(total, g_t, W_T, matrix, d + j, 3, memory, now, g, base, offsets, d)
+            for i in range(tile):
+                z = sigmoid(total[i])
+                gates[3 * (base + offsets[i]) + d + j] = z
+                h = (ONE - z) * n[i] + z * memory[now + j * tile + i]
+                memory[following + j * tile + i] = h
+                outputs[base + offsets[i] + j] = h
+            j += threads
+        cuda.syncthreads()
+        now, following = following, now
+        base += batch * d
+    store_vectors(h_end, memory, now, offsets, thread, threads, d)
+
+
+@device
+def _deltas(gates, product, before, lambda_):
+    """Return the gradients of the arguments of r z n of a unit; `lambda_` is that of h."""
+    r, z, n = gates
+    delta_n = lambda_ * (ONE - z) * (ONE - n * n)
+    delta_r = delta_n * product * r * (ONE - r)
+    delta_z = lambda_ * (before - n) * z * (ONE - z)
+    return delta_r, delta_z, delta_n
+
+
+@kernel
+def _backward_kernel(
+    W, h0, outputs, gates, products, grad_outputs, grad_h_end, delta, delta_state, grad_h0,
+    has_h_end, T, sequences, batch,
+):  # fmt: skip
+    """Backpropagate through all steps of the sequences of a block.
+
+    `delta` (time, batch, 3 d) gets the gradients of the drive, `delta_state` those of W h.
+    """
+    thread = cuda.threadIdx.x
+    threads = cuda.blockDim.x
+    offsets = cuda.local.array(tile, np.int64)
+    arrived = cuda.local.array(tile, real)
+    product = cuda.local.array(tile, real)
+    before = cuda.local.array(tile, real)
+    back = cuda.local.array(tile, real)
+    run = cuda.blockIdx.y
+    set_offsets_in_run(offsets, cuda.blockIdx.x, run, sequences, d)
+    matrix = run * 3 * d * d  # where the run's matrix begins
+    memory = cuda.shared.array(0, real)
+    now = 0  # the gradients of W h of this step, and of the one after it
+    following = 3 * d * tile
+    direct = 6 * d * tile  # values that only one thread uses: what reaches h through z
+    base = (T - 1) * batch * d  # offset of the time step in arrays that are d wide
+    for t in range(T - 1, -1, -1):
+        j = thread  # no `range`: its length would take a division
+        while j < d:
+            for i in range(tile):  # read before the product, which hides the latency
+                index = base + offsets[i] + j
+                arrived[i] = load_or_zero(grad_outputs, index, arriving)
+                product[i] = products[index]
+                before[i] = state_before(outputs, index - batch * d, h0, offsets[i] + j, t)
+            if t == T - 1:
+                for i in range(tile):
+                    back[i] = load_or_zero(grad_h_end, offsets[i] + j, has_h_end)
+            else:
+                dot_products(back, W, matrix + j, d, memory, following, 3 * d)
+                for i in range(tile):
+                    back[i] += memory[direct + j * tile + i]
+            for i in range(tile):
+                slot = j * tile + i
+                k = 3 * (base + offsets[i]) + j
+                r = gates[k]
+                z = gates[k + d]
+                lambda_ = arrived[i] + back[i]
+                gates_t = r, z, gates[k + 2 * d]
+                delta_r, delta_z, delta_n = _deltas(gates_t, product[i], before[i], lambda_)
+                memory[direct + slot] = lambda_ * z
+                memory[now + slot] = delta_r
+                memory[now + d * tile + slot] = delta_z
+                memory[now + 2 * d * tile + slot] = delta_n * r
+                delta[k] = delta_r
+                delta[k + d] = delta_z
+                delta[k + 2 * d] = delta_n
+                delta_state[k] = delta_r
+                delta_state[k + d] = delta_z
+                delta_state[k + 2 * d] = delta_n * r
+            j += threads
+        cuda.syncthreads()
+        now, following = following, now
+        base -= batch * d
+    j = thread
+    while j < d:
+        dot_products(back, W, matrix + j, d, memory, following, 3 * d)
+        for i in range(tile):
+            grad_h0[offsets[i] + j] = back[i] + memory[direct + j * tile + i]
+        j += threads
+
+
+def _sizes(W):
+    """Return the keyword arguments of `launch_dense` for networks with matrices W."""
+    runs = runs_of(W)
+    return {"buffers": _BUFFERS, "weights": W.numel() // runs, "runs": runs}
+
+
+def _forward(W, g, h0, outputs, h_end, gates, products):
+    tensors = W.mT.contiguous(), g, h0, outputs, h_end, gates, products
+    numbers = len(g), len(h0) // runs_of(W)
+    launch_dense(_forward_kernel, h0, *tensors, *numbers, **_sizes(W))
+
+
+def _backward(W, h0, outputs, gates, products, grad_outputs, grad_h_end):
+    delta = torch.empty_like(gates)
+    delta_state = torch.empty_like(gates)
+    grad_h0 = torch.empty_like(h0)
+    gradients = grad_outputs, grad_h_end, delta, delta_state, grad_h0
+    numbers = is_present(grad_h_end), len(outputs), len(h0) // runs_of(W)
+    tensors = W, h0, outputs, gates, products, *gradients
+    sizes = _sizes(W)
+    arriving = is_present(grad_outputs)
+    launch_dense(_backward_kernel, h0, *tensors, *numbers, **sizes, arriving=arriving)
+    return state_products(W, delta_state, h0, outputs), delta, grad_h0
+
+
+def _shapes(a):
+    sequence = (len(a.g), *a.h0.shape)
+    return [sequence, a.h0.shape, a.g.shape, sequence]
+
+
+_GRU = Recurrence(
+    "gru_cuda",
+    inputs="W g:1 h0:0",
+    results="outputs h_end gates products",
+    saved="W h0 outputs gates products",
+    shapes=_shapes,
+    forward=_forward,
+    backward=_backward,
+    reference=reference,
+    arrays=False,
+    runs=True,
+)
+
+
+@engine("gru", most_units=most_units(_BUFFERS), runs=True, opt_in=True)
+def gru(weights, state, u):
+    """Run the GRU of Cho et al. 2014, one network or several in one launch.
+
+    cuDNN's layer takes only one network. Which is faster for one was not measured.
+
+    Parameters
+    ----------
+    weights : tuple
+        See `longrnn.cells.gru.GRUCore.step`.
+    state : tuple of (batch, d)
+        (h,) before the first input.
+    u : (time, batch, p)
+        The inputs.
+
+    Returns
+    -------
+    outputs : (time, batch, d)
+        h after every input.
+    state : tuple of (batch, d)
+        (h,) after the last input.
+    """
+    W, R, b = weights
+    sources = Sources(u, R, b)
+    return _GRU(W, sources.drive(), state[0], sources=sources)

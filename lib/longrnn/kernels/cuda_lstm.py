@@ -1,0 +1,283 @@
+r"""The dt-LSTM and the LSTM on the GPU: a block for a few sequences, a thread for each unit.
+
+The forward and adjoint equations, and what is stored, are those of `longrnn.kernels.cpu_dt_lstm`,
+for appendix D of Rusch et al. 2022. The factors :math:`\iota` and :math:`\varphi` are 1 in the
+LSTM.
+
+States and gradients are in shared memory, and neighboring threads read neighboring weights, as in
+`longrnn.kernels.cuda_rnn`. A step computes one gate after the other, which keeps few numbers in
+registers. One launch takes several runs, whose batches follow one another.
+"""
+
+import numpy as np
+import torch
+
+from longrnn.kernels._cuda import cuda, d, device, engine, kernel, real, tile
+from longrnn.kernels._cuda_dense import (
+    dot_products,
+    driven_products,
+    load_gradients,
+    load_vectors,
+    set_offsets_in_run,
+    state_before,
+    store_vectors,
+)
+from longrnn.kernels._cuda_device import ONE, load_or_zero, sigmoid, tanh
+from longrnn.kernels._cuda_launch import is_present, launch_dense, most_units
+from longrnn.kernels._drive import Sources
+from longrnn.kernels._products import state_products
+from longrnn.kernels._recurrence import Recurrence
+from longrnn.kernels._runs import runs_of, scalars_like
+from longrnn.kernels.cpu_dt_lstm import reference
+
+arriving = 0
+"""Compile-time constant, which `launch_dense` sets: whether gradients of the outputs arrive."""
+_BUFFERS = 9
+"""Vectors in shared memory of the backward kernel. The forward kernel gets as many and uses three.
+"""
+
+
+@kernel
+def _forward_kernel(
+    W_T, g, h0, c0, outputs, h_end, c_end, cells, gates, iota, phi, T, sequences, batch
+):  # fmt: skip
+    """Run all steps of the sequences of a block.
+
+    `W_T` (d, 4 d) of each run is transposed. There are `sequences` per run, together `batch`.
+    `gates` (time, batch, 4 d) gets i f g o.
+    """
+    thread = cuda.threadIdx.x
+    threads = cuda.blockDim.x
+    offsets = cuda.local.array(tile, np.int64)
+    g_t = cuda.local.array(tile, real)
+    total = cuda.local.array(tile, real)
+    c = cuda.local.array(tile, real)
+    run = cuda.blockIdx.y
+    set_offsets_in_run(offsets, cuda.blockIdx.x, run, sequences, d)
+    matrix = run * 4 * d * d  # where the run's matrix begins
+    memory = cuda.shared.array(0, real)
+    now = 0
+    following = d * tile
+    c_now = 2 * d * tile  # values that only one thread uses
+    load_vectors(memory, now, h0, offsets, thread, threads, d)
+    load_vectors(memory, c_now, c0, offsets, thread, threads, d)
+    cuda.syncthreads()
+    base = 0  # offset of the time step in arrays that are d wide
+    for _ in range(T):
+        j = thread  # no `range`: its length would take a division
+        while j < d:
+            driven_products(total, g_t, W_T, matrix, j, 4, memory, now, g, base, offsets, d)
+            for i in range(tile):
+                value = sigmoid(total[i])
+                gates[4 * (base + offsets[i]) + j] = value
+                c[i] = iota * value
+            driven_products(total, g_t, W_T, matrix, 2 * d + j, 4, memory, now, g, base, offsets, d)
+            for i in range(tile):
+                value = tanh(total[i])
+                gates[4 * (base + offsets[i]) + 2 * d + j] = value
+                c[i] *= value
+            driven_products(total, g_t, W_T, matrix, d + j, 4, memory, now, g, base, offsets, d)
+            for i in range(tile):
+                value = sigmoid(total[i])
+                gates[4 * (base + offsets[i]) + d + j] = value
+                c[i] += phi * value * memory[c_now + j * tile + i]
+            driven_products(total, g_t, W_T, matrix, 3 * d + j, 4, memory, now, g, base, offsets, d)
+            for i in range(tile):
+                value = sigmoid(total[i])
+                gates[4 * (base + offsets[i]) + 3 * d + j] = value
+                h = value * tanh(c[i])
+                memory[c_now + j * tile + i] = c[i]
+                memory[following + j * tile + i] = h
+                cells[base + offsets[i] + j] = c[i]
+                outputs[base + offsets[i] + j] = h
+            j += threads
+        cuda.syncthreads()
+        now, following = following, now
+        base += batch * d
+    store_vectors(h_end, memory, now, offsets, thread, threads, d)
+    store_vectors(c_end, memory, c_now, offsets, thread, threads, d)
+
+
+@device
+def _deltas(iota, phi, gates, before, c, lambda_, mu):
+    """Return the gradients of the arguments of i f g o of a unit, and mu through the forget gate.
+
+    `lambda_` is the gradient of h after the step, and `mu` that of c through later steps alone.
+    """
+    i, f, new, o = gates
+    squashed = tanh(c)
+    mu += lambda_ * o * (ONE - squashed * squashed)
+    delta_i = iota * mu * new * i * (ONE - i)
+    delta_f = phi * mu * before * f * (ONE - f)
+    delta_new = iota * mu * i * (ONE - new * new)
+    delta_o = lambda_ * squashed * o * (ONE - o)
+    return delta_i, delta_f, delta_new, delta_o, mu * phi * f
+
+
+@kernel
+def _backward_kernel(
+    W, c0, cells, gates, grad_outputs, grad_h_end, grad_c_end, delta, grad_h0, grad_c0,
+    has_h_end, has_c_end, iota, phi, T, sequences, batch,
+):  # fmt: skip
+    """Backpropagate through all steps of the sequences of a block.
+
+    `delta` (time, batch, 4 d) gets the gradients of the drive.
+    """
+    thread = cuda.threadIdx.x
+    threads = cuda.blockDim.x
+    offsets = cuda.local.array(tile, np.int64)
+    arrived = cuda.local.array(tile, real)
+    c_t = cuda.local.array(tile, real)
+    before = cuda.local.array(tile, real)
+    back = cuda.local.array(tile, real)
+    run = cuda.blockIdx.y
+    set_offsets_in_run(offsets, cuda.blockIdx.x, run, sequences, d)
+    matrix = run * 4 * d * d  # where the run's matrix begins
+    memory = cuda.shared.array(0, real)
+    now = 0  # the deltas of this step, and of the one after it
+    following = 4 * d * tile
+    mu = 8 * d * tile  # values that only one thread uses
+    load_gradients(memory, mu, grad_c_end, has_c_end, offsets, thread, threads, d)
+    base = (T - 1) * batch * d  # offset of the time step in arrays that are d wide
+    for t in range(T - 1, -1, -1):
+        j = thread  # no `range`: its length would take a division
+        while j < d:
+            for i in range(tile):  # read before the product, which hides the latency
+                index = base + offsets[i] + j
+                arrived[i] = load_or_zero(grad_outputs, index, arriving)
+                c_t[i] = cells[index]
+                before[i] = state_before(cells, index - batch * d, c0, offsets[i] + j, t)
+            if t == T - 1:
+                for i in range(tile):
+                    back[i] = load_or_zero(grad_h_end, offsets[i] + j, has_h_end)
+            else:
+                dot_products(back, W, matrix + j, d, memory, following, 4 * d)
+            for i in range(tile):
+                slot = j * tile + i
+                k = 4 * (base + offsets[i]) + j
+                gates_t = gates[k], gates[k + d], gates[k + 2 * d], gates[k + 3 * d]
+                delta_i, delta_f, delta_new, delta_o, memory[mu + slot] = _deltas(
+                    iota, phi, gates_t, before[i], c_t[i], arrived[i] + back[i], memory[mu + slot]
+                )
+                memory[now + slot] = delta_i
+                memory[now + d * tile + slot] = delta_f
+                memory[now + 2 * d * tile + slot] = delta_new
+                memory[now + 3 * d * tile + slot] = delta_o
+                delta[k] = delta_i
+                delta[k + d] = delta_f
+                delta[k + 2 * d] = delta_new
+                delta[k + 3 * d] = delta_o
+            j += threads
+        cuda.syncthreads()
+        now, following = following, now
+        base -= batch * d
+    j = thread
+    while j < d:
+        dot_products(back, W, matrix + j, d, memory, following, 4 * d)
+        for i in range(tile):
+            grad_h0[offsets[i] + j] = back[i]
+            grad_c0[offsets[i] + j] = memory[mu + j * tile + i]
+        j += threads
+
+
+def _sizes(W):
+    """Return the keyword arguments of `launch_dense` for networks with matrices W."""
+    runs = runs_of(W)
+    return {"buffers": _BUFFERS, "weights": W.numel() // runs, "runs": runs}
+
+
+def _forward(iota, phi, W, g, h0, c0, outputs, h_end, c_end, cells, gates):
+    tensors = W.mT.contiguous(), g, h0, c0, outputs, h_end, c_end, cells, gates
+    numbers = iota, phi, len(g), len(h0) // runs_of(W)
+    launch_dense(_forward_kernel, h0, *tensors, *numbers, **_sizes(W))
+
+
+def _backward(iota, phi, W, h0, c0, outputs, cells, gates, grad_outputs, grad_h_end, grad_c_end):
+    delta = torch.empty_like(gates)
+    grad_h0 = torch.empty_like(h0)
+    grad_c0 = torch.empty_like(c0)
+    arrived = grad_outputs, grad_h_end, grad_c_end
+    tensors = W, c0, cells, gates, *arrived, delta, grad_h0, grad_c0
+    flags = is_present(grad_h_end), is_present(grad_c_end)
+    numbers = *flags, iota, phi, len(cells), len(h0) // runs_of(W)
+    sizes = _sizes(W)
+    arriving = is_present(grad_outputs)
+    launch_dense(_backward_kernel, h0, *tensors, *numbers, **sizes, arriving=arriving)
+    return state_products(W, delta, h0, outputs), delta, grad_h0, grad_c0
+
+
+def _reference(iota, phi, W, g, h0, c0):
+    return reference(scalars_like(g, iota, phi), W, g, h0, c0)
+
+
+def _shapes(a):
+    sequence = (len(a.g), *a.h0.shape)
+    return [sequence, a.h0.shape, a.c0.shape, sequence, a.g.shape]
+
+
+_LSTM = Recurrence(
+    "lstm_cuda",
+    settings="float iota, float phi",
+    inputs="W g:1 h0:0 c0:0",
+    results="outputs h_end c_end cells gates",
+    final=2,
+    saved="W h0 c0 outputs cells gates",
+    shapes=_shapes,
+    forward=_forward,
+    backward=_backward,
+    reference=_reference,
+    arrays=False,
+    runs=True,
+)
+
+
+@engine("dt_lstm", most_units=most_units(_BUFFERS), runs=True)
+def dt_lstm(weights, state, u):
+    """Run the dt-LSTM, appendix D of Rusch et al. 2022.
+
+    Parameters
+    ----------
+    weights : tuple
+        See `longrnn.cells.dt_lstm.DtLSTMCore.step`.
+    state : tuple of (batch, d)
+        (h, c) before the first input.
+    u : (time, batch, p)
+        The inputs.
+
+    Returns
+    -------
+    outputs : (time, batch, d)
+        h after every input.
+    state : tuple of (batch, d)
+        (h, c) after the last input.
+    """
+    W, R, b, iota, phi = weights
+    sources = Sources(u, R, b)
+    return _LSTM(float(iota), float(phi), W, sources.drive(), *state, sources=sources)
+
+
+@engine("lstm", "chrono_lstm", most_units=most_units(_BUFFERS), runs=True, opt_in=True)
+def lstm(weights, state, u):
+    """Run the LSTM, one network or several in one launch.
+
+    cuDNN's layer takes only one network. Which is faster for one was not measured.
+
+    Parameters
+    ----------
+    weights : tuple
+        See `longrnn.cells.lstm.LSTMCore.step`.
+    state : tuple of (batch, d)
+        (h, c) before the first input.
+    u : (time, batch, p)
+        The inputs.
+
+    Returns
+    -------
+    outputs : (time, batch, d)
+        h after every input.
+    state : tuple of (batch, d)
+        (h, c) after the last input.
+    """
+    W, R, b = weights
+    sources = Sources(u, R, b)
+    return _LSTM(1.0, 1.0, W, sources.drive(), *state, sources=sources)
