@@ -1,15 +1,12 @@
-"""The base class of all cells: declared weights and hyper-parameters, initialization, forward.
+"""The base class of all cells: its step, its state, and the run over sequences.
 
 A `Cell` is one architecture in one direction. The layer classes that users import, such as
 `longrnn.LEM`, stack cells (see `longrnn.cells._recurrent`).
 """
 
-import re
-from collections import namedtuple
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from types import MappingProxyType, SimpleNamespace
-from typing import ClassVar, NamedTuple, Self
+from typing import ClassVar, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -20,27 +17,24 @@ from longrnn.cells._checks import (
     check_is_tensor,
     check_state,
     check_type_and_device,
-    checked_size,
 )
 from longrnn.cells._compiling import with_own_code
-from longrnn.cells._init import Start, uniform_fan
-from longrnn.cells._keywords import Keyword, complete
+from longrnn.cells._declared import NOTHING, DeclaredModule
 from longrnn.cells._modes import as_type, is_autocasting, is_in_forward_mode
 from longrnn.cells._registry import REGISTRY
 
 State = tuple[Tensor, ...]
 Step = Callable[[NamedTuple, State, Tensor], State]
 
-_NOTHING: Mapping = MappingProxyType({})
 
-
-class Cell(nn.Module):
+class Cell(DeclaredModule):
     """Base class of a recurrent architecture: one layer in one direction.
 
     A subclass gives its name (``class LSTMCore(Cell, name="lstm")``), which registers it. It cites
     its source, writes the equation as the pure function `step`, and declares its weights and
-    hyper-parameters once, with shape or range and meaning. Training, adjoints, probes, tests and
-    figures use these declarations.
+    hyper-parameters once, with shape or range and meaning (see
+    `longrnn.cells._declared.DeclaredModule`). Training, adjoints, probes, tests and figures use
+    these declarations.
 
     A method ``start_x(self)`` implements the initialization called ``x``. The constructor uses
     ``text``, the initialization of the paper; by default it is uniform as in PyTorch's recurrent
@@ -54,7 +48,7 @@ class Cell(nn.Module):
     hidden_size
         The recurrent dimension d.
     **hyper_parameters
-        Those that the cell declares. They become attributes.
+        Hyper-parameters that the cell declares; they become attributes.
 
     Raises
     ------
@@ -62,23 +56,10 @@ class Cell(nn.Module):
         A size or a hyper-parameter has a wrong type or is out of range.
     """
 
-    name: ClassVar[str]
-    """Short name in settings, coordinates, tables and figures."""
     title: ClassVar[str]
     """Name of the architecture in prose."""
     source: ClassVar[str]
     """Source of the equation: paper and equation number."""
-    shapes: Mapping[str, str | Sequence[str]] = _NOTHING
-    """Shapes of the parameters by name. A shape is a string such as ``"4d p"``: each word is a
-    number, d, p or a hyper-parameter, possibly with a factor. A sequence of shapes declares a list
-    of weights. ``each: ..`` declares one weight per layer; q is the size of the layer's input."""
-    hyper_parameters: ClassVar[Mapping[str, Keyword]] = _NOTHING
-    """Allowed values and defaults."""
-    starts: ClassVar[Mapping[str, Start]] = _NOTHING
-    """Initializations by name: the methods ``start_x``, and shared ones that a cell adds."""
-    Weights: ClassVar[type[NamedTuple]]
-    """Type of the first argument of `step`: a NamedTuple whose fields are attributes of the cell.
-    A subclass may write it as a string of field names, separated by spaces."""
     step: ClassVar[Step]
     """The recurrence, a pure function ``step(weights, state, u_t) -> state``. Each state tensor is
     (batch, d), and u_t is (batch, p)."""
@@ -88,183 +69,23 @@ class Cell(nn.Module):
     """Index in the state of the tensor that is the output."""
     biases: ClassVar[Sequence[str]] = ("b",)
     """Names of the weights that ``bias=False`` removes in a layer class."""
-    engine_options: Mapping[str, object] = _NOTHING
+    engine_options: Mapping[str, object] = NOTHING
     """Options for the engine, which don't change results (see `longrnn.kernels.Engine`)."""
 
-    def __init_subclass__(cls, *, name: str | None = None, **kwargs) -> None:
-        super().__init_subclass__(**kwargs)
-        if name is None:  # torch's parametrizations create nameless subclasses
+    def __init_subclass__(cls, *, name: str | None = None, **kwargs: object) -> None:
+        super().__init_subclass__(name=name, **kwargs)
+        if name is None:
             return
         known = REGISTRY.get(name, cls)
         if known.__module__ != cls.__module__:
             raise TypeError(f"two cells are called {name!r}: {known} and {cls}; rename one")
-        cls.name = name
-        if isinstance(getattr(cls, "Weights", None), str):
-            cls.Weights = namedtuple("Weights", cls.Weights)
-        # Only `text` is inherited. The initialization in an authors' program is specific to a cell.
-        draws = {"text": cls.start_text}
-        for key, value in vars(cls).items():
-            if key.startswith("start_"):
-                draws[key.removeprefix("start_")] = value
-        starts = {key: Start(draw) for key, draw in draws.items()}
-        cls.starts = MappingProxyType(starts | dict(vars(cls).get("starts", {})))
         if "forward" not in vars(cls):
             cls.forward = with_own_code(cls.forward, cls)
         REGISTRY[name] = cls
 
     def __init__(self, input_size: int, hidden_size: int, **hyper_parameters: object) -> None:
-        super().__init__()
-        self.input_size = checked_size(self.name, "input_size", input_size)
-        self.hidden_size = checked_size(self.name, "hidden_size", hidden_size)
+        super().__init__(input_size, hidden_size, **hyper_parameters)
         self.x0: nn.ParameterList | None = None
-        self.settings = self.checked(hyper_parameters, self.hidden_size)
-        """All hyper-parameters by name, defaults included."""
-        for key, value in self.settings.items():
-            setattr(self, key, value)
-        self.prepare()
-        for label, shape in self.shapes.items():
-            setattr(self, label, self._empty(shape))
-        self.constrain()
-        with torch.no_grad():
-            self.start_text()
-
-    def _empty(self, shape: str | Sequence[str]) -> nn.Parameter | nn.ParameterList:
-        """Return uninitialized weights of a shape declared in `shapes`."""
-        if isinstance(shape, str) and shape.startswith("each:"):
-            inputs = ["p"] + ["d"] * (self.layers - 1)
-            shape = [shape.removeprefix("each:").replace("q", size) for size in inputs]
-        if not isinstance(shape, str):
-            return nn.ParameterList([self._empty(part) for part in shape])
-        known = vars(self) | {"d": self.hidden_size, "p": self.input_size, "": 1}
-        sizes = []
-        for word in shape.split():
-            times, name = re.fullmatch(r"(\d*)(\w*)", word).groups()
-            sizes.append(int(times or 1) * known[name])
-        return nn.Parameter(torch.empty(sizes))
-
-    @classmethod
-    def checked(cls, given: Mapping[str, object], d: int | None = None) -> dict[str, object]:
-        """Check hyper-parameters without building anything.
-
-        Parameters
-        ----------
-        given
-            Hyper-parameters by name.
-        d
-            The hidden size, if it is known.
-
-        Returns
-        -------
-        dict
-            All hyper-parameters, defaults included.
-
-        Raises
-        ------
-        ValueError
-            A hyper-parameter is unknown, has a wrong type, is out of range, or is inconsistent with
-            the others or with the hidden size.
-        """
-        values = complete(cls.name, cls.hyper_parameters, given)
-        expected = cls.conflict(SimpleNamespace(**values), d)
-        if expected:
-            got = ", ".join(f"{key}={value!r}" for key, value in given.items())
-            raise ValueError(f"{cls.name}: expected {expected}, got {got}")
-        return values
-
-    @classmethod
-    def conflict(cls, given: SimpleNamespace, d: int | None) -> str:
-        """Check the hyper-parameters against each other and against the hidden size.
-
-        Parameters
-        ----------
-        given
-            All hyper-parameters as attributes, each of them valid by itself.
-        d
-            The hidden size; None if it is unknown.
-
-        Returns
-        -------
-        str
-            The condition that is violated, as it follows "expected" in an error message; empty if
-            they are consistent.
-        """
-        return ""
-
-    def prepare(self) -> None:
-        """Derive attributes from the hyper-parameters; called before the weights are created."""
-
-    def constrain(self) -> None:
-        """Register parametrizations; called before the weights are initialized."""
-
-    def start_text(self) -> None:
-        """Initialize all weights like PyTorch's recurrent layers."""
-        weights = [getattr(self, label) for label in self.shapes]
-        uniform_fan(*weights, fan=self.hidden_size)
-
-    @torch.no_grad()
-    def start(self, name: str, *, time_steps: int | None = None, **settings: object) -> Self:
-        """Reinitialize all weights, from torch's random generator.
-
-        Parameters
-        ----------
-        name
-            Name of the initialization, one of `starts`.
-        time_steps
-            Length of the sequences, which some initializations depend on.
-        **settings
-            Keyword arguments of the initialization.
-
-        Returns
-        -------
-        Cell
-            The cell itself.
-
-        Raises
-        ------
-        ValueError
-            The cell has no such initialization or setting, or the length is missing or below one.
-        """
-        start, settings = self.checked_start(name, settings)
-        if start.by_length:
-            if time_steps is None or time_steps < 1:
-                raise ValueError(
-                    f"{self.name}: the start {name!r} depends on the sequences' length; "
-                    "give time_steps"
-                )
-            settings["time_steps"] = time_steps
-        start.draw(self, **settings)
-        return self
-
-    @classmethod
-    def checked_start(
-        cls, name: str, settings: Mapping[str, object]
-    ) -> tuple[Start, dict[str, object]]:
-        """Return an initialization and its settings, after checking them.
-
-        Parameters
-        ----------
-        name
-            One of `starts`.
-        settings
-            Some or all settings of the initialization.
-
-        Returns
-        -------
-        start : Start
-        settings : dict
-            All settings, defaults included.
-
-        Raises
-        ------
-        ValueError
-            The cell has no such initialization or setting.
-        """
-        if name not in cls.starts:
-            raise ValueError(
-                f"{cls.name}: expected initial weights among {', '.join(cls.starts)}, got {name!r}"
-            )
-        start = cls.starts[name]
-        return start, complete(f"{cls.name}, start {name}", start.settings, settings)
 
     def weights(self) -> NamedTuple:
         """Return the first argument of `step`; parametrized weights are computed once.
@@ -425,14 +246,6 @@ class Cell(nn.Module):
         if state is not None:
             shapes = [(u.shape[1], self.hidden_size)] * self.states
             check_state(self.name, state, shapes, weight)
-
-    def extra_repr(self) -> str:
-        changed = [
-            f"{key}={value!r}"
-            for key, value in self.settings.items()
-            if value != self.hyper_parameters[key].default
-        ]
-        return ", ".join([str(self.input_size), str(self.hidden_size), *changed])
 
 
 def unroll(

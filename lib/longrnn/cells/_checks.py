@@ -167,7 +167,9 @@ def check_state(label: str, state: object, shapes: list[tuple[int, ...]], weight
     ValueError
         The state does not fit.
     """
-    parts = tuple(state) if isinstance(state, tuple | list) else (state,)
+    parts = (state,)
+    if isinstance(state, tuple | list):
+        parts = tuple(state)
     all_tensors = all(isinstance(part, Tensor) for part in parts)
     if (
         all_tensors

@@ -1,4 +1,4 @@
-"""What `torch.compile` needs to know of classes that share a method."""
+"""A workaround for a limit of `torch.compile`: one code object per class."""
 
 import functools
 from collections.abc import Callable

@@ -170,12 +170,12 @@ def adding_start(cell: nn.Module, *, time_steps: int, like: str) -> None:
         trains the first state from zero: the network starts almost linear, so an orthogonal W
         carries the adjoint unchanged.
 
-        ``text`` is this repository's own start for the dissertation's text. R is uniform within
-        :math:`\pm 1 / \sqrt{p}` with p = 2 features. That is large enough for tanh to bend;
-        otherwise the network cannot multiply the value by the mark. W, for each gate of an LSTM,
-        is a rotation :math:`e^A` with Gaussian A = -A', by angles up to about one radian. The
-        biases -R E[u], with E[u] = (1/2, 2/T), cancel the mean input. Without them the states
-        drift to where tanh is flat within tens of steps. The LSTM's forget gates get 1 more.
+        ``text`` is our initialization for the experiment as the dissertation describes it. R is
+        uniform within :math:`\pm 1 / \sqrt{p}` with p = 2 features. That is large enough for tanh
+        to be nonlinear; otherwise the network cannot multiply the value by the mark. W, for each
+        gate of an LSTM, is a rotation :math:`e^A` with Gaussian A = -A', by angles up to about one
+        radian. The biases -R E[u], with E[u] = (1/2, 2/T), cancel the mean input. Without them the
+        states drift to where tanh is flat within tens of steps. The LSTM's forget gates get 1 more.
 
     Raises
     ------

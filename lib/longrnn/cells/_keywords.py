@@ -1,4 +1,4 @@
-"""Hyper-parameters: declared once, by their cell, and checked before anything is built."""
+"""Declarations of hyper-parameters, which are checked before a cell is built."""
 
 import math
 import re
@@ -34,10 +34,15 @@ class Number:
     each: bool = False
 
     def __str__(self) -> str:
-        kind = "a whole number" if self.whole else "a number"
-        many = ", or one for each layer," if self.each else ""
-        none = " or None" if self.default is None else ""
-        return f"{kind}{many} in {self.interval}{none}"
+        text = "a number"
+        if self.whole:
+            text = "a whole number"
+        if self.each:
+            text += ", or one for each layer,"
+        text += f" in {self.interval}"
+        if self.default is None:
+            text += " or None"
+        return text
 
     def admits(self, value: object) -> bool:
         """Return whether a value is allowed.
@@ -58,15 +63,19 @@ class Number:
         return self._admits_number(value)
 
     def _admits_number(self, value: object) -> bool:
+        """Return whether a single value is allowed."""
         if value is None:
             return self.default is None
-        kind = Integral if self.whole else Real
-        if isinstance(value, bool) or not isinstance(value, kind) or not math.isfinite(value):
+        if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value):
+            return False
+        if self.whole and not isinstance(value, Integral):
             return False
         opening, least, most, closing = _INTERVAL.fullmatch(self.interval).groups()
-        above = value > float(least) if opening == "(" else value >= float(least)
-        below = value < float(most) if closing == ")" else value <= float(most)
-        return above and below
+        if value == float(least):
+            return opening == "["
+        if value == float(most):
+            return closing == "]"
+        return float(least) < value < float(most)
 
 
 @dataclass(frozen=True)
@@ -104,7 +113,7 @@ FLAG = Choice((False, True))
 Keyword = Number | Choice
 
 
-def plain(value: object) -> object:
+def as_python(value: object) -> object:
     """Convert NumPy scalars to Python numbers, and lists to tuples.
 
     Parameters
@@ -119,13 +128,13 @@ def plain(value: object) -> object:
 
     Examples
     --------
-    >>> plain(np.float64(0.5)), plain([np.int64(1), 2])
+    >>> as_python(np.float64(0.5)), as_python([np.int64(1), 2])
     (0.5, (1, 2))
     """
     if isinstance(value, np.generic):
         return value.item()
     if isinstance(value, list | tuple):
-        return tuple(plain(item) for item in value)
+        return tuple(as_python(item) for item in value)
     return value
 
 
@@ -161,7 +170,7 @@ def complete(
         )
     values = {key: keyword.default for key, keyword in keywords.items()}
     for key, value in given.items():
-        value = plain(value)
+        value = as_python(value)
         if not keywords[key].admits(value):
             raise ValueError(
                 f"{label}: expected {key} to be {keywords[key]}, got {reprlib.repr(value)}"

@@ -119,12 +119,16 @@ def run_segments(
     """
     weights = cell.run_weights(segments[0].batch)
     pieces = data.split([segment.steps * segment.batch for segment in segments])
-    run = _run_backward if reverse else _run_forward
+    run = _run_forward
+    if reverse:
+        run = _run_backward
     shaped = [piece.unflatten(0, segment) for piece, segment in zip(pieces, segments, strict=True)]
     run_cell = partial(cell.run, engine=engine, weights=weights)
     outputs, final = run(run_cell, shaped, initial)
     flat = [output.flatten(0, 1) for output in outputs]
-    return flat[0] if len(flat) == 1 else torch.cat(flat), final
+    if len(flat) == 1:
+        return flat[0], final
+    return torch.cat(flat), final
 
 
 def _run_forward(run_cell, pieces: list[Tensor], state: State) -> tuple[list[Tensor], State]:

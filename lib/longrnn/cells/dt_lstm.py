@@ -31,7 +31,10 @@ class DtLSTMCore(LSTMCore, name="dt_lstm"):
 
     def prepare(self) -> None:
         self.input_scale = self.dt
-        self.forget_scale = self.dt if self.version == 1 else 1 - self.dt
+        if self.version == 1:
+            self.forget_scale = self.dt
+        else:
+            self.forget_scale = 1 - self.dt
 
     @staticmethod
     def step(weights: tuple, state: State, u: Tensor) -> State:

@@ -12,8 +12,8 @@ PyTorch's parametrization stores d^2 numbers. The d(d-1)/2 numbers below the dia
 trivialization with K = infinity of M. Lezcano-Casado, *Trivializations for gradient-based
 optimization on manifolds*, NeurIPS 2019. The exponential RNN of 2019 and the dissertation's public
 program have the static one, B_0 = I, which reaches the same matrices by another gradient. The
-dynamic one is used everywhere here, because LEM's paper trains it ("DTRIV-infinity"); so the
-architecture is one network in all tables.
+dynamic one is used everywhere here, because LEM's paper trains it ("DTRIV-infinity"), so that
+the exponential RNN is the same network in all tables.
 
 The start ``text`` gives B_0 rotations by angles from U(-pi, pi), after Henaff, Szlam and LeCun
 (2016), draws R Kaiming normal and sets b to zero. ``author``, the dissertation's public program, is
@@ -111,7 +111,9 @@ class ExponentialRNNCore(Cell, name="exponential"):
 
     def __reduce_ex__(self, protocol: int) -> tuple:
         """Pickle the cell, which PyTorch refuses: its class with a parametrization has no name."""
-        plain_class = type(self).__bases__[0] if parametrize.is_parametrized(self) else type(self)
+        plain_class = type(self)
+        if parametrize.is_parametrized(self):
+            (plain_class,) = type(self).__bases__
         sizes = self.input_size, self.hidden_size
         return plain_class._unpickled, sizes, self.__dict__
 

@@ -46,7 +46,9 @@ class FastRNNCore(Cell, name="fastrnn"):
     Weights = "U W b alpha beta phi"
 
     def prepare(self) -> None:
-        self.balance = 3.0 if self.eta is None else math.log((1 - self.eta) / self.eta)
+        self.balance = 3.0
+        if self.eta is not None:
+            self.balance = math.log((1 - self.eta) / self.eta)
         self.phi = ACTIVATIONS[self.phi]
 
     @property

@@ -27,8 +27,8 @@ about :math:`-\alpha \eta \sigma I`: little of h_{k-1} is left. From h_{k-1} it 
 and K = 1 it is the identity itself, and U has no effect.
 
 The step sizes are initialized to 0.01 (section 4.1) and may become negative. The paper trains one
-per inner step and time step "eta_k^i",
-which fixes the length of the sequences. Here there is one per inner step unless a length is given.
+per inner step and time step, "eta_k^i", which fixes the length of the sequences. Here there is one
+per inner step unless a length is given.
 
 Form (8) is printed for alpha = 1. The leak multiplies its last term and the identity, as section
 3.2 derives them. Form (8) is printed with U of low rank; here form and rank can be combined
@@ -100,7 +100,9 @@ def argument(weights: NamedTuple, s: Tensor, from_u: Tensor) -> Tensor:
         U s + W x + b, multiplied by U once more in form (8).
     """
     a = multiply(weights, s) + from_u
-    return multiply(weights, a) if weights.form == 8 else a  # (8)
+    if weights.form == 8:
+        return multiply(weights, a)  # (8)
+    return a
 
 
 class IncrementalRNNCore(Cell, name="irnn"):
@@ -139,10 +141,14 @@ class IncrementalRNNCore(Cell, name="irnn"):
         self.phi = ACTIVATIONS[self.phi]
         if self.form is None:
             self.form = 5 if self.rank is None else 8
-        self.states = 1 if self.length is None else 2
+        if self.length is not None:
+            self.states = 2  # h and the number of time steps
         self.eta_start = self.eta
         del self.eta
-        matrices = {"U": "d d"} if self.rank is None else {"V": "d rank", "H": "rank d"}
+        if self.rank is None:
+            matrices = {"U": "d d"}
+        else:
+            matrices = {"V": "d rank", "H": "rank d"}
         self.shapes = matrices | {"W": "d p", "b": "d"}  # recurrent and input weights, bias
         if self.train_eta == "fixed":
             self.register_buffer("eta", torch.empty(1))
@@ -160,14 +166,19 @@ class IncrementalRNNCore(Cell, name="irnn"):
             ``b`` (d,), the step sizes ``eta`` (K,) or (K, T), the numbers ``alpha``, ``sign`` and
             ``form``, ``from_zero``, whether g_0 is 0, and the activation ``phi``.
         """
-        full = self.rank is None
         eta = self.eta
         if len(eta) != self.inner_steps:  # one for all
             eta = eta.expand(self.inner_steps)
+        U = V = H = None
+        if self.rank is None:
+            U = self.U
+        else:
+            V = self.V
+            H = self.H
         return self.Weights(
-            U=self.U if full else None,
-            V=None if full else self.V,
-            H=None if full else self.H,
+            U=U,
+            V=V,
+            H=H,
             W=self.W,
             b=self.b,
             eta=eta,
@@ -220,7 +231,11 @@ class IncrementalRNNCore(Cell, name="irnn"):
 
     def start_author(self) -> None:
         self.start_text()
-        matrices = (self.W, self.U) if self.rank is None else (self.W, self.V, self.H)
+        matrices = [self.W]
+        if self.rank is None:
+            matrices.append(self.U)
+        else:
+            matrices += [self.V, self.H]
         for matrix in matrices:
             nn.init.normal_(matrix, std=0.1)
 
@@ -262,7 +277,10 @@ class IncrementalRNNCore(Cell, name="irnn"):
 
 def _time_steps_done(state: State) -> int:
     """Return the number of time steps so far; 0 inside vmap and while tracing."""
-    return int(state[1].max()) if has_values(state[1]) else 0
+    count = state[1]
+    if not has_values(count):
+        return 0
+    return int(count.max())
 
 
 class IncrementalRNN(Recurrent, core=IncrementalRNNCore):

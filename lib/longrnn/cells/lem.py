@@ -46,9 +46,8 @@ class LEMCore(Cell, name="lem"):
     source = "Rusch et al. 2022, (3)"
     hyper_parameters = {
         "dt": Number(1.0, "(0, 2]"),  # largest time step
-        "clip": Number(
-            None, "(0, 1]"
-        ),  # smallest time step; steps are clipped to [clip, 1] (fig. 6)
+        # Smallest time step; steps are clipped to [clip, 1] (figure 6).
+        "clip": Number(None, "(0, 1]"),
         "chrono": Number(None, "(0, inf)"),  # T_max in steps, for the chrono initialization
         "single_scale": FLAG,  # whether both time steps are the constant Delta t (Table 9)
     }
@@ -103,12 +102,12 @@ class LEMCore(Cell, name="lem"):
         """
         W, W_y, V, b, dt, clip, single_scale = weights
         y, z = state
-        *from_u, from_u_y = (u @ V.T + b).chunk(2 if single_scale else 4, dim=-1)
         if single_scale:
+            from_u_z, from_u_y = (u @ V.T + b).chunk(2, dim=-1)
             dt_z = dt_y = dt  # Table 9
-            (a_z,) = from_u
-            a_z = y @ W.T + a_z
+            a_z = y @ W.T + from_u_z
         else:
+            *from_u, from_u_y = (u @ V.T + b).chunk(4, dim=-1)
             a_1, a_2, a_z = (y @ W.T + torch.cat(from_u, dim=-1)).chunk(3, dim=-1)
             dt_z = dt * torch.sigmoid(a_1)  # (3), first line
             dt_y = dt * torch.sigmoid(a_2)  # (3), second line

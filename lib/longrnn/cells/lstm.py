@@ -12,7 +12,7 @@ of the dissertation counts:
 
 The start ``author`` is that of Keras, in which the dissertation's public program is written: W
 orthogonal as one matrix, R Glorot uniform, biases zero except one for the forget gate. Programs
-that use PyTorch's own layer have two bias vectors per gate; no run here starts that way.
+that use PyTorch's own layer have two bias vectors per gate; no run here is initialized that way.
 """
 
 import torch

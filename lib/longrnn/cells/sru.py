@@ -100,7 +100,9 @@ class SRUCore(Cell, name="sru"):
             f = torch.sigmoid(from_x_f + v_f * c + b_f)
             r = torch.sigmoid(from_x_r + v_r * c + b_r)  # reads c_{t-1}, so before the next line
             c = f * c + (1 - f) * candidate
-            carried = x if skip is None else x @ skip.T
+            carried = x
+            if skip is not None:
+                carried = x @ skip.T
             x = r * c + (1 - r) * alpha * carried  # h_t
             states.append(c)
         return (*states, x)

@@ -133,7 +133,9 @@ class UnICORNNCore(Cell, name="unicornn"):
             self.dt = self.dt[0]
         self.states = 2 * self.layers
         self.readout = 2 * (self.layers - 1)
-        connections = self.layers - self.skip if self.skip else 0
+        connections = 0
+        if self.skip > 0:
+            connections = self.layers - self.skip
         self.shapes = {
             "w": "each: d",  # recurrent weights, one per neuron
             "V": "each: d q",  # input weights
@@ -180,7 +182,9 @@ class UnICORNNCore(Cell, name="unicornn"):
     @property
     def _dts(self) -> tuple[float, ...]:
         """Delta t of each layer."""
-        return self.dt if isinstance(self.dt, tuple) else (self.dt,) * self.layers
+        if isinstance(self.dt, tuple):
+            return self.dt
+        return (self.dt,) * self.layers
 
     @staticmethod
     def step(weights: Weights, state: State, u: Tensor) -> State:
@@ -210,7 +214,9 @@ class UnICORNNCore(Cell, name="unicornn"):
                 x = passed[k - skip - 1] @ skips[k - 1].T + x  # defined below (103)
             y, z = oscillate(layer, dt, alpha, *state[2 * k - 2 : 2 * k], x)
             states += [y, z]
-            passed.append(y if masks[k - 1] is None else masks[k - 1] * y)
+            if masks[k - 1] is not None:
+                y = masks[k - 1] * y
+            passed.append(y)
         return tuple(states)
 
     def start_text(self, slope: float = SLOPE) -> None:
@@ -371,7 +377,13 @@ class UnICORNN(Recurrent, core=UnICORNNCore):
         if skip and layer >= skip:
             sources.append(layer - skip)
         outputs = self.hidden_size * self.num_directions
-        return [outputs if source > 0 else self.input_size for source in sources]
+        features = []
+        for source in sources:
+            if source == 0:
+                features.append(self.input_size)
+            else:
+                features.append(outputs)
+        return features
 
     def _input_of(self, outputs: Sequence[Tensor]) -> Tensor:
         """Return y^{l-1} or, with a residual connection, y^{l-1} and y^{l-S-1} side by side.

@@ -34,7 +34,7 @@ class Tracker:
         Parameters
         ----------
         adjoint : tuple of (batch, hidden)
-            What the current unit vectors became.
+            The current unit vectors after they were pulled back.
         """
         norm = norm_of(adjoint)
         self.log_norm = self.log_norm + norm.log10()
@@ -49,7 +49,7 @@ class Tracker:
         t
             The time.
         adjoint : tuple of (batch, hidden), optional
-            What the current unit vectors became at time t; the unit vectors themselves by default.
+            The current unit vectors pulled back to time t; the unit vectors themselves by default.
         """
         if t in self.wanted:
             if adjoint is None:
@@ -58,7 +58,7 @@ class Tracker:
             readout = self.log_norm + norm_of((adjoint[self.readout],)).log10()
             self._recorded[t] = readout, self.log_norm + norm_of(adjoint).log10()
 
-    def keep(self, start: int, readout: Tensor, full: Tensor) -> None:
+    def record_measured(self, start: int, readout: Tensor, full: Tensor) -> None:
         """Record norms that a kernel measured.
 
         Parameters

@@ -195,7 +195,7 @@ def _adjoint_norms_by_kernel(
         if not _any(carried.lost > 0):
             break
     for (start, _), (readout, full) in zip(reversed(stretches), norms, strict=True):
-        tracker.keep(start, readout, full)
+        tracker.record_measured(start, readout, full)
     readout, full = tracker.stacked(wanted)
     return AdjointNorms(tuple(wanted), readout, full, state)
 
