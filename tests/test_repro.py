@@ -73,7 +73,7 @@ def test_a_plain_dvc_at_work_is_named(without_dvc, tmp_path, capsys, owner, mess
     (tmp_path / ".dvc" / "tmp" / "rwlock").write_text(locks)
     assert repro.main(["report"]) == 255
     printed = capsys.readouterr().err
-    assert ("another dvc command works in this folder" in printed) == message
+    assert ("another dvc command is running in this folder" in printed) == message
 
 
 def test_a_read_only_folder_takes_one_sentence(without_dvc, monkeypatch, capsys):
@@ -151,7 +151,7 @@ def test_two_calls_run_once_with_analyses_in_parallel(start, tmp_path):
     assert sorted(printed) == ["", "nothing to do: 6 stages are up to date\n"]
     ran, waited = sorted(errors, key=len)
     assert ran == "shown by a stage\n"
-    assert waited.startswith("another `make repro` runs in this folder")
+    assert waited.startswith("another `make repro` is running in this folder")
     assert len(waited.splitlines()) == 1
     assert (tmp_path / "runs").read_text() == "ran\n"
     # Each waited for a minute, or until another one had begun.

@@ -1,7 +1,7 @@
 """``python -m study.pipeline``: run a notebook, or one of the commands ``code`` and ``repro``.
 
-The syntax is that of Python 3.6, so that a Python without the environment can say what is
-missing: ``dvc`` may be typed where another one answers.
+The syntax is that of Python 3.6: another Python on the path may run this file, and must be able to
+print what is missing.
 """
 
 import os
@@ -9,7 +9,7 @@ import sys
 
 
 def _main(arguments):
-    # Imported late: where a package is missing, nothing of this project can be imported.
+    # Imported late, so that a missing package is reported below.
     if arguments == ["code"]:
         from study.pipeline import code
 
@@ -39,6 +39,6 @@ except (ImportError, SyntaxError) as error:
         "with `. .venv/bin/activate`, or type `make repro`, which creates it if it is missing or "
         "damaged"
     )
-except KeyboardInterrupt:  # before anything had begun that could be kept
+except KeyboardInterrupt:  # before the work began, so there is nothing to keep
     sys.stderr.write("study.pipeline: interrupted\n")
     sys.exit(130)

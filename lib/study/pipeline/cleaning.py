@@ -1,9 +1,8 @@
-"""Make an executed notebook a function of its inputs: remove or rename what varies between runs.
+"""Remove or rename everything in an executed notebook that varies between runs.
 
 Cells, their outputs and their execution counts are kept. Papermill's and Jupyter's records of the
-run (times, paths, versions of the kernel) are removed, and so is everything written to stderr, the
-channel for progress, times and warnings, which are shown live while the notebook runs. Stdout is
-kept and must not vary.
+run (times, paths, versions of the kernel) are removed. So is stderr, which is for progress, times
+and warnings, and is shown while the notebook runs. Stdout is kept and must not vary.
 """
 
 import os
@@ -26,8 +25,6 @@ _ROOT = re.compile(rf"(?<![\w./-]){re.escape(str(ROOT) + os.sep)}")
 def clean(notebook: NotebookNode) -> NotebookNode:
     """Remove what differs between two runs of a notebook with the same inputs.
 
-    The notebook is changed in place.
-
     Parameters
     ----------
     notebook
@@ -44,10 +41,11 @@ def clean(notebook: NotebookNode) -> NotebookNode:
     notebook.metadata = NotebookNode(metadata)
     ids: dict[str, str] = {}
     for cell in notebook.cells:
-        tags = cell.metadata.get("tags", [])
-        if INJECTED in tags:
+        if INJECTED in cell.metadata.get("tags", []):
             cell.id = INJECTED  # instead of a random one
-        for name in ("papermill", "execution", "ExecuteTime", *([] if tags else ["tags"])):
+        if not cell.metadata.get("tags"):
+            cell.metadata.pop("tags", None)
+        for name in ("papermill", "execution", "ExecuteTime"):
             cell.metadata.pop(name, None)
         if cell.cell_type == "code":
             cell.outputs = _renamed(_merge(cell.outputs), ids)
@@ -55,14 +53,16 @@ def clean(notebook: NotebookNode) -> NotebookNode:
 
 
 def _merge(outputs: list[NotebookNode]) -> list[NotebookNode]:
-    """Drop stderr and join chunks of stdout: where a stream is cut depends on the clock."""
+    """Drop stderr, and join consecutive chunks of stdout, whose sizes depend on timing."""
     merged: list[NotebookNode] = []
     for output in outputs:
-        stream = output.output_type == "stream"
-        if stream and output.name == "stdout" and merged and merged[-1].output_type == "stream":
-            merged[-1].text += output.text
-        elif not stream or output.name == "stdout":
+        if output.output_type != "stream":
             merged.append(output)
+        elif output.name == "stdout":
+            if merged and merged[-1].output_type == "stream":
+                merged[-1].text += output.text
+            else:
+                merged.append(output)
     return merged
 
 

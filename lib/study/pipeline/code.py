@@ -1,4 +1,4 @@
-"""Write what the stages of `dvc.yaml` depend on besides notebooks and data: code and settings.
+"""Write the code and the settings that the stages of `dvc.yaml` depend on as small files.
 
 ``data/code/<notebook>`` has a line for every module below `lib/` that the notebook reaches
 (`study.pipeline.fingerprint`), and one for the version of every package that changes its numbers
@@ -57,7 +57,7 @@ def write_code(folder: Path = DATA / "code", root: Path = ROOT) -> list[str]:
     Parameters
     ----------
     folder
-        Folder of the files. Those that nothing needs any more are removed.
+        Folder of the files. Files that no stage needs any more are removed.
     root
         Root of the repository.
 
@@ -111,6 +111,7 @@ def _sections(root: Path) -> dict[str, Any]:
 
 
 def _write(path: Path, text: str) -> bool:
+    """Write a text unless the file has it already; return whether it was written."""
     if path.is_file() and path.read_text(encoding="utf-8") == text:
         return False
     write_whole(path, lambda partial: partial.write_text(text, encoding="utf-8"))
@@ -120,7 +121,7 @@ def _write(path: Path, text: str) -> bool:
 def prune(root: Path = ROOT) -> list[Path]:
     """Remove the outputs of notebooks that no longer exist.
 
-    DVC forgets such a stage and leaves its outputs, which coverage and report would still show.
+    DVC forgets such a stage but leaves its outputs, which the report would still show.
 
     Parameters
     ----------

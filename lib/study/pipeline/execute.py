@@ -5,17 +5,17 @@
     python -m study.pipeline NOTEBOOK OUTPUT [-p name value]... [-s set results]...
 
 A thin layer around papermill (`study.pipeline.runs`). It refuses parameters that the notebook does
-not have, and values that do not fit the type of the default (papermill warns and goes on).
+not have, and values that do not fit the type of the default (papermill only warns).
 
 With ``-s`` the notebook runs for several sets of results at once, and ``{set}`` in OUTPUT is the
-name of each. What cells print is shown live, except with ``-s`` and in stages of DVC, where
-progress and warnings are enough.
+name of each. Stdout of cells is shown while they run, except with ``-s`` and in stages of DVC,
+where progress and warnings are enough.
 
-Paths count from the repository root, wherever the command is typed; ``~`` is the home folder.
+Paths are relative to the repository root, wherever the command is typed; ``~`` is the home folder.
 
-Exit status: 0 done; 1 a cell failed, and what was executed is in ``OUTPUT`` with the suffix
-``.failed.ipynb``; 2 the call itself was wrong and nothing ran; 130 interrupted. OUTPUT exists
-only as a whole.
+Exit status: 0 done; 1 a cell failed, and the cells executed so far are in ``OUTPUT`` with the
+suffix ``.failed.ipynb``; 2 the command was invalid and nothing ran; 130 interrupted. OUTPUT is
+written completely or not at all.
 """
 
 import argparse
@@ -93,9 +93,9 @@ def main(arguments: list[str]) -> int:
     options = parse(arguments)
     os.chdir(ROOT)
     stage = os.environ.get(STAGE)
-    begin = time.monotonic()
+    start = time.monotonic()
     try:
-        by_set = planned(options)
+        by_set = plan_runs(options)
     except NotebookError as error:
         return report_status(error, 2)
     except (OSError, RuntimeError) as error:  # a name too long, a loop of links
@@ -109,26 +109,30 @@ def main(arguments: list[str]) -> int:
     except InputsChanged as error:
         return report_status(error, 1)
     if status == 0 and not stage:
-        names = f" ({', '.join(by_set)})" if options.sets else ""
-        report_status(f"{options.notebook.name}{names} in {time.monotonic() - begin:.1f} s", 0)
+        name = options.notebook.name
+        if options.sets:
+            name += f" ({', '.join(by_set)})"
+        report_status(f"{name} in {time.monotonic() - start:.1f} s", 0)
     return status
 
 
 def _announce(stage: str, notebook: Path) -> None:
-    """Print that a stage begins, and the notebook's question, which is its title."""
+    """Print the time, the stage and the title of its notebook."""
     stages = os.environ.get(STAGES, "").split()
-    number = f" ({stages.index(stage) + 1} of {len(stages)})" if stage in stages else ""
+    name = stage
+    if stage in stages:
+        name += f" ({stages.index(stage) + 1} of {len(stages)})"
     # To stderr: `make repro` drops stdout, where DVC describes each of its steps.
-    print(f"{time.strftime('%H:%M')} {stage}{number}: {read_title(notebook)}", file=sys.stderr)
+    print(f"{time.strftime('%H:%M')} {name}: {read_title(notebook)}", file=sys.stderr)
 
 
-def planned(options: argparse.Namespace) -> dict[str, Run]:
-    """Return the runs that a command line asks for.
+def plan_runs(options: argparse.Namespace) -> dict[str, Run]:
+    """Return the runs that a command line requests.
 
     Parameters
     ----------
     options
-        What `parse` returns.
+        Result of `parse`.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Files that exist whole or not at all."""
+"""Write files completely or not at all, and move damaged ones out of the way."""
 
 import errno
 import os
@@ -13,15 +13,15 @@ def write_whole(path: str | Path, write: Callable[[Path], object]) -> Path:
     """Write a file completely or not at all.
 
     A reader never sees half a file, and if `write` fails the previous file stays. The partial file
-    is hidden and has the process's number and a random one in its name, so that two processes
-    never write to the same one, and no link is followed.
+    is hidden. Its name contains the process id and a random number, so that two processes never
+    write to the same file and no link is followed.
 
     Parameters
     ----------
     path
         The file. Its folder is made if needed.
     write
-        Called with the path of a new file in the same folder, which it fills.
+        Function that writes the content. It gets the path of a new file in the same folder.
 
     Returns
     -------
@@ -52,7 +52,8 @@ def write_whole(path: str | Path, write: Callable[[Path], object]) -> Path:
 def set_aside(path: Path) -> Path:
     """Rename a file, folder or link to ``<stem>.damaged``, which nothing reads.
 
-    An earlier damaged file is replaced. Otherwise a number makes the name free.
+    A damaged file replaces an earlier one. A folder, or a file next to a damaged folder of that
+    name, gets a number after ``.damaged``.
 
     Parameters
     ----------
@@ -73,4 +74,5 @@ def set_aside(path: Path) -> Path:
 
 
 def _is_file(path: Path) -> bool:
+    """Return whether a path is a file or a link, broken links included."""
     return path.is_symlink() or path.is_file()

@@ -1,11 +1,12 @@
 """Fingerprints of the code that something depends on: every module below `lib/` that it reaches.
 
-A module reaches what it imports (inside functions too) and each module of ours that a string names
-in full, such as ``"study.report"`` for ``python -m``. `study.pipeline.modules` says how one module
-counts.
+A module reaches the modules that it imports (inside functions, too) and those below `lib/` that a
+string names in full, such as ``"study.report"`` for ``python -m``. `study.pipeline.modules` defines
+the digest of one module.
 
-What the fingerprint cannot see: methods replaced at run time by a module that nothing reaches, and
-files elsewhere in the repository, which a stage must list among its dependencies in `dvc.yaml`.
+The fingerprint does not cover methods that a module replaces at run time if nothing reaches that
+module, nor files elsewhere in the repository. A stage must list such files among its dependencies
+in `dvc.yaml`.
 """
 
 import hashlib
@@ -25,7 +26,7 @@ class Reached(NamedTuple):
     digests: dict[str, str]
     """Digest of each module, by its path from the root."""
     packages: frozenset[str]
-    """Top-level modules outside `lib/` that these import."""
+    """Top-level modules outside `lib/` that they import."""
 
 
 def fingerprint(
@@ -67,9 +68,9 @@ def reached(modules: Iterable[str], *, whole: bool = False, root: Path = ROOT) -
     modules
         Dotted names of modules in `lib/`.
     whole
-        Whether a package that imports every file of its folder (`longrnn.registry.import_files`)
-        stands for all of them. Otherwise only the members count that something names, such as the
-        cells and engines of one job.
+        Whether all members of a package count if it imports every file of its folder
+        (`longrnn.registry.import_files`). Otherwise only members that something names count, such
+        as the cells and engines of one job.
     root
         Root of the repository.
 
@@ -167,6 +168,7 @@ def as_lines(digests: dict[str, str]) -> str:
 
 
 def _follow(files: Iterable[Path], whole: bool, root: Path) -> Reached:
+    """Return the code that files reach, these files included."""
     digests: dict[str, str] = {}
     packages: set[str] = set()
     todo = list(files)

@@ -1,8 +1,8 @@
 """Refuse to finish a stage whose inputs were saved while it ran.
 
-DVC hashes the dependencies of a stage after its command has ended. A notebook that is saved while
-it runs would therefore count as the one that made the outputs, and the stage would stay out of
-date for good. A command that fails is not recorded, so DVC runs such a stage again.
+DVC hashes the dependencies of a stage after its command has ended. So it would record a notebook
+that is saved while it runs as the one that made the outputs, and would never run the stage again.
+DVC does not record a command that fails, so it runs such a stage again.
 """
 
 import contextlib
@@ -40,7 +40,7 @@ def unchanged_inputs(root: Path = ROOT) -> Iterator[None]:
     Raises
     ------
     InputsChanged
-        The block ends without another error, and an input is not what it was at the beginning.
+        The block ends without another error, but an input has changed.
     """
     stage = os.environ.get(STAGE)
     if not stage:
@@ -52,10 +52,11 @@ def unchanged_inputs(root: Path = ROOT) -> Iterator[None]:
     after = digests(paths)
     changed = sorted(path for path in before.keys() | after if before.get(path) != after.get(path))
     if changed:
-        names = ", ".join(_shown(path, root) for path in changed[:3])
-        more = f" and {len(changed) - 3} more" if len(changed) > 3 else ""
+        names = ", ".join(_display_path(path, root) for path in changed[:3])
+        if len(changed) > 3:
+            names += f" and {len(changed) - 3} more"
         raise InputsChanged(
-            f"{names}{more} changed while the stage {stage} ran, so its results are not recorded; "
+            f"{names} changed while the stage {stage} ran, so its results are not recorded; "
             "run `make repro` or `dvc repro` again"
         )
 
@@ -83,7 +84,9 @@ def dependencies(stage: str, root: Path = ROOT) -> list[Path]:
     values: dict[str, Any] = {}
     if "foreach" in definition:
         items = definition["foreach"]
-        item = items.get(key) if isinstance(items, dict) else key
+        item: Any = key
+        if isinstance(items, dict):
+            item = items.get(key)
         values = {"key": key, "item": item}
         if isinstance(item, dict):
             values |= {f"item.{name}": value for name, value in item.items()}
@@ -107,11 +110,13 @@ def digests(paths: list[Path]) -> dict[Path, str]:
     Returns
     -------
     dict of Path to str
-        BLAKE2 digests in hexadecimal digits; what does not exist is left out.
+        BLAKE2 digests in hexadecimal digits; paths that don't exist are left out.
     """
     by_file = {}
     for path in paths:
-        files = sorted(path.rglob("*")) if path.is_dir() else [path]
+        files = [path]
+        if path.is_dir():
+            files = sorted(path.rglob("*"))
         for file in files:
             with contextlib.suppress(FileNotFoundError):
                 if file.is_file():
@@ -120,5 +125,8 @@ def digests(paths: list[Path]) -> dict[Path, str]:
     return by_file
 
 
-def _shown(path: Path, root: Path) -> str:
-    return path.relative_to(root).as_posix() if path.is_relative_to(root) else str(path)
+def _display_path(path: Path, root: Path) -> str:
+    """Return a path relative to `root` if it is inside, else as it is."""
+    if path.is_relative_to(root):
+        return path.relative_to(root).as_posix()
+    return str(path)

@@ -1,19 +1,19 @@
-"""`reproducible: true` in params.yaml: equal bytes on processors of one maker.
+"""`reproducible: true` in params.yaml: equal bytes on processors of one manufacturer.
 
-PyTorch, MKL, oneDNN, OpenBLAS, NumPy and Numba choose instructions by the processor. Those with
-AVX-512 add in another order than those with AVX2 alone, and have other polynomials for exponentials
-and logarithms. So last digits differ, and training amplifies them. Each of these libraries reads an
-environment variable that limits its choice when it is loaded. So the variables must be set before
-a process imports any of them.
+PyTorch, MKL, oneDNN, OpenBLAS, NumPy and Numba choose instructions by the processor. On a processor
+with AVX-512 they sum in a different order than with AVX2 alone, and use different polynomials for
+exponentials and logarithms. So the last digits differ, and training amplifies the differences. Each
+library reads an environment variable that limits its choice when it is loaded. So the variables
+must be set before a process imports any of them.
 
-We compared a processor with AVX-512 (AMD) with two that QEMU emulates, in 76 operations that
-training and analyses use. Against one of the same maker without AVX-512 (``EPYC-Rome``), 19 differ
-without the variables; with them, all are equal but PyTorch's square root and, through it, Adam.
-MKL refines the processor's own approximation of the square root, so workers let Adam take it
-exactly (`study.training.worker`): five cells, trained for five steps by the reference and by the
-CPU kernels, then have the same weights to the bit. Against an Intel processor (``Haswell``) 24
-still differ: MKL has other products, exponentials and decompositions there, whatever the variables
-say.
+We compared an AMD processor with AVX-512 with two processors that QEMU emulates, in 76 operations
+that training and analyses use. Compared with an AMD processor without AVX-512 (``EPYC-Rome``), 19
+operations differ without the variables. With them, all are equal except PyTorch's square root and,
+through it, Adam. MKL refines the processor's approximation of the square root. Workers therefore
+let Adam compute it exactly (`study.training.worker`). Then five cells, trained for five steps by
+the reference and by the CPU kernels, have bit-identical weights. Compared with an Intel processor
+(``Haswell``), 24 operations still differ: there MKL uses different products, exponentials and
+decompositions, whatever the variables are.
 """
 
 import os
@@ -34,7 +34,7 @@ PINNED: Mapping[str, str] = {
 }
 """Environment variables and their values."""
 _MARK = "LTD_REPRODUCIBLE"
-"""Environment variable that is 1 or 0 once params.yaml was read, for processes started here."""
+"""Environment variable that passes the decision on to child processes: 1 if pinned, else 0."""
 
 
 class InstructionError(RuntimeError):
@@ -68,7 +68,7 @@ def is_reproducible(path: Path) -> bool:
 def pin_instructions(root: Path = ROOT) -> None:
     """Set the variables if params.yaml says `reproducible: true`; children inherit the decision.
 
-    A file that cannot be read counts as `false`: the stage `code` says what is wrong with it.
+    A file that cannot be read counts as `false`; the stage `code` reports its errors.
 
     Parameters
     ----------

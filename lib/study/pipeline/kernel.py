@@ -1,8 +1,8 @@
 """The Jupyter kernel of a run: ``python -m study.pipeline.kernel -f CONNECTION_FILE``.
 
-It is IPython's, but it ends with the process that started it, which would otherwise leave it
-running when killed. If there is a process to fork from (`study.pipeline.warm`) it starts in a
-fork, which has its packages at once.
+It is IPython's kernel, but it ends with the process that started it, even if that is killed. If
+there is a process to fork from (`study.pipeline.warm`), the kernel starts in a fork, which has
+already imported its packages.
 """
 
 import contextlib
@@ -14,7 +14,7 @@ from study.pipeline.processes import end_with_parent
 
 
 def main(arguments: list[str]) -> int:
-    """Be a Jupyter kernel.
+    """Run a Jupyter kernel.
 
     Parameters
     ----------
@@ -24,7 +24,7 @@ def main(arguments: list[str]) -> int:
     Returns
     -------
     int
-        Its exit status.
+        Exit status of the kernel.
     """
     end_with_parent()
     if warm.SOCKET in os.environ:

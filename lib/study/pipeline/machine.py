@@ -1,4 +1,4 @@
-"""The name of the processor; no package is imported, so that a GPU box can use this, too."""
+"""The name of the processor, with the standard library only, for machines without our packages."""
 
 import platform
 from pathlib import Path

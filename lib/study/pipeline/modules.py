@@ -1,7 +1,7 @@
-"""What one Python file says about itself: a digest of its code, and what it uses.
+"""The digest of one Python file's code, and the files that the code uses.
 
-A module counts as its syntax tree without docstrings, comments and layout. Prose therefore costs
-nothing, and a changed sign costs exactly what used it.
+The digest is that of the syntax tree without docstrings, comments and layout. So a change of prose
+makes nothing out of date, and a changed sign makes exactly those stages out of date that use it.
 
 Files that are not Python and lie next to a module belong to it if a string in the module names
 them, or if its list ``DEPENDS`` does. A module that looks next to ``__file__`` without naming a
@@ -48,7 +48,7 @@ class FingerprintError(ValueError):
 
 
 class Module(NamedTuple):
-    """What one file says about itself."""
+    """The digest of a file's code, and what the code uses."""
 
     digest: str
     uses: tuple[Path, ...]
@@ -87,9 +87,9 @@ def _members(package: Path) -> tuple[Path, ...]:
     return tuple(path for path in sorted(package.glob("*.py")) if path.name[0] not in "_.")
 
 
-@cache  # a process has imported a file once; what is written into it later is not what runs
+@cache  # a process imports a file once, so later changes of the file are not what runs
 def read_module(file: Path, root: Path) -> Module:
-    """Return what a file says about itself; it is read once per process.
+    """Return the digest and the dependencies of a file, which is read once per process.
 
     Parameters
     ----------
@@ -112,14 +112,14 @@ def read_module(file: Path, root: Path) -> Module:
 
 
 def parse_module(source: str, file: Path, root: Path, siblings: Iterable[Path] = ()) -> Module:
-    """Return what a piece of code says about itself.
+    """Return the digest and the dependencies of a piece of code.
 
     Parameters
     ----------
     source
         The code.
     file
-        The file that it is from, for relative imports and messages.
+        The file that contains it, for relative imports and messages.
     root
         Root of the repository.
     siblings
@@ -154,8 +154,7 @@ def parse_module(source: str, file: Path, root: Path, siblings: Iterable[Path] =
             case ast.Import(names=aliases):
                 imported.update(alias.name for alias in aliases)
             case ast.ImportFrom(module=module, level=level, names=aliases):
-                package = file.relative_to(root / "lib").parts[:-level] if level else ()
-                base = ".".join([*package, *([module] if module else [])])
+                base = _absolute_name(file, root, module, level)
                 imported.add(base)
                 strings.update(f"{base}.{alias.name}" for alias in aliases)
 
@@ -165,16 +164,29 @@ def parse_module(source: str, file: Path, root: Path, siblings: Iterable[Path] =
     _refuse_missing_files(tree, file)
     parts = [" ".join(text).encode(), *(path.read_bytes() for path in data)]
     packages = {name.split(".")[0] for name in imported}
-    is_importer = any(_calls_import_files(node) for node in nodes)
+    members: tuple[Path, ...] = ()
+    if any(_calls_import_files(node) for node in nodes):
+        members = _members(file.parent)
     return Module(
         digest=hashlib.sha256(b"\0".join(parts)).hexdigest()[:16],
         uses=_used_modules(imported, strings, file, root),
-        members=_members(file.parent) if is_importer else (),
+        members=members,
         packages=frozenset(packages - {*PACKAGES}),
     )
 
 
+def _absolute_name(file: Path, root: Path, module: str | None, level: int) -> str:
+    """Return the dotted name of a module that a file imports from, relative by `level` dots."""
+    parts: list[str] = []
+    if level > 0:
+        parts += file.relative_to(root / "lib").parts[:-level]
+    if module is not None:
+        parts.append(module)
+    return ".".join(parts)
+
+
 def _calls_import_files(node: ast.AST) -> bool:
+    """Return whether a node is a call of `longrnn.registry.import_files`."""
     match node:
         case ast.Call(func=ast.Name(id="import_files")):
             return True
@@ -269,9 +281,9 @@ def _refuse_missing_files(tree: ast.Module, file: Path) -> None:
 
 
 def _write(node: ast.AST, text: list[str], nodes: list[ast.AST]) -> None:
-    """Append a node and all below it but prose to `text`, and every node to `nodes`.
+    """Append a syntax tree without prose to `text`, and its nodes to `nodes`.
 
-    Not `ast.dump`, whose text changes with Python's version.
+    `ast.dump` would not do, because its text changes with Python's version.
     """
     nodes.append(node)
     text.append(f"({node.__class__.__name__}")
@@ -280,7 +292,10 @@ def _write(node: ast.AST, text: list[str], nodes: list[ast.AST]) -> None:
         if value is None or value == [] or field in _LAYOUT_FIELDS:
             continue
         text.append(field)
-        for item in value if isinstance(value, list) else [value]:
+        items = value
+        if not isinstance(value, list):
+            items = [value]
+        for item in items:
             if not isinstance(item, ast.AST):
                 text.append(repr(item))
             elif not _is_prose(item):

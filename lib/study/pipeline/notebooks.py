@@ -50,8 +50,8 @@ def read_cells(path: Path) -> list[Cell]:
     """
     if not path.is_file():
         raise NotebookError(f"no notebook at {path}; check the name and the folder")
-    # Read as JSON: importing nbformat takes longer than everything else that `make repro` does
-    # when nothing has changed.
+    # Read as JSON, because importing nbformat takes longer than all the rest of a `make repro` that
+    # has nothing to do.
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
         cells = [
@@ -168,6 +168,7 @@ def convert(name: str, text: str, default: Scalar) -> Scalar:
 
 
 def _assignment(path: Path, statement: ast.stmt) -> tuple[str, Scalar]:
+    """Return the name and the value that a statement of the parameters cell assigns."""
     match statement:
         case ast.Assign(targets=[ast.Name(id=name)], value=expression):
             pass
@@ -175,7 +176,7 @@ def _assignment(path: Path, statement: ast.stmt) -> tuple[str, Scalar]:
             pass
         case _:
             raise NotebookError(
-                f"{path}: the parameters cell holds {ast.unparse(statement)!r}; expected only "
+                f"{path}: the parameters cell contains {ast.unparse(statement)!r}; expected only "
                 "lines such as 'width = 128'"
             )
     try:

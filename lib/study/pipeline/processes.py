@@ -1,4 +1,4 @@
-"""What the processes of a run share: their environment, and that they end with their parent."""
+"""Environment and lifetime of the processes of a run: all of them end with their parent."""
 
 import contextlib
 import ctypes
@@ -14,9 +14,9 @@ import psutil
 from study.pipeline.instructions import pin_instructions
 
 _PR_SET_PDEATHSIG = 1
-"""Linux's number (prctl) of the request for a signal when the parent ends, however it ends."""
+"""Number of Linux's prctl option that sends a signal when the parent ends."""
 _LONGEST_FOLDER = 60
-"""Characters of a folder below which the path of a socket keeps Linux's limit of 107."""
+"""Longest folder name for which the path of a socket has at most Linux's limit of 107 bytes."""
 HERE = Path(__file__).parent
 DEPENDS = ["kernels"]
 """Jupyter finds our kernel specification in this folder (see `study.pipeline.modules`)."""
@@ -35,7 +35,7 @@ _FIXED = {"COLUMNS": "80", "LINES": "24"}
 
 
 def set_environment() -> None:
-    """Set what kernels expect of their environment.
+    """Set the environment variables of kernels.
 
     Variables that are already set keep their values, except the size of the terminal, which is
     always the same. Instructions are pinned if params.yaml says so.
@@ -52,8 +52,10 @@ def set_environment() -> None:
 
 
 def use_our_kernel() -> None:
-    """Let Jupyter find the kernel that ends with its run (`study.pipeline.kernel`) first."""
-    paths = [str(HERE), *filter(None, [os.environ.get("JUPYTER_PATH")])]
+    """Put our kernel (`study.pipeline.kernel`) first on Jupyter's path."""
+    paths = [str(HERE)]
+    if os.environ.get("JUPYTER_PATH"):
+        paths.append(os.environ["JUPYTER_PATH"])
     os.environ["JUPYTER_PATH"] = os.pathsep.join(paths)
 
 
@@ -65,8 +67,8 @@ def end_with_parent() -> None:
 def end_with_dvc() -> None:
     """Kill this process as soon as the DVC that started it ends, even by ``kill -9``.
 
-    DVC starts a shell that may stay between the two, so the parent's end is not enough. If DVC did
-    not start this process nothing happens: ``nohup make repro &`` outlives its terminal.
+    DVC starts a shell that may stay between the two, so `end_with_parent` is not enough. If DVC did
+    not start this process, nothing happens: ``nohup make repro &`` outlives its terminal.
     """
     stage = os.environ.get("DVC_STAGE")
     if not stage:
@@ -79,6 +81,7 @@ def end_with_dvc() -> None:
 
 
 def _end_with(process: int) -> None:
+    """Wait until a process has ended, then kill this one."""
     with contextlib.suppress(ProcessLookupError):  # it has ended already
         select.select([os.pidfd_open(process)], [], [])  # readable when it has ended
     os.kill(os.getpid(), signal.SIGKILL)
@@ -94,5 +97,7 @@ def socket_folder() -> tempfile.TemporaryDirectory:
     tempfile.TemporaryDirectory
         Removed at the end of a ``with`` block.
     """
-    usual = tempfile.gettempdir()
-    return tempfile.TemporaryDirectory(dir=usual if len(usual) <= _LONGEST_FOLDER else "/tmp")
+    folder = tempfile.gettempdir()
+    if len(folder) > _LONGEST_FOLDER:
+        folder = "/tmp"
+    return tempfile.TemporaryDirectory(dir=folder)

@@ -1,12 +1,12 @@
 """`make repro`: `dvc repro` with analyses in parallel, and one line per notebook.
 
-DVC decides what to do and does it. It runs one stage after the other; here it is started several
-times at once, for analyses that do not need each other, on as many cores as there are. Plain
-`dvc repro` gives the same results one by one.
+DVC decides which stages to run, and runs one after the other. Here several DVC processes run at
+the same time, one per core, on analyses that do not depend on each other. Plain `dvc repro` gives
+the same results, one stage at a time.
 
-Each notebook prints a line when it begins: the time, the stage, and its question. Its progress
-and warnings are shown as they come, and so are DVC's errors. What DVC prints about its own steps
-is not shown.
+Each notebook prints a line when it starts: the time, the stage, and its title. Its progress and
+warnings are shown while it runs, and so are DVC's errors. DVC's messages about its own steps are
+not shown.
 """
 
 import contextlib
@@ -32,15 +32,15 @@ from study.pipeline.instructions import InstructionError
 LOCK = DATA / "cache" / "repro.lock"
 
 _CODE = "code"
-"""The stage that runs at every call; here it is done before DVC is asked."""
+"""The stage that runs at every call; here it runs before DVC starts."""
 _FIRST = ("check", "prepare", "train")
 """Stages that analyses need. DVC cannot say which analyses are stale until these are done."""
-_MEANWHILE = "simulate"
+_SIMULATION = "simulate"
 """A stage that does not need these, and runs at the same time."""
 _INDEPENDENT = ("analyse", "show")
 """Prefixes of stages that do not need each other; dvc.yaml lists the longest first."""
 _PARTS_PER_CORE = 6
-"""Few enough that starting DVC costs little, and enough that all cores end together."""
+"""Few enough that starting DVC costs little, and enough that all cores finish together."""
 
 
 class Stages(NamedTuple):
@@ -48,7 +48,7 @@ class Stages(NamedTuple):
 
     names: list[str]
     stale: set[str]
-    """Those that DVC would run."""
+    """Names of the stages that DVC would run."""
 
 
 def main(arguments: list[str]) -> int:
@@ -65,7 +65,7 @@ def main(arguments: list[str]) -> int:
         Exit status of DVC, 2 if a stage cannot start here, 130 after an interrupt.
     """
     try:
-        with _alone() as lock, warm.serving():
+        with _locked() as lock, warm.serving():
             status = code.main()
             if status:
                 return status
@@ -76,20 +76,20 @@ def main(arguments: list[str]) -> int:
         return _report_status(str(error), 2)
     except OSError as error:
         return _report_status(f"{error}; the pipeline needs a folder that it can write to", 2)
-    except KeyboardInterrupt:  # DVC has it too, from the terminal
+    except KeyboardInterrupt:  # the terminal sends it to DVC, too
         return _report_status("interrupted; every finished stage and run is kept", 130)
 
 
 @contextlib.contextmanager
-def _alone() -> Iterator[int]:
-    """Wait until no other `make repro` runs in this clone; give the descriptor of the lock."""
+def _locked() -> Iterator[int]:
+    """Wait until no other `make repro` runs in this clone; yield the descriptor of the lock."""
     LOCK.parent.mkdir(parents=True, exist_ok=True)
     with LOCK.open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             _report_status(
-                "another `make repro` runs in this folder; this one waits for it to end", 0
+                "another `make repro` is running in this folder; this one waits for it to end", 0
             )
             fcntl.flock(lock, fcntl.LOCK_EX)
         yield lock.fileno()
@@ -102,17 +102,17 @@ def _bring_up_to_date(lock: int) -> int:
         print(f"nothing to do: {len(stages.names)} stages are up to date")
         return 0
     os.environ[STAGES] = " ".join(stages.names)
-    if stages.stale.intersection((*_FIRST, _MEANWHILE)):
+    if stages.stale.intersection((*_FIRST, _SIMULATION)):
         first = [name for name in _FIRST if name in stages.names]
-        meanwhile = [name for name in stages.names if name == _MEANWHILE]
-        status = _in_parallel(lock, [first, meanwhile])
+        simulation = [name for name in stages.names if name == _SIMULATION]
+        status = _in_parallel(lock, [first, simulation])
         if status:
             return status
         stages = _find_stages()
     names = [
         name for name in stages.names if name in stages.stale and name.startswith(_INDEPENDENT)
     ]
-    # Dealt out in turns, so that every part takes about as long.
+    # Distributed in turn, so that all parts take about the same time.
     parts = _cores() * _PARTS_PER_CORE
     status = _in_parallel(lock, [names[number::parts] for number in range(parts)])
     if status:
@@ -121,18 +121,19 @@ def _bring_up_to_date(lock: int) -> int:
 
 
 def _cores() -> int:
+    """Return the number of cores that this process may use."""
     return len(os.sched_getaffinity(0))
 
 
 def _find_stages() -> Stages:
-    """Return all stages; all are stale if DVC cannot say, because inputs are not made yet."""
+    """Return all stages; all count as stale if DVC fails, such as when inputs are missing."""
     logging.getLogger("dvc").setLevel(logging.CRITICAL)
     names: list[str] = []
     with contextlib.suppress(DvcException), Repo(ROOT) as repo:
         names += [stage.addressing for stage in repo.index.stages]
         stale = {stage.addressing for stage in repo.reproduce(dry=True)}
         return Stages(names, stale - {_CODE})
-    return Stages(names, {*names, "unknown"})  # DVC says what is wrong when it runs
+    return Stages(names, {*names, "unknown"})  # DVC reports the error when it runs
 
 
 def _in_parallel(lock: int, parts: list[list[str]]) -> int:
@@ -149,9 +150,11 @@ def _in_parallel(lock: int, parts: list[list[str]]) -> int:
         try:
             list(pool.map(run, parts))
         except KeyboardInterrupt:
-            failures.append(130)  # those that run end by themselves, and no other begins
+            failures.append(130)  # running stages end by themselves, and no other starts
             raise
-    return failures[0] if failures else 0
+    if failures:
+        return failures[0]
+    return 0
 
 
 def _dvc_repro(lock: int, *arguments: str) -> int:
@@ -166,7 +169,8 @@ def _dvc_repro(lock: int, *arguments: str) -> int:
             raise
     if status and _another_dvc_works():
         _report_status(
-            "another dvc command works in this folder; run this again when it has ended", status
+            "another dvc command is running in this folder; run this again when it has ended",
+            status,
         )
     return status
 
@@ -185,5 +189,6 @@ def _another_dvc_works() -> bool:
 
 
 def _report_status(message: str, status: int) -> int:
+    """Print a message to stderr; return the exit status that it explains."""
     print(message, file=sys.stderr, flush=True)
     return status

@@ -1,8 +1,8 @@
 """Execute notebooks with papermill, several at once, and keep a clean copy of each.
 
 The same inputs give the same bytes (`study.pipeline.cleaning`). The copy keeps stdout, which must
-not vary, and drops stderr, the place for progress with times. When this process is killed, or the
-DVC that started it, its kernels end too.
+not vary, and drops stderr, which is for progress and times. If this process or the DVC that started
+it is killed, its kernels end, too.
 """
 
 import contextlib
@@ -25,7 +25,7 @@ from study.pipeline.processes import set_environment, socket_folder, use_our_ker
 KERNEL = "study.pipeline.kernel"
 """The module that our kernels run."""
 _POLL_SECONDS = 0.2
-"""Interval between two looks at notebooks that are being ended."""
+"""Time between two attempts to kill the kernels of an interrupted run."""
 _KERNEL_START_SECONDS = 600
 """Long, because packages load slowly on a busy machine; a kernel that dies is noticed at once."""
 
@@ -60,11 +60,11 @@ def execute_all(
     runs
         The notebooks. The first that fails ends the others, and then no copy is kept.
     at_once
-        How many run at the same time.
+        Number of notebooks that run at the same time.
     quiet
-        Whether what cells print to stdout is not shown.
+        Whether to hide the stdout of cells.
     after
-        Called with each run that is done, in a thread.
+        Called in a thread with each finished run.
 
     Returns
     -------
@@ -94,7 +94,7 @@ def execute_all(
 def _execute_in_threads(
     runs: Sequence[Run], at_once: int, quiet: bool, after: Callable[[Run], None]
 ) -> BaseException | None:
-    """Execute notebooks and return the first error, if any; then no kernel is left."""
+    """Execute notebooks, kill all kernels, and return an error if there was one."""
 
     def execute(run: Run) -> None:
         _execute(run, quiet=quiet)
@@ -105,8 +105,8 @@ def _execute_in_threads(
         futures: set[Future] = {pool.submit(execute, run) for run in runs}
         try:
             done, _ = wait(futures, return_when=FIRST_EXCEPTION)
-            errors = [future.exception() for future in done if future.exception() is not None]
-            error = errors[0] if errors else None
+            for future in done:
+                error = error or future.exception()
         except KeyboardInterrupt:  # it does not reach kernels, which have sessions of their own
             begun = [
                 str(failed_copy(run.output)) for run in runs if failed_copy(run.output).exists()
@@ -199,6 +199,9 @@ def _papermill(run: Run, output: Path, *, quiet: bool) -> None:
             super().execute_managed_notebook(nb_man, kernel_name, **options)
 
     papermill_engines.register("sparing", SparingEngine)
+    stdout_file = None
+    if not quiet:
+        stdout_file = sys.stdout
     with socket_folder() as folder:
         # Sockets are files, not ports: ports are chosen before the kernel binds them, and if
         # another process takes one first the kernel stays alive and never answers.
@@ -212,11 +215,10 @@ def _papermill(run: Run, output: Path, *, quiet: bool) -> None:
             language="python",
             config=Config(KernelManager=transport),
             start_timeout=_KERNEL_START_SECONDS,
-            # Killed, not asked to end: everything is written by then, and ending takes a fork
-            # with these packages half a second.
+            # By then everything is written. A kernel that is asked to end takes half a second.
             shutdown_kernel="immediate",
             progress_bar=False,
-            stdout_file=None if quiet else sys.stdout,
+            stdout_file=stdout_file,
             stderr_file=sys.stderr,
             # Otherwise every run warns of the unencrypted loopback and of the request to stop.
             extra_arguments=["--IPKernelApp.log_level=CRITICAL"],

@@ -53,7 +53,7 @@ PACKAGES = (
 
 
 class Request(NamedTuple):
-    """A module to run, and what it gets from the caller."""
+    """A module to run, with the environment, folder and streams of the caller."""
 
     command: list[str]
     """The module's name and its arguments."""
@@ -134,12 +134,15 @@ def run(command: Sequence[str]) -> int:
         while True:
             try:
                 status = connection.recv(64)
-                return int(status) if status else -signal.SIGKILL
+                if not status:  # the supervisor was killed
+                    return -signal.SIGKILL
+                return int(status)
             except KeyboardInterrupt:
                 connection.send(bytes([signal.SIGINT]))
 
 
 def _connect(path: str) -> socket.socket:
+    """Return a connection to the server's socket."""
     connection = socket.socket(socket.AF_UNIX)
     try:
         connection.connect(path)
@@ -207,13 +210,15 @@ def _supervise(connection: socket.socket) -> Request:
 
 
 def _pass_signals(connection: socket.socket, process: int) -> None:
-    """Send the group of `process` what the caller sends, and kill it when the caller is gone."""
+    """Send the caller's signals to the group of `process`, and kill it when the caller is gone."""
     while True:
         try:
             message = connection.recv(1)
         except ConnectionError:
             message = b""
-        number = message[0] if message else signal.SIGKILL
+        number = signal.SIGKILL
+        if message:
+            number = message[0]
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process, number)
         if not message:
@@ -237,7 +242,7 @@ def become(request: Request) -> None:
     sys.argv = request.command
     try:
         runpy.run_module(request.command[0], run_name="__main__", alter_sys=True)
-    except KeyboardInterrupt:  # before anything had begun that could be kept
+    except KeyboardInterrupt:  # before the work began, so there is nothing to keep
         sys.exit(130)
 
 

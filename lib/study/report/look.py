@@ -17,7 +17,7 @@ from dvc.exceptions import DvcException
 
 from study.paths import REFERENCE, ROOT
 from study.pipeline import warm
-from study.pipeline.execute import parse, planned
+from study.pipeline.execute import parse, plan_runs
 from study.pipeline.runs import Run, execute_all
 
 LOOK = Path("data/look")
@@ -45,7 +45,7 @@ def stored() -> Iterator[Run]:
             parameters["out"] = str(LOOK)
             options.parameters = list(parameters.items())
             options.output = LOOK / options.output.relative_to("data")
-            yield from planned(options).values()
+            yield from plan_runs(options).values()
 
 
 def main() -> int:
@@ -77,7 +77,7 @@ def main() -> int:
         at_once = len(os.sched_getaffinity(0)) + 1
         status = execute_all(runs, at_once=at_once, quiet=True, after=show_progress)
         if not status:
-            status = execute_all([*planned(parse(coverage)).values()], at_once=1, quiet=True)
+            status = execute_all([*plan_runs(parse(coverage)).values()], at_once=1, quiet=True)
         if not status:
             report = str(LOOK / "report")
             status = warm.run(["study.report", "--data", str(LOOK), "--out", report])
