@@ -125,7 +125,15 @@ def rnn(**settings):
     (lem(cell="lstm"), {}, "unknown setting groups.table.networks.LEM.cell"),
     ({"LEM": {"sets": {}}}, {},
      r"unknown parameter groups.table.networks.LEM.sets; .*known: set, "),
-    (rnn(kappa=1), {}, "networks.RNN gives kappa without its objective; set the objective"),
+    (rnn(kappa=1), {}, "RNN trains with kappa = 1 and the objective plain, which does not use it"),
+    ({"RNN": {"by_task": {"kappa": {"N=10": 1}}}}, {},
+     "RNN trains with kappa = 1 .*; set the objective to coadjoint, or kappa to null"),
+    ({"RNN": {"sweep_by_task": {"orthogonality": {"N=10": [0.1, 1]}}}}, {},
+     "RNN trains with orthogonality = 0.1 .*; set the objective to orthogonal, or"),
+    (rnn(objective="coadjoint", kappa=1, orthogonality=2), {},
+     "RNN trains with orthogonality = 2 and the objective coadjoint, which does not use it"),
+    (rnn(objective="coadjiont", kappa=1), {}, "objective is 'coadjiont'; .*'coadjoint'"),
+    ({"RNN": {}}, {"kappa": 1}, "defaults.set.kappa is not used by any network or task"),
     (lem(dt="fast"), {}, "lem: expected dt to be a number"),
     ({"LSMT": {}}, {}, "LSMT names 'LSMT', which is not one of the networks; expected one of LSTM"),
     ({"a": {"network": "LSMT"}}, {}, "networks.a names 'LSMT', which is not one of the networks"),
@@ -237,6 +245,17 @@ def test_a_profile_is_laid_over_the_base(content):
     assert {run.network.width for run in runs} == {7}
     assert "GRU" not in {run.network_name for run in runs}
     assert 9 in {run.batch_size for run in runs if run.network_name == "UnICORNN"}
+
+
+def test_weight_of_penalty_applies_where_objective_uses_it():
+    networks = {
+        "plain": {"network": "RNN", "label": "plain"},
+        "penalty": {"network": "RNN", "label": "penalty", "set": {"objective": "coadjoint"}},
+        "none": {"network": "RNN", "label": "none", "set": {"width": 5, "kappa": None}},
+    }
+    group = {"tasks": ["N=10"], "defaults": {"set": ONE | {"kappa": 1.0}}, "networks": networks}
+    weights = {run.label: run.recipe.kappa for run in checked_runs_of(group)}
+    assert weights == {"plain": None, "penalty": 1.0, "none": None}
 
 
 def _in(section, change):

@@ -6,11 +6,11 @@ This module merges the layers, and makes one run per combination of levels.
 
 import itertools
 import json
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping, Set
+from typing import Any, NamedTuple
 
 from study.config.checks import check_network, check_task
-from study.config.grammar import Entry, Table
+from study.config.grammar import Table
 from study.config.levels import Level
 from study.config.names import with_names
 from study.config.recipe import WEIGHTS
@@ -76,9 +76,12 @@ def _expand_group(
     for where, table in tables.items():
         table_runs = []
         for pair in pairs(where, table, definitions):
-            levels, parts = _levels(where, table, pair, definitions, makers)
-            used |= levels.keys()
-            table_runs += _runs(pair, levels, parts, definitions)
+            merged = _merge_layers(where, table, pair, definitions, makers)
+            for chosen in itertools.product(*merged.levels.values()):
+                combination = dict(zip(merged.levels, chosen, strict=True))
+                combination = _drop_unused_penalties(combination, merged.own_settings, pair.where)
+                used |= combination.keys()
+                table_runs.append(_make_run(pair, combination, merged.parts, definitions))
         _refuse_equal(where, table_runs)
         runs += table_runs
     if not runs:
@@ -88,18 +91,28 @@ def _expand_group(
     return with_names(runs)
 
 
-def _levels(
-    where: str, table: Table, pair: Pair, definitions: Definitions, makers: Makers
-) -> tuple[dict[str, list[Level]], dict[str, str]]:
-    """Merge the layers of a pair.
+class _MergedLayers(NamedTuple):
+    """The settings of a network on a task.
 
-    Returns
-    -------
+    Attributes
+    ----------
     levels : dict
         The levels of every setting.
     parts : dict
         The part of a run that each setting belongs to, see `known_settings`.
+    own_settings : set of str
+        Settings whose levels don't come from the defaults of the group or table.
     """
+
+    levels: dict[str, list[Level]]
+    parts: dict[str, str]
+    own_settings: set[str]
+
+
+def _merge_layers(
+    where: str, table: Table, pair: Pair, definitions: Definitions, makers: Makers
+) -> _MergedLayers:
+    """Merge the layers of a pair; later layers override earlier ones."""
     setting_layers = layers(where, table, pair, definitions)
     # The start decides which settings exist. By default it is `start_text`, as the paper says.
     starts = [Level("text", "text")]
@@ -111,6 +124,7 @@ def _levels(
     parts = known_settings(cell, start_names, [maker])
     _refuse_unknown_by_task(pair, start_names, definitions, makers)
     levels: dict[str, list[Level]] = {}
+    own_settings = set()
     for layer in setting_layers:
         for key, key_levels in layer.levels.items():
             if layer.optional and key not in parts:
@@ -118,7 +132,11 @@ def _levels(
             refuse_unknown(key, layer.where, parts)
             levels.pop(key, None)  # insert it again at the end, because labels follow this order
             levels[key] = key_levels
-    return levels, parts
+            if layer.optional:
+                own_settings.discard(key)
+            else:
+                own_settings.add(key)
+    return _MergedLayers(levels, parts, own_settings)
 
 
 def _refuse_unknown_by_task(
@@ -133,49 +151,62 @@ def _refuse_unknown_by_task(
             refuse_unknown(key, f"{pair.where}.{word}", known)
 
 
-def _runs(
+def _drop_unused_penalties(
+    combination: Mapping[str, Level], own_settings: Set[str], where: str
+) -> dict[str, Level]:
+    """Return a combination of levels without the weights of penalties that it does not train with.
+
+    The defaults of a group may give a weight that only some of its networks use. A weight that a
+    network's definition or its entry gives must be used.
+    """
+    objective = combination.get("objective")
+    name = "plain" if objective is None or objective.value is None else str(objective.value)
+    if name not in WEIGHTS:
+        return dict(combination)  # `Recipe` refuses the objective
+    needed = WEIGHTS[name]
+    kept = {}
+    for key, level in combination.items():
+        is_unused = key in WEIGHTS.values() and key != needed
+        if not is_unused:
+            kept[key] = level
+        elif key in own_settings and level.value is not None:
+            raise ParameterError(
+                f"params.yaml: {where} trains with {key} = {level.text} and the objective "
+                f"{name}, which does not use it; set the objective to "
+                f"{_objective_with(key)}, or {key} to null"
+            )
+    return kept
+
+
+def _objective_with(weight: str) -> str:
+    """Return the objective whose penalty has this weight."""
+    return next(objective for objective, needed in WEIGHTS.items() if needed == weight)
+
+
+def _make_run(
     pair: Pair,
-    levels: Mapping[str, list[Level]],
+    combination: Mapping[str, Level],
     parts: Mapping[str, str],
     definitions: Definitions,
-) -> Iterator[RunConfig]:
-    """Yield one run per combination of levels."""
+) -> RunConfig:
+    """Return the run of a network on a task with one combination of levels."""
     network = definitions.networks[pair.network]
     task = definitions.tasks[pair.task]
-    for combination in itertools.product(*levels.values()):
-        chosen = dict(zip(levels, combination, strict=True))
-        texts = {key: level.text for key, level in chosen.items()}
-        label = pair.entry.label or network.label
-        if label is None:
-            swept = [level.label_part for level in combination if level.label_part]
-            label = ", ".join([pair.network, *swept])
-        names = {
-            "network_name": pair.network,
-            "label": fill_label(label, texts, pair.where),
-            "task_label": fill_label(task.label or pair.task, texts, f"tasks.{pair.task}"),
-        }
-        values = {key: level.value for key, level in chosen.items() if level.value is not None}
-        _choose_objective(values, pair.entry, pair.where)
-        content = _by_part(values, parts, network.cell, task.maker)
-        yield parse_section(RunConfig, names | content, pair.where, parts=(*PARTS, "settings"))
-
-
-def _choose_objective(values: dict[str, Any], entry: Entry, where: str) -> None:
-    """Remove the factors of penalties that the objective does not have.
-
-    With kappa = 0 the objective is the plain loss.
-    """
-    needed = WEIGHTS.get(str(values.get("objective", "plain")))
-    for weight in ("kappa", "orthogonality"):
-        if weight == needed:
-            continue
-        if weight in entry.set or weight in entry.sweep:
-            raise ParameterError(
-                f"params.yaml: {where} gives {weight} without its objective; set the objective"
-            )
-        values.pop(weight, None)
+    texts = {key: level.text for key, level in combination.items()}
+    label = pair.entry.label or network.label
+    if label is None:
+        swept = [level.label_part for level in combination.values() if level.label_part]
+        label = ", ".join([pair.network, *swept])
+    names = {
+        "network_name": pair.network,
+        "label": fill_label(label, texts, pair.where),
+        "task_label": fill_label(task.label or pair.task, texts, f"tasks.{pair.task}"),
+    }
+    values = {key: level.value for key, level in combination.items() if level.value is not None}
     if values.get("kappa") == 0:
-        values["objective"] = "plain"
+        values["objective"] = "plain"  # the same loss, without the cost of the penalty
+    content = _by_part(values, parts, network.cell, task.maker)
+    return parse_section(RunConfig, names | content, pair.where, parts=(*PARTS, "settings"))
 
 
 def _by_part(
