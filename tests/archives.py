@@ -35,7 +35,8 @@ def tarred(contents: dict[str, bytes | str], how: str = "gz") -> bytes:
         for name, content in contents.items():
             info = tarfile.TarInfo(name)
             if isinstance(content, str):
-                info.type, info.linkname = tarfile.SYMTYPE, content
+                info.type = tarfile.SYMTYPE
+                info.linkname = content
                 archive.addfile(info)
             else:
                 info.size = len(content)

@@ -98,7 +98,8 @@ def pull_back(name, width):
     kernel = engine.run
     width = min(width, engine.most_units(torch.float64))
     cell = make_cell(name, 2, width).double().requires_grad_(False)
-    u, state = torch.zeros(3, 4, 2, dtype=torch.float64), cell.initial_state(4)
+    u = torch.zeros(3, 4, 2, dtype=torch.float64)
+    state = cell.initial_state(4)
     _, saved = kernel.forward(cell.weights(), state, u)
     carried = Carried(state, u.new_zeros(4))
     kernel.pull_back(cell.weights(), saved, carried, 8, u.new_zeros(3))
@@ -119,7 +120,8 @@ def test_a_kernel_asks_the_driver_for_more_shared_memory(monkeypatch):
 
 def machine_code(ptx, folder):
     """Return the registers that ptxas gives a kernel, and the bytes that spill from them."""
-    source, ptxas = folder / "kernel.ptx", find_nvidia_binary_utility("ptxas")
+    source = folder / "kernel.ptx"
+    ptxas = find_nvidia_binary_utility("ptxas")
     source.write_text(ptx, "utf-8")
     command = [ptxas, "-v", "-arch=sm_90", source, "-o", folder / "kernel.cubin"]
     told = subprocess.run(command, capture_output=True, text=True, check=True).stderr

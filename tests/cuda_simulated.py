@@ -154,7 +154,8 @@ def test_adjoints_by_kernel_equal_the_reference(name, tile, order, monkeypatch):
     monkeypatch.setattr(_cuda.kernel, "compiled", in_turn(order))
     monkeypatch.setattr(_cuda_launch, "_processors", lambda _: -(-5 // tile))
     torch.manual_seed(0)
-    cell, u = make_cell(name, 2, 3), torch.randn(19, 5, 2)
+    cell = make_cell(name, 2, 3)
+    u = torch.randn(19, 5, 2)
     assert kernels.choose(f"{name}/pull_back", "cpu") == "numba-cuda"
     kernel = kernels.select(f"{name}/pull_back", "auto", u)
     expected = adjoint_norms(cell, u, torch.sum, engine="reference")
@@ -168,7 +169,8 @@ def test_adjoints_by_kernel_equal_the_reference(name, tile, order, monkeypatch):
 @pytest.mark.parametrize("name", ["lstm", "gru"])
 def test_underflowed_adjoints_are_recomputed_step_by_step(name):
     torch.manual_seed(0)
-    cell, u = make_cell(name, 2, 3).double(), torch.randn(20, 2, 2)
+    cell = make_cell(name, 2, 3).double()
+    u = torch.randn(20, 2, 2)
     with torch.no_grad():
         cell.b.sub_(80)
     expected = adjoint_norms(cell, u, torch.sum, times=(1, 20), engine="reference")
@@ -192,7 +194,8 @@ def test_underflowed_adjoints_are_recomputed_step_by_step(name):
     ],
 )
 def test_block_memory_limits_its_sequences(name, buffers, tile, monkeypatch):
-    launch, tiles = _cuda_launch.launch, set()
+    launch = _cuda_launch.launch
+    tiles = set()
 
     def noting(*arguments, **more):
         tiles.add(more["tile"])
@@ -226,7 +229,8 @@ def test_second_derivatives_equal_the_reference(name):
     torch.testing.assert_close(found, penalty_gradients("reference"))
 
 
-WIDE, REVERSED = make_cell("lem", 1, 1800), make_cell("unicornn", 1, 3, backward="reversible")
+WIDE = make_cell("lem", 1, 1800)
+REVERSED = make_cell("unicornn", 1, 3, backward="reversible")
 TOLD = {
     "run lem: its hidden size is at most 1755 in torch.float32, got 1800": WIDE,
     "run unicornn: it has no option 'checkpoint'; it has back": REVERSED,

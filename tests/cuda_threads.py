@@ -13,7 +13,8 @@ from types import SimpleNamespace
 import numpy as np
 from longrnn.kernels import _cuda
 
-FIRST_AHEAD, LAST_AHEAD = 1, -1
+FIRST_AHEAD = 1
+LAST_AHEAD = -1
 
 
 class Barriers(ast.NodeTransformer):
@@ -40,7 +41,10 @@ class Launched:
     """
 
     def __init__(self, order, code, names, real):
-        self.order, self.code, self.names, self.real = order, code, names, real
+        self.order = order
+        self.code = code
+        self.names = names
+        self.real = real
 
     def __getitem__(self, grid):
         return lambda *values: self.run(values, *grid)

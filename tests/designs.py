@@ -323,7 +323,8 @@ def fail_after(batches, monkeypatch):
     monkeypatch
         Pytest's fixture.
     """
-    calls, plain = itertools.count(), objectives.task_loss
+    calls = itertools.count()
+    plain = objectives.task_loss
 
     def failing(task):
         loss = plain(task)

@@ -94,19 +94,23 @@ def evidence(
 
 def _quantity(claim: Claim, rng: np.random.Generator, true: bool) -> float:
     """Return a value well inside the claim's region, or on its threshold or beyond."""
-    verb, region = claim.comparison.verb, claim.region
+    verb = claim.comparison.verb
+    region = claim.region
     ratio = verb in RATIOS
     if true and region.bounded:
         if ratio:
             return math.sqrt(region.above * region.below)
         return (region.above + region.below) / 2
     if math.isfinite(region.above):
-        border, sign = region.above, 1
+        border = region.above
+        sign = 1
     else:
-        border, sign = region.below, -1
+        border = region.below
+        sign = -1
     if not true:
         if region.bounded and rng.uniform() < 0.5:
-            border, sign = region.below, -1
+            border = region.below
+            sign = -1
         sign = -sign
     if verb == "deviation":
         return border * (0.15 if true else rng.uniform(2, 4))
@@ -269,7 +273,8 @@ def _draw_solving(case: Case) -> xr.Dataset:
         solved_at = np.full(ds.sizes["run"], case.value)
     else:
         solved_at = _steps_in_proportion(ds, levels)
-    runs, replicates = ds.sizes["run"], ds.sizes["replicate"]
+    runs = ds.sizes["run"]
+    replicates = ds.sizes["replicate"]
     shape = (runs, replicates, 200)
     step = np.broadcast_to(np.arange(1, 201) * max(solved_at.max() / 100, 1.0), shape)
     noise = 0.03 * case.rng.standard_normal((runs, replicates, 1))
@@ -341,11 +346,14 @@ def _draw_stepping(case: Case) -> xr.Dataset:
 
 def _shares(case: Case, time_step: np.ndarray, largest: float) -> np.ndarray:
     """Return the weight of each class of time steps after training."""
-    low, high = -3.0, 0.3
+    low = -3.0
+    high = 0.3
     if case.verb == "span":
-        low, high = np.log10(largest / case.value), np.log10(largest)
+        low = np.log10(largest / case.value)
+        high = np.log10(largest)
     if case.verb == "decades":
-        low, high = -case.value, 0.0
+        low = -case.value
+        high = 0.0
     inside = (np.log10(time_step) > low) & (np.log10(time_step) < high)
     if case.verb == "peak":
         peak = np.exp(-(np.log10(time_step / 0.02) ** 2) / 0.02)

@@ -31,8 +31,11 @@ def factorial(status: np.ndarray | int = COMPLETED, examples: int = 1000, **leve
     one |= {"order": "sequential", "noise": "none", "replicate": 0}
     levels = {name: [level] for name, level in one.items()} | levels
     ds = empty(levels | {"epoch": [*range(1, levels["training_length"][0] + 1)]}, profile="drawn")
-    ds["status"][:], ds["epochs_completed"][:] = status, levels["training_length"][0]
-    ds["examples"][:], ds["classes"][:], ds["largest_class"][:] = examples, 2, 0.1
+    ds["status"][:] = status
+    ds["epochs_completed"][:] = levels["training_length"][0]
+    ds["examples"][:] = examples
+    ds["classes"][:] = 2
+    ds["largest_class"][:] = 0.1
     return ds
 
 
@@ -85,7 +88,8 @@ def _alike(seed: int) -> Evidence:
     levels = {"dataset": ["cifar10", "imdb", "mnist"], "order": ["sequential", "permuted"]}
     levels |= {"architecture": [*ROBUST, *FRAGILE], "replicate": range(4)}
     ds = factorial(learning_rate=[0.001, 0.01, 0.1], training_length=[4], **levels)
-    rng, shape = np.random.default_rng(seed), ds["accuracy"].shape
+    rng = np.random.default_rng(seed)
+    shape = ds["accuracy"].shape
     # Noise differs from architecture to architecture, which is no difference between tasks.
     spread = rng.uniform(0.02, 0.06, (shape[0], *[1] * (len(shape) - 1)))
     ds["accuracy"][:] = np.clip(0.75 + spread * rng.standard_normal(shape), 0, 1)
@@ -113,7 +117,8 @@ def _deciding(decisive: bool, seed: int) -> Evidence:
     levels |= {"learning_rate": [0.001, 0.01, 0.1], "training_length": [4]}
     levels |= {"dataset": ["cifar10", "mnist"], "order": ["sequential", "permuted"]}
     ds = factorial(examples=100, noise=["none", "post"], **levels)
-    rng, shape = np.random.default_rng(seed), ds["accuracy"].shape
+    rng = np.random.default_rng(seed)
+    shape = ds["accuracy"].shape
     attempt = (*shape[: len(ATTEMPT)], 1, 1)
     common = rng.standard_normal(attempt) + rng.standard_normal(shape)
     noise = 0.1 if decisive else rng.uniform(1, 3)
@@ -121,7 +126,8 @@ def _deciding(decisive: bool, seed: int) -> Evidence:
     metric = 10 * (common + other)
     if not decisive:  # hardly anything is left on test data, the last split, against the paper
         metric[..., 1, :] = 10 * other[..., 1, :] - 2 * common[..., 1, :]
-    ds["accuracy"][:], ds["adjoint_first"][:] = 0.5 + 0.1 * common, metric
+    ds["accuracy"][:] = 0.5 + 0.1 * common
+    ds["adjoint_first"][:] = metric
     ds["adjoint_last"][:] = 0.0
     return Evidence(ds)
 
@@ -133,8 +139,10 @@ def deciding(decisive: bool):
 
 def linear(rng, emphasised=1.0, cost=0.0) -> xr.Dataset:
     """Draw networks of which a share emphasizes the input at 50; the penalty costs accuracy."""
-    replicates, times = 20, np.array([49, 50, 51])
-    shape, dims = (1, 2, replicates), ("place", "orthogonality", "replicate")
+    replicates = 20
+    times = np.array([49, 50, 51])
+    shape = (1, 2, replicates)
+    dims = ("place", "orthogonality", "replicate")
     emphasis = rng.standard_normal((*shape, len(times))) / 10
     emphasis[..., 1] = np.where(rng.random(shape) < emphasised, 1.0, 0.0)
     emphasis[..., 2] += 0.5
@@ -149,7 +157,8 @@ def linear(rng, emphasised=1.0, cost=0.0) -> xr.Dataset:
 
 def coadjoint(rng, rises=True, learned=1.0) -> xr.Dataset:
     """Draw networks whose adjoints become more even with kappa, or not; a share learns."""
-    kappas, replicates = np.array([0.0, 0.1, 1.0, 5.0]), 12
+    kappas = np.array([0.0, 0.1, 1.0, 5.0])
+    replicates = 12
     shape = (len(kappas), replicates)
     spread = np.where(rises, 4.0 - np.arange(len(kappas)), 2.0)[:, None]
     spread = spread + 0.5 * rng.standard_normal(shape)
@@ -159,13 +168,16 @@ def coadjoint(rng, rises=True, learned=1.0) -> xr.Dataset:
     found = {"adjoint_norm": ((*RECORD[:2], "sequence", "time"), adjoint), "record": [0]}
     found |= {"validation_metric": accuracy, "test_metric": accuracy}
     ds = make(rng, replicates).assign(found)
-    ds["status"][0, 8:], ds["test_metric"][0, 8:] = NOT_PLANNED, np.nan
+    ds["status"][0, 8:] = NOT_PLANNED
+    ds["test_metric"][0, 8:] = np.nan
     return ds
 
 
 def latching(rng, latch=0.9, longer=1.0, steady=1.0, peak=1.0) -> xr.Dataset:
     """Draw results of 24 trainings of which these shares fulfil each claim."""
-    trainings, times, place = 24, np.array([20, 22, 23, 24, 40, 800]), 23
+    trainings = 24
+    times = np.array([20, 22, 23, 24, 40, 800])
+    place = 23
     fulfilled = (rng.random(trainings) < rate for rate in (latch, longer, steady, peak))
     latched, longer, steady, peak = fulfilled
     error = np.where(np.stack([latched, longer], 1), 0.001, 0.3)
@@ -182,7 +194,8 @@ def latching(rng, latch=0.9, longer=1.0, steady=1.0, peak=1.0) -> xr.Dataset:
 
 def sweep(rng, together=False, networks=24) -> xr.Dataset:
     """Draw a sweep in which accuracy is unrelated to the metric, or rises near zero."""
-    shape, stage = (2 * networks, 1, 1), (*RECORD[:2], "stage")
+    shape = (2 * networks, 1, 1)
+    stage = (*RECORD[:2], "stage")
     metric = 5 * rng.standard_normal(shape)
     accuracy = rng.standard_normal(shape) - (abs(metric) if together else 0)
     levels = {"padding": [0, 3] * networks, "dataset": [PAPERS_DATA[1]] * 2 * networks}

@@ -22,7 +22,10 @@ from refusals import refused
 from torch.nn import functional as F
 from toys import autograd_norms, linear
 
-T, B, P, D = 23, 4, 3, 6
+T = 23
+B = 4
+P = 3
+D = 6
 
 
 def _loss(x):
@@ -327,7 +330,11 @@ def test_coadjoint_gradients_equal_finite_differences(name):
 
 @pytest.mark.parametrize("name", KINKED)
 def test_only_cells_with_kinks_are_refused(name):
-    loss, u = lambda x: x.sum(1), torch.randn(3, 2, 2)
+    u = torch.randn(3, 2, 2)
+
+    def loss(x):
+        return x.sum(1)
+
     message = f"{name} cannot be trained .* choose a smooth activation"
     with pytest.raises(ValueError, match=message):
         coadjoint_loss(make_cell(name, 2, 4, **KINKED[name]), u, loss, kappa=1.0)
@@ -369,7 +376,8 @@ def test_kappa_zero_is_backpropagation_with_a_measured_penalty():
     outputs, _ = case.cell(case.u)
     expected = torch.autograd.grad(case.losses(outputs[-1]).mean(), case.parameters)
     assert_equal(tuple(case.gradient(kappa=0.0).values()), expected, 1e-12)
-    free, weighted = case.penalized(kappa=0.0), case.penalized(kappa=4.0)
+    free = case.penalized(kappa=0.0)
+    weighted = case.penalized(kappa=4.0)
     torch.testing.assert_close(free.penalty, weighted.penalty)
     torch.testing.assert_close(weighted.total, free.loss + 4 * free.penalty)
 

@@ -121,7 +121,8 @@ def test_wrong_names_are_refused(tmp_path, run, table, complaint):
 
 
 def test_a_failed_figure_leaves_no_manifest(tmp_path, monkeypatch):
-    made, figure = make(tmp_path), draw()
+    made = make(tmp_path)
+    figure = draw()
     made.show_figure(figure, "diss-fig-3.3", data=FRAME, caption="whole")
     path = made.figures / "diss-fig-3.3.png"
     monkeypatch.setattr(figure, "draw", Mock(side_effect=OSError(28, "No space left on device")))

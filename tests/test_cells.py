@@ -13,7 +13,8 @@ from longrnn.cells import cell_class, cell_names, make_cell
 from longrnn.cells.lu_rnn import multiply, solve
 from study.results.published import load_published
 
-FEATURES, WIDTH = 2, 5
+FEATURES = 2
+WIDTH = 5
 IDENTITY = torch.eye(WIDTH, dtype=torch.float64)
 
 
@@ -126,7 +127,9 @@ def test_lu_rnn_factors_reproduce_a_given_matrix():
     assert U[0, 0] < 0
 
 
-P, D, T = 3, 200, 50
+P = 3
+D = 200
+T = 50
 STARTS = [(name, start) for name in cell_names() for start in cell_class(name).starts]
 
 

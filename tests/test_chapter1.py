@@ -246,7 +246,8 @@ def test_sampling_error_of_accuracy_by_hand():
 
 @pytest.mark.parametrize("crossed", [False, True])
 def test_small_test_sets_explain_scatter(ds, crossed):
-    ds, rejected = ds.copy(deep=True), {}
+    ds = ds.copy(deep=True)
+    rejected = {}
     for examples in (0, 10, 10**8):
         ds["examples"][:] = examples
         fits = fit_first_order(grade(ds), crossed=crossed)

@@ -38,7 +38,8 @@ from study.claims.verdict import (
 )
 from study.stats.power import DETECTED
 
-FEW, MANY = proportion(0, 6), proportion(0, 100)
+FEW = proportion(0, 6)
+MANY = proportion(0, 100)
 
 
 # the rule
@@ -83,8 +84,10 @@ def test_the_interval_decides(finding, region, published, expected):
 
 
 def test_a_reservation_leaves_its_claim_undecided():
-    sure, unsure = Estimate(2, 1, 3), Estimate(2, 1, 3, reservation="three seeds")
-    below, unsure_below = Estimate(-2, -3, -1), Estimate(-3, -4, -2, reservation="three seeds")
+    sure = Estimate(2, 1, 3)
+    unsure = Estimate(2, 1, 3, reservation="three seeds")
+    below = Estimate(-2, -3, -1)
+    unsure_below = Estimate(-3, -4, -2, reservation="three seeds")
     for parts, said in (
         ([sure, sure], AGREES),
         ([sure, unsure], UNDECIDED),
@@ -161,7 +164,8 @@ def test_power_does_not_depend_on_the_estimated_variance():
         ends = (end * abs(end) for end in (r, r - half, r + half))
         return Estimate(*ends, of_variance=True)
 
-    rng, region = np.random.default_rng(0), Region(below=0.02)
+    rng = np.random.default_rng(0)
+    region = Region(below=0.02)
     agreed = np.mean([region.contains(one.low, one.high) for one in map(explained, [0.005] * 400)])
     power = np.mean([decide(explained(0.06), region, 0.005).power for _ in range(20)])
     assert abs(agreed - power) < 0.1
@@ -180,7 +184,8 @@ def test_intervals_are_those_of_scipy():
         found = proportion(successes, trials)
         expected = stats.binomtest(successes, trials).proportion_ci(0.95)
         assert (found.low, found.high) == pytest.approx(tuple(expected), abs=1e-12)
-    ours, others = [1.0, 2.0, 3.0], [0.0, 0.5]
+    ours = [1.0, 2.0, 3.0]
+    others = [0.0, 0.5]
     found = estimates.difference(ours, others)
     welch = stats.ttest_ind(ours, others, equal_var=False).confidence_interval(0.95)
     assert (found.value, found.low, found.high) == pytest.approx((1.75, *welch))
@@ -215,7 +220,8 @@ def test_power_of_an_odds_ratio_is_the_rate_of_agreement():
 
 @pytest.mark.parametrize("rho", [0.0, 0.6])
 def test_intervals_of_correlations_cover(rho):
-    rng, inside = np.random.default_rng(1), 0
+    rng = np.random.default_rng(1)
+    inside = 0
     truth = 6 / math.pi * math.asin(rho / 2)  # Spearman's of a normal pair
     for _ in range(400):
         one, noise = rng.standard_normal((2, 24))
@@ -261,7 +267,8 @@ def test_an_extreme_has_the_widest_interval():
     surely, less = (p_value(one, Region(above=0.1)) for one in both)
     assert p_value(extremes.smallest(both), Region(above=0.1)) == less
     assert p_value(extremes.largest(both), Region(below=0.1)) == 2 * surely
-    pair, above = (Estimate(15, 12, 18), Estimate(5.1, 3, 7)), Region(above=5)  # one suffices
+    pair = (Estimate(15, 12, 18), Estimate(5.1, 3, 7))
+    above = Region(above=5)  # one suffices
     assert p_value(extremes.largest(pair), above) == 2 * p_value(pair[0], above)
     assert p_value(Estimate(0, 0, 0), Region(above=0)) == 1  # two that are always right
     logs = [few, estimates.mean([0.2, 0.3, 0.5])]  # of ratios: widened on their scale

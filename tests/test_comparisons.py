@@ -169,7 +169,9 @@ def _answering(rng, chances):
 @pytest.mark.parametrize("spread", [0.0, 0.03])
 def test_spread_excludes_sampling_of_test_sequences(spread):
     """The chances of runs have this spread; how often 4 points are met is known by drawing."""
-    rng, found, said = np.random.default_rng(7), [], Region(below=4)
+    rng = np.random.default_rng(7)
+    found = []
+    said = Region(below=4)
     assert (
         sampling_variance(_answering(rng, np.array([0.0, 1.0] * 3)[None, :, None]), "LEM") == 0
     )  # all or none
@@ -186,7 +188,8 @@ def test_spread_excludes_sampling_of_test_sequences(spread):
 
 def test_power_at_chance_does_not_depend_on_learners():
     """The power of "no better than chance" does not depend on the spread of networks that learn."""
-    rng, said = np.random.default_rng(8), Region(below=2)
+    rng = np.random.default_rng(8)
+    said = Region(below=2)
     guess = _draw({"LEM": 60.0})["guess_metric"].item()
     found = [ask(_answering(rng, guess), "over_chance", "LEM") for _ in range(200)]
     agreed = np.mean([said.contains(one.low, one.high) for one in found])
@@ -286,14 +289,16 @@ def test_networks_at_chance_are_found():
 
 def test_a_run_diverged_at_once_scores_at_chance():
     ds = _draw()
-    ds["records"][0, 0], ds["status"][0, 0] = 0, 1
+    ds["records"][0, 0] = 0
+    ds["status"][0, 0] = 1
     assert Networks(ds).scores("good")[0] == 10
 
 
 def _solved(steps, records=(50, 100, 300, 400, 900)):
     """Return two runs per network whose error falls below the threshold at a record, or never."""
     ds = _draw(dict.fromkeys(steps, 0.1), spread=1e-9, measure="error", guess=1.0)
-    ds, at = ds.isel(replicate=[0, 1]), [np.inf if at is None else at for at in steps.values()]
+    ds = ds.isel(replicate=[0, 1])
+    at = [np.inf if at is None else at for at in steps.values()]
     late = np.asarray(records) >= np.array(at)[:, None, None].repeat(2, axis=1)
     loss = np.where(late, 0.002, 0.1)
     parts = {"test_loss": loss, "test_metric": np.sqrt(loss), "validation_metric": np.nan * loss}

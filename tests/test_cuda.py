@@ -102,8 +102,10 @@ PASSES = [
 def test_a_pass_asks_for_no_value(name, engine, monkeypatch):
     monkeypatch.setattr(_cuda_launch, "launch", lambda *_, **__: None)
     monkeypatch.setattr(_cuda_launch, "_processors", lambda _: 132)
-    cell, u = make_cell(name, 2, 5).to("meta"), torch.randn(6, 3, 2, device="meta")
-    weights, leaves = cell.weights(), list(cell.parameters())
+    cell = make_cell(name, 2, 5).to("meta")
+    u = torch.randn(6, 3, 2, device="meta")
+    weights = cell.weights()
+    leaves = list(cell.parameters())
     if name in MAPPED:
         detached = lambda part: part.detach().requires_grad_()  # noqa: E731
         weights = tree_map_only(torch.Tensor, detached, weights)
@@ -223,9 +225,11 @@ def work_of_a_pass(name, steps, monkeypatch):
     work = Work()
     monkeypatch.setattr(_cuda_launch, "launch", work.count_launch)
     monkeypatch.setattr(_cuda_launch, "_processors", lambda _: 132)
-    cell, u = make_cell(name, 1, 128).to("meta"), torch.randn(steps, 3, 1, device="meta")
+    cell = make_cell(name, 1, 128).to("meta")
+    u = torch.randn(steps, 3, 1, device="meta")
     detached = lambda part: part.detach().requires_grad_()  # noqa: E731
-    weights, state = cell.weights(), cell.initial_state(3)
+    weights = cell.weights()
+    state = cell.initial_state(3)
     weights = tree_map_only(torch.Tensor, detached, weights)
     leaves = [part for part in tree_leaves(weights) if isinstance(part, torch.Tensor)]
     run = kernels._ENGINES[name, "numba-cuda"].run
@@ -245,7 +249,8 @@ def test_cudnn_runs_one_network_and_our_kernel_several(name, monkeypatch):
 
 
 def test_a_launch_is_prepared_once_for_its_shape(monkeypatch):
-    grids, allowed = [], []
+    grids = []
+    allowed = []
 
     class Code:
         def __getitem__(self, grid):

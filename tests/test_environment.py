@@ -101,7 +101,8 @@ def test_every_imported_package_is_required():
         "trials",
         *(path.stem for path in (ROOT / "tests").rglob("*.py")),
     }
-    known, distributions = {*_requirements(), *_BROUGHT_ALONG.split()}, packages_distributions()
+    known = {*_requirements(), *_BROUGHT_ALONG.split()}
+    distributions = packages_distributions()
     for path, source in _sources():
         for name in set(_imports(source)) - own - sys.stdlib_module_names:
             candidates = {canonicalize_name(found) for found in distributions.get(name, [name])}

@@ -76,10 +76,13 @@ GROUPED = {"groups": [{"names": "cell.*", "factor": 0.5, "optimiser": "adam"}], 
 )
 def test_steps_equal_those_of_a_plain_pytorch_loop(settings):
     recipe = {"learning_rate": 0.1, "epochs": 3, "optimiser": "sgd"} | settings
-    model, other = _model(), _model()
+    model = _model()
+    other = _model()
     _train(model, parse_section(Recipe, recipe, "recipe"))
-    cell, head = list(other.cell.parameters()), list(other.output.parameters())
-    optim, schedule = torch.optim, torch.optim.lr_scheduler
+    cell = list(other.cell.parameters())
+    head = list(other.output.parameters())
+    optim = torch.optim
+    schedule = torch.optim.lr_scheduler
     if "groups" in settings:
         optimisers = [optim.Adam(cell, lr=0.05), optim.SGD(head, lr=0.1)]
         schedules = [schedule.MultiStepLR(one, [4, 8]) for one in optimisers]
@@ -117,7 +120,8 @@ def test_best_record_is_kept_latest_of_equals():
 
 @pytest.mark.parametrize("finite", ["loss", "gradients"])
 def test_infinite_loss_ends_before_weights_move(finite):
-    model, calls = _model(), iter(range(100))
+    model = _model()
+    calls = iter(range(100))
 
     def failing(model, inputs, labels):
         return _objective(model, inputs, labels) * (math.nan if next(calls) == 5 else 1)
@@ -182,7 +186,8 @@ def test_every_head_on_every_task(kind, target, read):
         assert metric == pytest.approx(math.sqrt(loss))
 
 
-CLASSES, STEPS = np.array([0, 0, 0, 1]), np.array([[[1.0], [2.0], [4.0]]], np.float32)
+CLASSES = np.array([0, 0, 0, 1])
+STEPS = np.array([[[1.0], [2.0], [4.0]]], np.float32)
 SERIES = Split(STEPS[:, :-1], STEPS[:, 1:])  # the next value
 
 
@@ -258,7 +263,8 @@ def interruptible():
     recipe = Recipe(learning_rate=0.05, epochs=3, drops=(2,))
 
     def run(checkpoint=None, fail=0):
-        model, calls = _model(dropout=Dropout(output_dropout=0.3)), iter(range(1, 100))
+        model = _model(dropout=Dropout(output_dropout=0.3))
+        calls = iter(range(1, 100))
 
         def objective(model, inputs, labels):
             if next(calls) == fail:
@@ -294,7 +300,8 @@ def test_resumed_run_ends_with_the_same_bits(tmp_path, interruptible, stop, caps
 )
 def test_a_damaged_or_foreign_checkpoint_starts_over(tmp_path, interruptible, name, damage, capsys):
     run, whole = interruptible
-    path, written = tmp_path / "one.state", tmp_path / f"{name}.state"
+    path = tmp_path / "one.state"
+    written = tmp_path / f"{name}.state"
     with pytest.raises(KeyboardInterrupt):
         run(Checkpoint(written, every=0.0), fail=4)
     path.write_bytes(damage(written.read_bytes()))
@@ -320,7 +327,8 @@ TEXTS = replace(toy_task("tokens"), vocabulary_size=25_003, train=TOKENS, test=T
 
 def test_memory_of_a_batch_is_exact(monkeypatch):
     every = replace(TEXTS, target="steps", outputs=1000)
-    memory, cpu = SimpleNamespace(), torch.device("cpu")
+    memory = SimpleNamespace()
+    cpu = torch.device("cpu")
     monkeypatch.setattr("study.training.memory.psutil.virtual_memory", lambda: memory)
     message = (
         "toy: batches of 50000 sequences of 20 steps at width 64 need about {} GiB, there are .*; "
@@ -339,7 +347,8 @@ def test_memory_of_a_batch_is_exact(monkeypatch):
 
 def test_embedding_starts_from_word_vectors():
     vectors = np.random.default_rng(0).normal(size=(25_003, 6)).astype(np.float32)
-    task, lstm = replace(TEXTS, vectors=vectors), Network(cell="lstm", width=4, embedding_width=6)
+    task = replace(TEXTS, vectors=vectors)
+    lstm = Network(cell="lstm", width=4, embedding_width=6)
     model = build_model(task, lstm)
     assert np.array_equal(model.embedding.weight.detach().numpy(), vectors)
     assert model.embedding.weight.requires_grad

@@ -38,7 +38,8 @@ from tests.engines import TOLERANCE, assert_bad_numbers_spread, assert_engine_ag
 CELLS = [
     name for name in cell_names() if "numba-cuda" in kernels.engine_names(name, with_opt_in=True)
 ]
-ENGINE, SIZES = "numba-cuda", (40, 5, 33)
+ENGINE = "numba-cuda"
+SIZES = (40, 5, 33)
 
 
 def a_case(name):
@@ -91,7 +92,8 @@ def test_three_runs_give_the_same_bits(name):
 def test_a_pass_waits_for_its_own_stream(name):
     cell, u, state = a_case(name)
     expected = run(cell, u, state)
-    late, work = torch.zeros_like(u).requires_grad_(), torch.randn(4096, 4096, device="cuda")
+    late = torch.zeros_like(u).requires_grad_()
+    work = torch.randn(4096, 4096, device="cuda")
     side = torch.cuda.Stream()
     side.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(side):
@@ -218,7 +220,8 @@ def test_a_part_whose_process_dies_is_a_row(tmp_path, monkeypatch):
 
 
 def test_a_slice_of_the_factorial_is_timed(not_on_a_box, monkeypatch):
-    ledger, sizes = Ledger(), {"pass_size": 2, "rounds": 1, "device": "cpu"}
+    ledger = Ledger()
+    sizes = {"pass_size": 2, "rounds": 1, "device": "cpu"}
     with monkeypatch.context() as patch:
         for module in not_on_a_box:  # whatever is imported late
             patch.setitem(sys.modules, module, None)
@@ -289,7 +292,8 @@ def test_rounds_are_interleaved_and_give_the_ratios():
     def logged(name, timer):
         return lambda: order.append(name) or timer()
 
-    slow, base = entrant(99.0, 10.0, 40.0, 90.0), entrant(99.0, 1.0, 5.0, 3.0)
+    slow = entrant(99.0, 10.0, 40.0, 90.0)
+    base = entrant(99.0, 1.0, 5.0, 3.0)
     entrants = {"slow": logged("slow", slow), "base": logged("base", base)}
     found = race(entrants, Ledger(), size="B1", rounds=3, baselines={"slow": ["base"]})
     assert order == ["slow", "base"] * 4
@@ -448,7 +452,9 @@ def test_probes_by_an_engine_submit_dozens_of_kernels(name, launches):
 
 
 def test_products_of_a_step_are_counted():
-    d, p, batch = 16, 3, 32
+    d = 16
+    p = 3
+    batch = 32
     found = count("rnn", d, p, TRAINING, batch)
     # W x forward, its two products back; R u forward and the gradient of R: 2 operations each.
     assert found.flop == 2 * batch * (3 * d * d + 2 * d * p)

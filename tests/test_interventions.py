@@ -8,7 +8,10 @@ from study.tasks.data import Split, Task
 from study.tasks.located_rows import located_rows, row_steps
 from study.training.adjoint_treatments import AdjointPath, AdjointTreatment, unroll_treated
 
-T, BATCH, WIDTH, FEATURES = 7, 3, 5, 2
+T = 7
+BATCH = 3
+WIDTH = 5
+FEATURES = 2
 
 
 def _run(cell, inputs, *treatments):

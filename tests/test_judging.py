@@ -152,7 +152,9 @@ def test_verbs_agree_with_true_data_only(name):
 
 def test_claims_that_shuffled_data_support_are_marked():
     """What models say of accuracies unrelated to the metric supports no claim of an effect."""
-    rng, draws, agreed = np.random.default_rng(5), 10, []
+    rng = np.random.default_rng(5)
+    draws = 10
+    agreed = []
     for _ in range(draws):
         ds = deciding(True)(rng).ds.copy(deep=True)
         size = ds["status"].size
@@ -169,7 +171,8 @@ def test_claims_that_shuffled_data_support_are_marked():
 
 # runs shorter than the paper's
 
-STAYS, GOES = True, False
+STAYS = True
+GOES = False
 SHORT_RUNS = [  # claim, and whether "agrees", and what is not "agrees", outlast half of the steps
     ("lem-5-ptbchar-gated", STAYS, GOES),  # a lead in bits
     ("lem-5-ptbword-lstm", STAYS, GOES),  # a ratio of perplexities
@@ -210,7 +213,8 @@ def test_short_runs_bar_verdicts_they_explain(name, agrees, differs, true):
 
 def test_short_runs_agree_with_no_worse_if_ahead():
     claim = CLAIMS["lem-google12-clip-slow"]
-    ahead, level = between(1.0, 3.0), between(-1.0, 3.0)
+    ahead = between(1.0, 3.0)
+    level = between(-1.0, 3.0)
     assert barred_verdicts("lead", claim.region, ahead) == (False, True)
     assert barred_verdicts("lead", claim.region, level) == (True, True)
     assert lead_reservation(claim, 474).endswith("the lead may only reflect faster learning")
@@ -233,7 +237,8 @@ def test_short_runs_leave_an_open_lead_untested():
 
 def test_an_unbounded_number_of_steps_refutes_nothing():
     region = CLAIMS["irnn-4.2-300"].region
-    closed, still_open = Estimate(500, 400, 600), Estimate(500, 400, math.inf)
+    closed = Estimate(500, 400, 600)
+    still_open = Estimate(500, 400, math.inf)
     assert not barred_verdicts("steps_needed", region, closed).differs
     assert barred_verdicts("steps_needed", region, still_open) == (False, True)
 
@@ -323,7 +328,8 @@ def test_emphasis_is_more_than_a_little_weight(weight, verdict):
 def test_orthogonality_is_judged_at_the_published_position():
     """A cost at another place is no cost at t* = 50."""
     rng = np.random.default_rng(0)
-    here, there = linear(rng, cost=-0.1), linear(rng, cost=0.4).assign_coords(place=[10])
+    here = linear(rng, cost=-0.1)
+    there = linear(rng, cost=0.4).assign_coords(place=[10])
     ds = xr.concat([there, here], "place", data_vars="minimal", combine_attrs="override")
     found = JUDGES["linear_gaps"]["diss-2.5-orthogonality"](ds)
     assert found.value == pytest.approx(0.1, abs=0.04)

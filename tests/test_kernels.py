@@ -252,7 +252,8 @@ def test_a_batch_is_split_at_multiples_of_twelve(threads):
 
 def test_a_product_over_threads_is_the_product(threads):
     rng = np.random.default_rng(0)
-    a, b = rng.standard_normal((100, 30)), rng.standard_normal((30, 7))
+    a = rng.standard_normal((100, 30))
+    b = rng.standard_normal((30, 7))
     threads(1)
     expected = _threads.product(a, b)
     threads(3)

@@ -90,7 +90,8 @@ def test_adjoints_and_exponent_equal_plain_autograd(config, monkeypatch):
 
     monkeypatch.setattr(module, "adjoint_norms", spied)
     results = _run(config, longer=())
-    cell, u = seen["cell"].double(), seen["u"].double()
+    cell = seen["cell"].double()
+    u = seen["u"].double()
     expected, _ = autograd_norms(cell, u, lambda state: seen["loss"](*state))
     np.testing.assert_allclose(results["adjoints"][0], expected[1:].T, atol=1e-4)
     states, _ = cell(u, engine="reference")
@@ -114,7 +115,8 @@ def test_every_run_is_kept(few_steps, tmp_path):
 
 
 def test_a_diverged_run_has_no_measurements(few_steps, monkeypatch):
-    plain, calls = module.cross_entropy, iter(range(100))
+    plain = module.cross_entropy
+    calls = iter(range(100))
 
     def failing(*given):
         return plain(*given) * (np.nan if next(calls) == 3 else 1)

@@ -22,7 +22,10 @@ from study.paths import ROOT
 from torch import nn
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pack_sequence
 
-T, B, P, D = 6, 3, 2, 4
+T = 6
+B = 3
+P = 2
+D = 4
 LENGTHS = [4, 6, 1]
 DOUBLE = torch.float64
 every_layer = pytest.mark.parametrize("layer_class", LAYER_CLASSES.values(), ids=LAYER_CLASSES)
@@ -606,7 +609,8 @@ def test_numpy_numbers_are_sizes_and_settings():
 
 # Mistakes
 
-LAYER, U = longrnn.LEM(P, D), torch.zeros(T, B, P)
+LAYER = longrnn.LEM(P, D)
+U = torch.zeros(T, B, P)
 PACKED = pack_padded_sequence(U, torch.tensor(LENGTHS), enforce_sorted=False)
 
 test_inputs_other_than_tensors_are_refused = refused(

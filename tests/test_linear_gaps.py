@@ -54,7 +54,8 @@ def test_emphasis_of_a_linear_cell_is_exact(small, T):
 
 
 def test_replicates_do_not_depend_on_their_number(small):
-    three, two = train_networks(small), train_networks(small.copy_with(networks=2))
+    three = train_networks(small)
+    two = train_networks(small.copy_with(networks=2))
     assert (np.abs(three["emphasis"]).argmax(1) == small.place - 1).all()
     assert (three["accuracy"] > 0.9).all() and (three["status"] == COMPLETED).all()
     np.testing.assert_allclose(three["emphasis"][:2], two["emphasis"], rtol=1e-9)
@@ -62,14 +63,16 @@ def test_replicates_do_not_depend_on_their_number(small):
 
 
 def test_orthogonal_penalty_keeps_matrix_near_orthogonality(small):
-    free, bound = small, small.copy_with(orthogonality=1.0)
+    free = small
+    bound = small.copy_with(orthogonality=1.0)
     starts = (list(initial_networks(job).parameters()) for job in (free, bound))
     assert all(map(torch.equal, *starts))
     assert (train_networks(bound)["departure"] < train_networks(free)["departure"]).all()
 
 
 def test_diverged_network_leaves_the_others_alone(small, monkeypatch):
-    expected, networks = train_networks(small), initial_networks(small)
+    expected = train_networks(small)
+    networks = initial_networks(small)
     with torch.no_grad():
         networks.W[1] *= 1e200
     monkeypatch.setattr("study.training.linear_gaps.initial_networks", lambda job: networks)

@@ -30,7 +30,8 @@ def ds():
         records=2 * ds["records"] + 1,
         steps=30 * ds["steps"],
     )
-    ds["status"][2, 1], ds["records"][2, 1] = DIVERGED, 1
+    ds["status"][2, 1] = DIVERGED
+    ds["records"][2, 1] = 1
     made = ds["records"] > xr.DataArray(range(3), dims="record")
     for name, curve in {
         "step": [10, 20, 30],
@@ -95,7 +96,8 @@ def test_guessing_runs_are_rarely_above_chance(tried):
     assert (best > chance_bound(0.11, 1000, tried, level=0.5)).mean() > 0.3
 
 
-RIGHT, RMSE = "accuracy", "rmse"
+RIGHT = "accuracy"
+RMSE = "rmse"
 LEARNED = [(RIGHT, 0.3075, False), (RIGHT, 0.4, True), (RMSE, 0.24, False), (RMSE, 0.2, True)]
 
 

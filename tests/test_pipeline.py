@@ -262,7 +262,8 @@ def test_code_files_change_only_with_their_content(stages, tmp_path, monkeypatch
     few = [f"notebooks/{name}.ipynb" for name in FEW_NOTEBOOKS]
     for name in ("params.yaml", "dvc.yaml", *few):
         shutil.copy(ROOT / name, tmp_path / name)
-    small, code = tmp_path, tmp_path / "data" / "code"
+    small = tmp_path
+    code = tmp_path / "data" / "code"
     assert set(write_code(code, small)) >= {"10_train", "report", "settings/data"}
     assert write_code(code, small) == []
     assert not (code / "settings" / "jobs").exists(), "where jobs run changes no result"

@@ -16,7 +16,10 @@ from study.results.rows import REAL_PARTS
 from study.training.equilibria import equilibrium_eigenvalues, real_part_fractions
 from toys import linear
 
-T, BATCH, FEATURES, WIDTH = 12, 3, 3, 6
+T = 12
+BATCH = 3
+FEATURES = 3
+WIDTH = 6
 
 
 def _noise(T, batch=3, inputs=1, seed=0):
@@ -43,7 +46,8 @@ PARTS = {"rnn": None, "lstm": None, "lu_rnn": (0,), "inverse_rnn": (0,)}
 @pytest.mark.parametrize(("name", "parts"), PARTS.items())
 def test_jacobians_equal_finite_differences(name, parts):
     torch.manual_seed(0)
-    cell, u = make_cell(name, 2, 3).double(), _noise(4, batch=2, inputs=2)
+    cell = make_cell(name, 2, 3).double()
+    u = _noise(4, batch=2, inputs=2)
     *_, last = step_jacobians(cell, u, parts=parts)
     _, state = cell(u[:-1])
     indices = range(len(state)) if parts is None else parts
@@ -62,7 +66,8 @@ def test_jacobians_equal_finite_differences(name, parts):
 
 def test_steps_before_the_start_are_not_measured():
     torch.manual_seed(1)
-    cell, u = make_cell("rnn", 1, 4).double(), _noise(40)
+    cell = make_cell("rnn", 1, 4).double()
+    u = _noise(40)
     torch.nn.init.orthogonal_(cell.W, gain=1.5)
     every, late = (list(step_jacobians(cell, u, start=start)) for start in (0, 30))
     assert len(every) == 40
@@ -114,7 +119,8 @@ def test_gain_beyond_float_range_is_finite(u):
 @pytest.mark.parametrize("clip", [None, 0.2])
 def test_lem_time_steps_follow_its_equation(clip, u):
     cell = make_cell("lem", FEATURES, WIDTH, dt=0.5, clip=clip)
-    state, steps = cell.initial_state(BATCH), []
+    state = cell.initial_state(BATCH)
+    steps = []
     for u_t in u.float():
         a = state[0] @ cell.W[: 2 * WIDTH].T + u_t @ cell.V[: 2 * WIDTH].T + cell.b[: 2 * WIDTH]
         steps.append(0.5 * torch.sigmoid(a).detach())
@@ -174,7 +180,8 @@ def test_real_parts_are_counted_by_sign_and_size():
     assert counted == {-3.0: 0.2, -1.0: 0.2, 0.0: 0.4, 0.3: 0.2}
 
 
-GRU, SHORT = make_cell("gru", FEATURES, WIDTH), torch.zeros(3, 1, FEATURES)
+GRU = make_cell("gru", FEATURES, WIDTH)
+SHORT = torch.zeros(3, 1, FEATURES)
 
 test_impossible_measurements_are_refused = refused(
     ValueError,

@@ -47,7 +47,8 @@ from study.results.published import artefacts
 def read(path):
     """Return the links of a page, what it loads, its ids, and its text."""
     page = document_fromstring(path.read_bytes(), HTMLParser(encoding="utf-8"))
-    links, loaded = page.xpath("//a/@href"), page.xpath("//@src | //*[not(self::a)]/@href")
+    links = page.xpath("//a/@href")
+    loaded = page.xpath("//@src | //*[not(self::a)]/@href")
     text = " ".join(" ".join(page.itertext()).split()).replace(" .", ".").replace(" ,", ",")
     return SimpleNamespace(links=links, loaded=loaded, ids={*page.xpath("//@id")}, text=text)
 
@@ -72,7 +73,8 @@ def test_equal_inputs_give_equal_bytes(data, site, tmp_path):
     leftover = tmp_path / ".report.partial" / "site"  # of a build that was killed
     leftover.mkdir(parents=True)
     (leftover / "half.html").write_text("half")
-    first, second = contents(site), contents(build(data, tmp_path / "report").parent)
+    first = contents(site)
+    second = contents(build(data, tmp_path / "report").parent)
     assert sorted(first) == sorted(second)
     assert [name for name in first if first[name] != second[name]] == []
     assert [path.name for path in tmp_path.iterdir()] == ["report"]

@@ -183,14 +183,16 @@ def _modules():
 
 def _reached(start):
     """Return all definitions that these lead to, with imports, decorators and constants."""
-    seen, todo = set(), list(start)
+    seen = set()
+    todo = list(start)
     while todo:
         module, name = found = todo.pop()
         if f"{module}.{name}" in _modules():
             todo.append((f"{module}.{name}", None))
         elif module in _modules() and found not in seen:
             seen.add(found)
-            here, todo = _modules()[module], [*todo, (module, None)]
+            here = _modules()[module]
+            todo = [*todo, (module, None)]
             nodes = [here.own[name]] if name in here.own else []
             if name is None:
                 nodes = [node for node in here.tree.body if node not in here.own.values()]

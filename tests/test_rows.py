@@ -213,7 +213,8 @@ def test_coadjoint_penalty_makes_adjoints_uniform():
 
 def test_records_include_start_and_end_of_training():
     job = one_job("adding")
-    found, many = job.train(), one_job("adding", measure_size=16).train()
+    found = job.train()
+    many = one_job("adding", measure_size=16).train()
     assert (
         job.config.network.cell == "lu_rnn" and (found["singular_values"] != 0).all()
     )  # its counter's are 0

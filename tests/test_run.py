@@ -177,7 +177,8 @@ def test_a_wrong_call_is_refused(tmp_path, monkeypatch, capsys, notebook, output
     (tmp_path / "link").symlink_to(NOTEBOOKS)
     whole = (tmp_path / "a.ipynb").read_text()
     (tmp_path / "outputs.ipynb").write_text(whole.replace('"outputs": []', '"outputs": 3'))
-    before, source = _names(tmp_path), (NOTEBOOKS / SOURCE).read_bytes()
+    before = _names(tmp_path)
+    source = (NOTEBOOKS / SOURCE).read_bytes()
     if not output.startswith("~"):
         output = str(tmp_path / output)
     given = [str(tmp_path / f"{notebook}.ipynb"), output]
@@ -230,7 +231,8 @@ def test_a_stage_announces_its_number_and_question(monkeypatch, capsys):
 
 
 def test_cleaning_numbers_random_ids_and_merges_output():
-    one, two = "3f2b7c9e-0000-4abc-8def-0123456789ab", "aaaaaaaa-0000-4abc-8def-0123456789ab"
+    one = "3f2b7c9e-0000-4abc-8def-0123456789ab"
+    two = "aaaaaaaa-0000-4abc-8def-0123456789ab"
     html = f'<i id="x-{one}"></i><b for="x-{one}"></b><i id="{two}"></i><td id="T_0a1b2_row0"></td>'
 
     def printed(text, name="stdout"):

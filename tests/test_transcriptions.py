@@ -15,7 +15,10 @@ from longrnn.probes.adjoint import adjoint_norms
 
 from tests.engines import TIMED, VARIANTS
 
-T, B, P, D = 11, 3, 2, 5
+T = 11
+B = 3
+P = 2
+D = 5
 I = np.eye(D)  # noqa: E741
 
 
@@ -58,7 +61,8 @@ def gru(c, u, h):
 
 
 def mingru(c, u, h):
-    (W_z, W_h), (b_z, b_h) = np.split(c.W, 2), np.split(c.b, 2)
+    (W_z, W_h) = np.split(c.W, 2)
+    (b_z, b_h) = np.split(c.b, 2)
     z = sigma(W_z @ u + b_z)
     return ((1 - z) * h + z * (W_h @ u + b_h),)
 
@@ -73,7 +77,8 @@ def lru(c, u, y, re, im):
     C_re, C_im = np.split(c.C, 2, axis=1)
     x = eigenvalue * (re + 1j * im) + np.exp(c.gamma) * ((B_re + 1j * B_im) @ u)
     s = ((C_re + 1j * C_im) @ x).real + c.D @ u
-    (G_1, G_2), (g_1, g_2) = np.split(c.G, 2), np.split(c.g, 2)
+    (G_1, G_2) = np.split(c.G, 2)
+    (g_1, g_2) = np.split(c.g, 2)
     y = (G_1 @ gelu(s) + g_1) * sigma(G_2 @ gelu(s) + g_2)
     return y, x.real, x.imag
 
@@ -93,7 +98,8 @@ def lipschitz(c, u, x):
     def matrix(M):
         return (1 - c.beta) * (M + M.T) + c.beta * (M - M.T) - c.gamma * I
 
-    A, W = matrix(c.M_A), matrix(c.M_W)
+    A = matrix(c.M_A)
+    W = matrix(c.M_W)
     return (x + c.epsilon * (A @ x + np.tanh(W @ x + c.R @ u + c.b)),)
 
 
@@ -129,9 +135,11 @@ def lem(c, u, y, z):
 
 def irnn(c, u, h, k):
     if c.rank is None:
-        U, form = c.U, c.form or 5
+        U = c.U
+        form = c.form or 5
     else:
-        U, form = c.alpha * I + c.V @ c.H, c.form or 8
+        U = c.alpha * I + c.V @ c.H
+        form = c.form or 8
     outer = U if form == 8 else I
     eta = np.atleast_1d(c.eta)  # one, one per inner step, or per inner step and round
     eta = np.broadcast_to(eta.reshape(len(eta), -1), (c.inner_steps, c.length or T))
@@ -148,7 +156,8 @@ def fastrnn(c, u, h):
 
 
 def fastgrnn(c, u, h):
-    zeta, nu = sigma(c.zeta_free), sigma(c.nu_free)
+    zeta = sigma(c.zeta_free)
+    nu = sigma(c.nu_free)
     z = sigma(c.W @ u + c.U @ h + c.b_z)
     return ((zeta * (1 - z) + nu) * np.tanh(c.W @ u + c.U @ h + c.b_h) + z * h,)
 

@@ -135,7 +135,10 @@ def test_engine_takes_all_networks_in_one_call(cell, monkeypatch):
 def test_batched_networks_equal_single_ones_bitwise(loop, rows, count, monkeypatch):
     monkeypatch.setattr(_threads, "PARALLEL_FROM", 0)
     monkeypatch.setattr(_threads.torch, "get_num_threads", lambda: count)
-    networks, T, batch, d = 3, 5, 2, 7
+    networks = 3
+    T = 5
+    batch = 2
+    d = 7
     columns = 2 * d if loop is cpu_cornn._CORNN else d
     W = torch.randn(networks, rows * d, columns, requires_grad=True)
     g = torch.randn(networks, T, batch, rows * d, requires_grad=True)
@@ -197,7 +200,8 @@ def test_batched_training_equals_single_up_to_rounding(cell):
     alone = [_training(cell, i, dtype=torch.float64) for i in range(3)]
     beside = [_training(cell, i, dtype=torch.float64) for i in range(3)]
     start = [weights(training.model) for training in alone]
-    expected, found = [_alone(run) for run in alone], _together(beside)
+    expected = [_alone(run) for run in alone]
+    found = _together(beside)
     for one, two, before in zip(alone, beside, start, strict=True):
         truth = weights(one.model)
         assert (truth - before).norm() > 1e-3
@@ -238,7 +242,8 @@ class Replays:
     """
 
     def __init__(self):
-        self.recorded, self.replayed = [], 0
+        self.recorded = []
+        self.replayed = 0
 
     def __call__(self, run, sample, *, allow_unused_input):
         assert allow_unused_input and all(part.is_leaf for part in sample)
@@ -291,7 +296,8 @@ def test_replayed_passes_train_as_plain_ones(cell, replays, monkeypatch):
     def company():  # one ends early, one diverges
         return [_training(cell, 0), _training(cell, 1, epochs=1), _training(cell, 2, rate=math.inf)]
 
-    recorded, plain = company(), company()
+    recorded = company()
+    plain = company()
     found = _together(recorded)
     assert replays.recorded == [((6, 4, 6), (6, 4))] and replays.replayed == 4
     monkeypatch.setattr(vmapped_pass, "GRAPH_DEVICES", ())
@@ -331,7 +337,8 @@ def test_unrecordable_pass_runs_plainly_with_a_message(replays, monkeypatch, cap
 
 
 def test_nan_metric_ends_one_run_an_error_all():
-    trainings, alone = [_training("rnn", i) for i in range(3)], _training("rnn", 0)
+    trainings = [_training("rnn", i) for i in range(3)]
+    alone = _training("rnn", 0)
     values = iter([1.0, math.nan])
     measured = Record(lambda model: {"value": next(values)}, (2, 4))
     trainings[1] = replace(trainings[1], record=measured)
@@ -404,7 +411,8 @@ def attempts(architecture, **changes):
 
 @pytest.mark.parametrize("architecture", SOME)
 def test_batched_attempts_equal_single_ones_up_to_rounding(architecture):
-    jobs, data = attempts(architecture), toy_task(n=16)
+    jobs = attempts(architecture)
+    data = toy_task(n=16)
     configs = [job.config for job in jobs]
     alone = [train_attempts_on(data, [config], [None])[0] for config in configs]
     beside = train_attempts_on(data, configs, [None] * len(jobs), pass_size=PLACES)
@@ -474,7 +482,8 @@ def test_batch_key_holds_what_shapes_a_pass():
 
 
 def test_cache_key_holds_pass_size_in_engines_only(prepared):
-    one, alone = _first(), _first(together=1)
+    one = _first()
+    alone = _first(together=1)
     key = cache_key(one, prepared)
     assert cache_key(_first(learning_rate=(0.5,)), prepared) != key
     assert cache_key(_first(replicates=9), prepared) == key
@@ -521,7 +530,8 @@ def test_batches_start_smallest_per_cell_largest_per_group():
 
 
 def test_cut_off_apart_they_end_alike(where, prepared, whole, tmp_path, monkeypatch, capsys):
-    jobs, saved = plan_jobs([design(replicates=3)])[:3], []
+    jobs = plan_jobs([design(replicates=3)])[:3]
+    saved = []
 
     def dying(self, total):
         # Of the second of three, at its second step: the first's is a step newer.

@@ -40,7 +40,8 @@ def test_correlation_is_that_of_residuals():
 
 
 def test_intervals_cover_the_truth():
-    slope, noise = -0.4, 0.3
+    slope = -0.4
+    noise = 0.3
     truth = slope / np.hypot(slope, noise)
     covered = []
     for seed in range(200):
