@@ -61,10 +61,10 @@ def summarize_intervention(effects: pd.DataFrame) -> str:
     dose = rows.loc["dose -10, rows at the beginning"]
     restored = rows.loc["renormalised, rows at the beginning"]
     sentences = [
-        "Ten orders of magnitude of gradient decay, in the backward pass alone, change test "
-        f"accuracy by {_points(dose)} in cells whose gradients do not vanish, if the information "
-        "is at the beginning of the sequence. Constant gradient norms change it by "
-        f"{_points(restored)} in LSTM, GRU and basic RNN.",
+        "In cells whose gradients do not vanish, a decay by ten orders of magnitude in the "
+        f"backward pass alone changes accuracy by {_points(dose)}, if the information is at the "
+        "beginning of the sequence. In LSTM, GRU and basic RNN, constant gradient norms change it "
+        f"by {_points(restored)}.",
     ]
     return " ".join([*sentences, *_conclusion(rows)])
 

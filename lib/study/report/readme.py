@@ -7,6 +7,7 @@ command takes them from what the pipeline made, draws the figure, and replaces t
 """
 
 import argparse
+import math
 import re
 import sys
 import textwrap
@@ -14,7 +15,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import matplotlib.pyplot as plt
+import numpy as np
 import pandas as pd
+from longrnn.cells import cell_names
+from longrnn.kernels import engine_names
 from matplotlib.figure import Figure
 
 from study.claims.estimates import Cause
@@ -26,7 +30,7 @@ from study.report.coverage import count_coverage, summarise
 from study.report.findings import Sentence, read_findings, write_short_sentence
 from study.report.inputs import Artefact, ReportError, load_artefacts, read_table
 from study.report.intervention import EFFECTS, summarize_intervention
-from study.report.tally import CAUSES, OTHER, TALLY, count_causes, tally
+from study.report.tally import CAUSES, NOT_REFUTED, OTHER, TALLY, count_causes, tally
 from study.report.verdicts import DECIDED, judge_claims
 from study.results.names import PUBLICATIONS, label
 from study.results.published import artefacts
@@ -45,14 +49,16 @@ _COLUMNS = [
     *("steps", "paper_steps", "reservation", "note"),
 ]
 _ROWS = {
-    "the paper": "dissertation, single precision",
-    "single precision, robust": "ours, single precision",
-    "as they are, robust": "ours, gradients not rounded",
+    "the paper": "dissertation, in single precision",
+    "single precision, robust": "ours, in single precision",
+    "as they are, robust": "ours, not limited by single precision",
 }
 """Rows of the figure by their name in the artefact's data."""
-_WITHIN_TASKS = "ours, single precision, within each task"
+_WITHIN_TASKS = "the same, comparing only within tasks"
 _VANISHED = 40
 """Orders of magnitude after which the dissertation calls a gradient vanished, rounded."""
+_LIMIT = round(-math.log10(np.finfo(np.float32).smallest_subnormal))
+"""Orders of magnitude between 1 and the smallest number in single precision."""
 _OURS = ("o", "#0072B2")
 _PAPER = ("D", "#D55E00")
 """Marker and color of a slope."""
@@ -161,7 +167,7 @@ def draw_slopes(slopes: pd.DataFrame) -> Figure:
     """
     with plt.rc_context():
         use_style()
-        figure, ax = plt.subplots(figsize=(7.0, 2.3))
+        figure, ax = plt.subplots(figsize=(7.0, 2.4))
         for position, row in enumerate(slopes.itertuples()):
             marker, color = _OURS
             if row.gradients == _ROWS["the paper"]:
@@ -172,7 +178,7 @@ def draw_slopes(slopes: pd.DataFrame) -> Figure:
         ax.set_yticks([-position for position in range(len(slopes))], slopes["gradients"])
         ax.set(
             ylim=(0.6 - len(slopes), 0.5),
-            xlabel="points of test accuracy per order of magnitude less gradient decay",
+            xlabel="points of test accuracy\nper order of magnitude less gradient decay",
         )
     return figure
 
@@ -221,21 +227,23 @@ def render_blocks(stored: Path) -> dict[str, str]:
         _tally_table(judged),
         f"**Before you quote a verdict:**\n{_doubt(judged, coverage)}",
         "## Main findings",
-        "In brackets: the 95 % interval and the paper's value. Points are percentage points.",
-        _findings(judged),
-        _intervention(read_table(stored / "intervention.csv")),
+        "In parentheses: our 95 % interval and the paper's value. Points are percentage points.",
+        f"{_findings(judged)}\n{_intervention(read_table(stored / 'intervention.csv'))}",
     ]
-    return {"results": "\n\n".join(parts), "speed": _speed(REFERENCE / "timings")}
+    layers = _layers()
+    speed = _speed(REFERENCE / "timings")
+    return {"results": "\n\n".join(parts), "layers": _wrap(f"{layers} {speed}")}
 
 
 def _figure_caption(slopes: pd.DataFrame) -> str:
     picture = "![Test accuracy per order of magnitude of gradient decay](data/readme/slopes.png)"
     within = slopes.set_index("gradients").loc[_WITHIN_TASKS, "slope"]
     text = _wrap(
-        "*Do networks learn if gradients vanish? Points of accuracy per order of magnitude less "
-        "gradient decay over the sequence, other factors equal, with 95 % intervals. A gradient "
-        f"counts as vanished after {_VANISHED} orders ({_VANISHED * within:.0f} points). Without "
-        "rounding there are more orders, and each counts for less.*"
+        "*Do networks learn less if gradients vanish? Test accuracy lost per order of magnitude of "
+        "gradient decay, other factors equal, with 95 % intervals. Single precision cannot show "
+        f"more than {_LIMIT} orders. The dissertation calls a gradient vanished after {_VANISHED}, "
+        f"which go with {_VANISHED * within:.0f} points less accuracy. Without that limit "
+        "gradients decay by many more orders, and each matters less.*"
     )
     return f"{picture}\n\n{text}"
 
@@ -259,25 +267,31 @@ def _tally_table(judged: pd.DataFrame) -> str:
 
 def _doubt(judged: pd.DataFrame, coverage: pd.DataFrame) -> str:
     decided = judged[judged["counted"].isin(DECIDED)]
+    kinds = tally(judged).loc["all"]
+    agree = kinds["agree"]
+    differ = kinds["differ"]
+    without_effect = kinds[NOT_REFUTED]
     few = int((decided["replicates"] <= _FEW_SEEDS).sum())
     counts = coverage.sum()
     withdrawn = int((judged["counted"] != judged["corrected"]).sum())
     reserved = int((decided["reservation"] != "").sum())
     unequal = int(decided["reservation"].str.contains(TUNED_MORE).sum())
     points = (
-        "*Agree*: the 95 % interval of our estimate lies inside the region in which the claim is "
-        "true. *Differ*: it lies outside. This means not confirmed at our size; it does not mean "
-        "wrong.",
-        f"Of {counts['total']} distinct figures and tables, {counts['comparable']} can be compared "
-        f"with the original, and {counts['at published scale']} have its size. An advantage that "
-        "did not appear in our shorter runs is *too small to test*; one that appeared may only "
-        f"reflect faster learning. {reserved} of {len(decided)} decided claims have this or "
-        f"another reservation (†); {unequal} go against a network that was tuned less.",
+        "*Agree*: the claim, such as “LEM beats the LSTM”, is true on our whole 95 % interval; our "
+        "number may still be far from the paper's. *Differ*: it is false on the whole interval. "
+        "That means not confirmed at our size; it does not mean wrong.",
+        f"{len(decided)} claims are decided: {agree} agree, {differ} differ, and {without_effect} "
+        "say that there is no effect, or only a small one, and we found no larger one. We do not "
+        f"count these {without_effect} in the paper's favor.",
         f"{few} of the {len(decided)} rest on {_FEW_SEEDS} seeds or fewer. Holm's correction for "
-        f"many tests withdraws {withdrawn}. Some open verdicts were judged again after adding "
-        "runs, which the intervals ignore.",
-        f"*{OTHER.capitalize()}*: {_main_cause(judged)}. *“No effect”, not refuted* is no evidence "
-        "for the paper.",
+        f"testing many claims makes {withdrawn} of them undecided. We judged some undecided claims "
+        "again after adding runs, which the intervals ignore.",
+        f"Of {counts['total']} figures and tables, {counts['comparable']} can be compared with the "
+        f"paper's; {counts['at published scale']} have its size. Shorter runs can miss an "
+        "advantage (*too small to test*), and an advantage in them may only be faster learning. A "
+        f"dagger (†) marks this or another reservation about {reserved} decided claims; in "
+        f"{unequal} of them, one network was tuned less.",
+        f"*{OTHER.capitalize()}*: {_main_cause(judged)}.",
     )
     return "\n".join(_wrap(f"- {point}", hanging="  ") for point in points)
 
@@ -305,10 +319,11 @@ def _findings(judged: pd.DataFrame) -> str:
 
 
 def _intervention(effects: pd.DataFrame) -> str:
-    """Return the result of our experiment on the backward pass as a paragraph of README.md."""
-    text = summarize_intervention(effects)
+    """Return the result of our experiment on the backward pass as an entry of the findings."""
     title = "[Cause or symptom?](notebooks/31_adjoint_interventions.ipynb)"
-    return _wrap(f"**{title}** Our own experiment: {text[0].lower()}{text[1:]}")
+    return _wrap(
+        f"- **{title}** *Our own experiment:* {summarize_intervention(effects)}", hanging="  "
+    )
 
 
 def _short_status(sentence: Sentence) -> str:
@@ -319,13 +334,25 @@ def _short_status(sentence: Sentence) -> str:
     return f"{words}†" if sentence.claim.reservations else words
 
 
+def _layers() -> str:
+    """Return how many layers there are, and how many of them have fast engines."""
+    engines = [engine_names(name) for name in cell_names()]
+    compiled = sum("numba-cpu" in names for names in engines)
+    on_gpu = sum("numba-cuda" in names for names in engines)
+    return (
+        f"There are {len(engines)} such layers, among them LEM, coRNN, iRNN, LU RNN and SRU. Each "
+        f"has a one-step form and a readable reference version; {compiled} also have a compiled "
+        f"CPU version and {on_gpu} an NVIDIA kernel."
+    )
+
+
 def _speed(timings: Path) -> str:
     """Return times relative to nn.LSTM on a CPU and a GPU as a sentence."""
     cpu = _ratios(timings / "cpu-2-cores.csv")
     gpu = _ratios(timings / "h200.csv")
     times = [f"{label(cell)} {cpu[cell]:.2f} and {gpu[cell]:.2f}" for cell in _TIMED]
-    return _wrap(
-        "One forward and backward pass takes this share of `nn.LSTM`'s time on two CPU cores and "
+    return (
+        "A forward and backward pass takes this fraction of `nn.LSTM`'s time on two CPU cores and "
         f"on an NVIDIA H200: {', '.join(times)} (1,000 steps, batch and width 128; UnICORNN, "
         "IndRNN and SRU with two layers)."
     )

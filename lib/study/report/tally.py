@@ -15,14 +15,15 @@ from study.results.names import PUBLICATIONS
 
 TOO_SMALL = "too small to test"
 OTHER = "otherwise not testable"
+NOT_REFUTED = "“no effect”, not refuted"
 _KINDS = {
     AGREES: "agree",
     DIFFERS: "differ",
     UNDECIDED: "undecided",
-    WITHIN: "“no effect”, not refuted",
-    NO_EFFECT: "“no effect”, not refuted",
+    WITHIN: NOT_REFUTED,
+    NO_EFFECT: NOT_REFUTED,
 }
-TALLY = ("agree", "differ", "undecided", TOO_SMALL, OTHER, "“no effect”, not refuted")
+TALLY = ("agree", "differ", "undecided", TOO_SMALL, OTHER, NOT_REFUTED)
 """Columns of the tally; `kind_of` says which of them counts a claim."""
 CAUSES = {
     Cause.TOO_SMALL: "too few training steps, runs or test sequences to decide",
