@@ -147,7 +147,7 @@ def test_every_kernel_was_compiled(ptx):
     assert {key[:2] for key in ptx} == known
 
 
-def test_float32_kernels_hold_no_float64_arithmetic(ptx):
+def test_float32_kernels_use_no_float64_arithmetic(ptx):
     for (*kernel, dtype), text in ptx.items():
         wide = re.findall(r"^.*\.f64\b.*$", text, re.MULTILINE)
         if dtype == torch.float32:

@@ -68,7 +68,7 @@ def test_step_and_engines_agree_with_autograd(name, monkeypatch):
 
 @pytest.mark.parametrize("whole", [False, True])
 @pytest.mark.parametrize("name", ["lstm", "gru", "chrono_lstm"])
-def test_stretches_change_no_norm(name, whole, monkeypatch):
+def test_dividing_sequences_does_not_change_norms(name, whole, monkeypatch):
     torch.manual_seed(0)
     cell = make_cell(name, P, D)
     u = torch.randn(T, B, P)
@@ -85,7 +85,7 @@ def test_stretches_change_no_norm(name, whole, monkeypatch):
 
 @pytest.mark.parametrize("steps", [15, 500])
 @pytest.mark.parametrize("name", ["lstm", "gru"])
-def test_lost_adjoints_are_pulled_back_step_by_step(name, steps, monkeypatch):
+def test_underflowed_adjoints_are_recomputed_step_by_step(name, steps, monkeypatch):
     torch.manual_seed(0)
     cell = make_cell(name, P, D).double()
     with torch.no_grad():
@@ -111,7 +111,7 @@ def test_lost_adjoints_are_pulled_back_step_by_step(name, steps, monkeypatch):
 
 
 @pytest.mark.parametrize("name", ["lstm", "gru"])
-def test_zero_and_bad_adjoints_come_out_as_such(name):
+def test_zero_and_nan_adjoints_equal_the_reference(name):
     cell = make_cell(name, P, D)
     u = torch.randn(T, B, P)
     for loss in (lambda x: 0 * x.sum(), lambda x: math.nan * x.sum()):
@@ -149,7 +149,7 @@ def test_an_adjoint_of_zero_stays_minus_infinity():
     assert norms.readout[:, 0].tolist() == [-math.inf] * 4 + [pytest.approx(math.log10(D**0.5))]
 
 
-def test_sequences_do_not_share_a_scale():
+def test_adjoints_are_scaled_per_sequence():
     torch.manual_seed(0)
     cell = make_cell("rnn", P, D)
     u = torch.randn(200, 3, P)

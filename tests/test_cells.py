@@ -64,7 +64,7 @@ def test_relu_runs_the_reference_only(name):
     assert cell.step == build(name, activation="relu").step, "equal networks train in one batch"
 
 
-def test_irnn_refuses_more_rounds_than_step_sizes():
+def test_irnn_refuses_sequences_longer_than_its_step_sizes():
     cell = build("irnn", train_eta="time", length=6)
     _, state = cell(noise(4, 1, FEATURES))
     assert torch.equal(state[1], torch.full((1, WIDTH), 4.0, dtype=torch.float64))
@@ -139,7 +139,7 @@ def started(name, start, p=P, d=D, **hyper_parameters):
     return make_cell(name, p, d, **hyper_parameters).start(start, time_steps=T)
 
 
-def test_start_text_equals_the_constructors_draws():
+def test_start_text_repeats_the_constructors_initialization():
     for name in cell_names():
         torch.manual_seed(5)
         built = make_cell(name, 2, 6).state_dict()
@@ -158,7 +158,7 @@ def test_start_text_equals_the_constructors_draws():
 
 
 @pytest.mark.parametrize(("name", "start"), STARTS)
-def test_starts_follow_the_seed_and_keep_the_type(name, start):
+def test_initialization_follows_seed_and_keeps_dtype(name, start):
     first = started(name, start, 2, 6).state_dict()
     same = started(name, start, 2, 6).state_dict()
     cell = make_cell(name, 2, 6).double().start(start, time_steps=T)  # the generator has moved on
@@ -270,7 +270,7 @@ def test_recurrent_matrices_are_orthogonal(name, start, gates):
         assert cell.x0 is None
 
 
-def test_adding_text_start_cancels_the_mean_input():
+def test_adding_text_biases_cancel_the_mean_input():
     cell = started("lstm", "adding_text", p=2, d=20)
     forget = torch.tensor([0.0, 1, 0, 0]).repeat_interleave(20)
     torch.testing.assert_close(cell.R @ torch.tensor([0.5, 2 / T]) + cell.b, forget)
@@ -279,7 +279,7 @@ def test_adding_text_start_cancels_the_mean_input():
         started("rnn", "adding_text", p=3)
 
 
-def test_padding_start_follows_its_settings():
+def test_padding_initialization_follows_its_settings():
     settings = {"initialisation": "glorot", "input_scale": "0.1"}
     cell = make_cell("lstm", P, 20).start("padding", time_steps=40, **settings)
     assert cell.R.std().item() == pytest.approx(0.1 * glorot(P, 80), rel=0.1)
@@ -288,7 +288,7 @@ def test_padding_start_follows_its_settings():
     assert cell.b.sum() == 20
 
 
-def test_exponential_author_start_has_small_angles():
+def test_exponential_author_initialization_has_small_angles():
     B = started("exponential", "author").B.detach()
     angles = torch.atan2(B.diagonal(-1)[::2], B.diagonal()[::2])
     assert (angles < 0).all()
@@ -296,7 +296,7 @@ def test_exponential_author_start_has_small_angles():
     assert angles.mean().item() == pytest.approx(CAYLEY, rel=0.1)
 
 
-def test_chrono_start_spreads_gates_over_time_scales():
+def test_chrono_initialization_covers_the_time_scales():
     torch.manual_seed(0)
     i, f, g, o = make_cell("chrono_lstm", 1, 4000, chrono=100).b.detach().chunk(4)
     assert torch.equal(i, -f)
@@ -316,7 +316,7 @@ def test_sru_keeps_the_variance_of_its_input():
     assert outputs.std().item() == pytest.approx(1, rel=0.15)
 
 
-def test_only_lems_author_start_scales_learning_rates():
+def test_only_lems_author_initialization_scales_learning_rates():
     scaled = {}
     for name, start in STARTS:
         factors = dict(cell_class(name).starts[start].step_factors)

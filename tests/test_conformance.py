@@ -11,11 +11,11 @@ from study.bench.conformance import CHECKS, failure
 @pytest.mark.parametrize("label", CHECKS)
 @pytest.mark.parametrize("layer_class", LAYER_CLASSES.values(), ids=LAYER_CLASSES)
 @pytest.mark.filterwarnings("ignore")  # compilers warn of their own internals
-def test_layers_have_the_property(layer_class, label):
+def test_layers_pass_conformance_check(layer_class, label):
     assert failure(layer_class, label) == ""
 
 
-def test_wrong_results_are_reported(monkeypatch):
+def test_conformance_checks_report_wrong_results(monkeypatch):
     layer_class = LAYER_CLASSES["LEM"]
 
     def wrong(layer, u):

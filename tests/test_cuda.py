@@ -99,7 +99,7 @@ PASSES = [
 
 
 @pytest.mark.parametrize(("name", "engine"), [one for one in PASSES if one[1] != "numba-cpu"])
-def test_a_pass_asks_for_no_value(name, engine, monkeypatch):
+def test_gpu_passes_read_no_value_on_the_host(name, engine, monkeypatch):
     monkeypatch.setattr(_cuda_launch, "launch", lambda *_, **__: None)
     monkeypatch.setattr(_cuda_launch, "_processors", lambda _: 132)
     cell = make_cell(name, 2, 5).to("meta")
@@ -335,7 +335,7 @@ FACTORIAL = ["rnn", "lstm", "gru", "lipschitz", "antisymmetric", "exponential", 
 
 @pytest.mark.parametrize("vocabulary", [0, 9])
 @pytest.mark.parametrize("name", FACTORIAL)
-def test_a_batched_pass_asks_for_no_value(name, vocabulary, monkeypatch):
+def test_batched_gpu_passes_read_no_value(name, vocabulary, monkeypatch):
     models = [Model(make_cell(name, 2, 5), 3, vocabulary_size=vocabulary) for _ in range(3)]
     models = [model.to("meta") for model in models]
     inputs = torch.zeros(4, 6, dtype=torch.int64) if vocabulary else torch.zeros(4, 6, 2)

@@ -143,7 +143,7 @@ def test_captured_passes_accept_new_inputs(name):
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("name", CELLS)
-def test_bad_numbers_spread_as_in_the_reference(name):
+def test_nan_and_infinity_propagate_as_in_the_reference(name):
     assert_bad_numbers_spread(a_case(name), ENGINE, torch.nan)
 
 
@@ -195,7 +195,7 @@ def not_on_a_box():
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU here")
-def test_no_gpu_ends_the_benchmark_in_a_sentence(tmp_path, not_on_a_box, monkeypatch, capsys):
+def test_benchmark_without_gpu_prints_one_sentence(tmp_path, not_on_a_box, monkeypatch, capsys):
     out = tmp_path / "bench_gpu.csv"
     said = "bench-gpu needs an NVIDIA GPU that PyTorch can use, and this machine has none"
     done = run_without(not_on_a_box, "study.bench.gpu", "--out", str(out))
@@ -212,7 +212,7 @@ def test_gpu_tests_need_only_installed_packages(not_on_a_box):
     assert "error" not in done.stdout.lower(), done.stdout
 
 
-def test_a_part_whose_process_dies_is_a_row(tmp_path, monkeypatch):
+def test_crashed_benchmark_parts_become_rows(tmp_path, monkeypatch):
     monkeypatch.setattr(bench.sys, "executable", shutil.which("false"))
     bench.run_in_own_process("engines rnn", tmp_path / "rows.csv", "a box")
     (row,) = read_rows(tmp_path / "rows.csv")
@@ -249,7 +249,7 @@ def test_the_benchmark_names_machine_and_engines(monkeypatch):
     assert not [row for row in ledger.rows if row["failure"]]
 
 
-def test_variants_of_an_engine_are_timed_beside_it(monkeypatch):
+def test_variants_are_timed_together_with_their_engine(monkeypatch):
     monkeypatch.setattr(bench, "device_timer", wall_timer)
     monkeypatch.setitem(bench.VARIANTS, ("unicornn", "numba-cpu"), ("persistent",))
     ledger = Ledger()
@@ -262,7 +262,7 @@ def test_variants_of_an_engine_are_timed_beside_it(monkeypatch):
     assert "variant" in on_gpu.options
 
 
-def test_auto_takes_a_variant_only_where_it_was_faster(monkeypatch):
+def test_auto_chooses_a_variant_only_if_faster(monkeypatch):
     state = torch.zeros(2, 128)
     monkeypatch.setattr(_measured, "device_name", lambda: "a GPU")
     chosen = []
@@ -305,7 +305,7 @@ def test_rounds_are_interleaved_and_give_the_ratios():
     assert all(row["machine"] and "torch" in row["versions"] for row in found)
 
 
-def test_a_failing_candidate_stops_no_other(tmp_path):
+def test_failing_entrants_do_not_stop_others(tmp_path):
     ledger = Ledger(tmp_path / "times.csv")
     entrants = {"bad": fails, "good": entrant(1.0, 1.0, 2.0)}
     (row,) = race(entrants, ledger, size="", rounds=2, baselines=["bad"])
@@ -359,7 +359,7 @@ def test_measured_times_are_the_stored_ones():
                 assert (row["machine"], float(row["value"])) == (device, milliseconds)
 
 
-def test_auto_takes_the_faster_engine(monkeypatch):
+def test_auto_chooses_the_faster_engine(monkeypatch):
     for key, engine in list(kernels._ENGINES.items()):
         monkeypatch.setitem(kernels._ENGINES, key, replace(engine, obstacle=str))
     chosen = {}

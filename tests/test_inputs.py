@@ -15,7 +15,7 @@ stages:
 """
 
 
-def test_dependencies_are_those_that_dvc_sees():
+def test_dependencies_equal_those_of_dvc():
     from dvc.repo import Repo
 
     with Repo(ROOT) as repo:

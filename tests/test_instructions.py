@@ -68,7 +68,7 @@ def test_variables_are_set_if_params_say_so(tmp_path, environment):
 
 
 @pytest.mark.parametrize("text", ["profile: quick\n", "reproducible: false\n", "reproducible: [\n"])
-def test_nothing_is_set_otherwise(tmp_path, environment, text):
+def test_variables_are_unset_without_reproducible(tmp_path, environment, text):
     pin_instructions(_params(tmp_path, text))
     assert not set(PINNED) & set(environment)
     assert not pinned()

@@ -107,7 +107,7 @@ def test_variants_equal_the_reference(name, engine, variant, dtype, T, batch, hi
 
 @pytest.mark.parametrize("times", [(0, 0, 0), (0, 2, 5)], ids=["together", "apart"])
 @pytest.mark.parametrize(("name", "engine", "variant"), BY_TIME)
-def test_engines_follow_each_sequence_s_own_time(name, engine, variant, times):
+def test_engines_count_time_steps_per_sequence(name, engine, variant, times):
     cell, u, (x, t) = random_case(name, 11, 3, 6, **variant)
     if name == "irnn":
         torch.nn.init.uniform_(cell.eta, 0, 0.5)
@@ -118,7 +118,7 @@ def test_engines_follow_each_sequence_s_own_time(name, engine, variant, times):
 @pytest.mark.parametrize("bad", [float("nan"), float("inf")])
 @DTYPES
 @pytest.mark.parametrize(("name", "engine"), OURS)
-def test_bad_numbers_spread_as_in_the_reference(name, engine, dtype, bad):
+def test_nan_and_infinity_propagate_as_in_the_reference(name, engine, dtype, bad):
     size = (4, 2, 3) if SIMULATED else (6, 3, 33)
     engines.assert_bad_numbers_spread(random_case(name, *size, dtype), engine, bad)
 
@@ -205,7 +205,7 @@ def threads(monkeypatch):
         *(("unicornn", {"backward": way}) for way in ("stored", "recovered", "reversible")),
     ],
 )
-def test_threads_change_no_bit(threads, name, variant):
+def test_threads_do_not_change_bits(threads, name, variant):
     case = random_case(name, 20, 5, 67, torch.float32, **variant)
     found = []
     for count in (1, 3):
@@ -250,7 +250,7 @@ def test_a_batch_is_split_at_multiples_of_twelve(threads):
     assert stretches == [(0, 5)]
 
 
-def test_a_product_over_threads_is_the_product(threads):
+def test_threaded_products_equal_single_threaded_ones(threads):
     rng = np.random.default_rng(0)
     a = rng.standard_normal((100, 30))
     b = rng.standard_normal((30, 7))
@@ -262,7 +262,7 @@ def test_a_product_over_threads_is_the_product(threads):
 
 @pytest.mark.skipif(SIMULATED, reason="the simulator's engine comes first")
 @pytest.mark.parametrize("name", ["gru", "rnn"])
-def test_auto_takes_the_library_for_wide_cells(name, threads):
+def test_auto_chooses_pytorchs_layers_for_wide_cells(name, threads):
     threads(2)
     assert kernels.choose(name, "cpu") == "numba-cpu"
     assert kernels.choose(name, "cpu", units=511) == "numba-cpu"
@@ -312,7 +312,7 @@ def cpu_kernels():
     return found
 
 
-def test_float32_kernels_hold_no_float64_arithmetic():
+def test_float32_kernels_use_no_float64_arithmetic():
     for name, variant in [*((name, {}) for name in CPU_KERNELS), *engines.VARIANTS]:
         if name in CPU_KERNELS:
             outputs_and_gradients(
@@ -417,7 +417,7 @@ print("ok")
 
 
 @pytest.mark.parametrize("folder", ["/proc/none", "shared"])
-def test_variants_are_not_swapped_whatever_the_cache(folder, tmp_path):
+def test_cached_kernels_of_variants_are_kept_apart(folder, tmp_path):
     unwritable = folder.startswith("/proc")
     named = folder if unwritable else str(tmp_path)
     env = {name: value for name, value in os.environ.items() if name != "LONGRNN_CACHE"}
@@ -445,7 +445,7 @@ def test_cache_folder_follows_the_environment(environment, expected, tmp_path, m
     assert _cpu.cache_folder.__wrapped__() == tmp_path / expected
 
 
-def test_a_full_disk_costs_the_cache_only(tmp_path, monkeypatch):
+def test_kernels_run_uncached_on_a_full_disk(tmp_path, monkeypatch):
     monkeypatch.setattr(_cpu, "cache_folder", lambda: tmp_path)
     _cpu._warn_without_cache.cache_clear()
 

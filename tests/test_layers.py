@@ -61,7 +61,7 @@ def assert_same(result, expected):
 # The classes themselves
 
 
-def test_every_cell_has_both_classes():
+def test_every_cell_has_layer_and_one_step_classes():
     assert {layer.core.name for layer in LAYER_CLASSES.values()} == set(cell_names())
     for name, layer_class in LAYER_CLASSES.items():
         assert getattr(longrnn, name) is layer_class
@@ -241,7 +241,7 @@ def one_by_one(layer, u):
 
 @every_layer
 @pytest.mark.parametrize("bidirectional", [False, True])
-def test_lengths_give_every_sequence_its_own_end(layer_class, bidirectional):
+def test_padded_sequences_end_at_their_lengths(layer_class, bidirectional):
     layer = build(layer_class, num_layers=2, bidirectional=bidirectional)
     u = noise(T, B, P)
     for k, length in enumerate(LENGTHS):
@@ -372,7 +372,7 @@ def test_without_bias_there_are_no_bias_weights(layer_class):
 # Layers of UnICORNN, IndRNN and SRU against the cells that stack them
 
 
-def test_unicornn_connections_equal_the_stacked_cell():
+def test_unicornn_skip_connections_equal_the_stacked_cell():
     dt = (0.1, 0.2, 0.3, 0.4)
     layer = build(longrnn.UnICORNN, num_layers=4, dt=dt, skip=2)
     cell = make_cell("unicornn", P, D, layers=4, dt=dt, skip=2).double()
@@ -394,7 +394,7 @@ def test_unicornn_connections_equal_the_stacked_cell():
     torch.testing.assert_close(tuple(z), state[1::2])
 
 
-def test_unicornn_connections_start_with_their_own_spread():
+def test_unicornn_skip_connections_are_initialized_by_fan_in():
     torch.manual_seed(0)
     layer = longrnn.UnICORNN(2, 400, num_layers=4, skip=2)
     for _ in range(2):
@@ -549,7 +549,7 @@ def test_cells_with_relu_can_be_pickled(name):
 
 
 @every_layer
-def test_the_meta_device_gives_shapes_without_numbers(layer_class):
+def test_the_meta_device_computes_shapes_only(layer_class):
     random_state = torch.get_rng_state()
     layer = layer_class(P, D, 2, device="meta")
     assert torch.equal(torch.get_rng_state(), random_state)
@@ -585,7 +585,7 @@ def test_autocast_computes_in_the_weights_type(layer_class, given):
 
 
 @every_layer
-def test_gradients_are_those_of_finite_differences(layer_class):
+def test_gradients_equal_finite_differences(layer_class):
     layer = build(layer_class, num_layers=2, bidirectional=True)
     u = noise(3, 2, P).requires_grad_()
     weights = [parameter for parameter in layer.parameters() if parameter.requires_grad]

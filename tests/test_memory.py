@@ -37,7 +37,7 @@ def test_the_pool_keeps_no_more_than_its_limit(monkeypatch):
 
 
 @pytest.mark.parametrize("with_bias", [True, False])
-def test_a_drive_in_kept_memory_changes_no_bit(with_bias):
+def test_pooled_memory_does_not_change_bits(with_bias):
     torch.manual_seed(0)
     u = torch.randn(400, 16, 24, requires_grad=True)
     R = torch.randn(64, 24, requires_grad=True)
@@ -54,7 +54,7 @@ def test_a_drive_in_kept_memory_changes_no_bit(with_bias):
         assert torch.equal(gradient, other)
 
 
-def test_second_derivatives_pass_a_drive_in_kept_memory(monkeypatch):
+def test_second_derivatives_work_with_pooled_memory(monkeypatch):
     monkeypatch.setattr(_memory, "SMALLEST", 1)
     u = torch.randn(3, 2, 2, dtype=torch.double, requires_grad=True)
     R = torch.randn(4, 2, dtype=torch.double, requires_grad=True)

@@ -106,7 +106,7 @@ def test_notebooks_are_stripped_and_have_one_structure(name):
 
 @pytest.mark.notebook
 @pytest.mark.parametrize("name", ALL)
-def test_it_runs_and_its_outputs_validate(house, name):
+def test_notebook_runs_and_its_outputs_validate(house, name):
     executed = nbformat.read(house.run(name), as_version=4)
     nbformat.validate(executed)
     code = [cell for cell in executed.cells if cell.cell_type == "code"]

@@ -77,12 +77,12 @@ def check_gradients(case, engine):
 
 
 @by_engine
-def test_first_and_second_derivatives(name, engine):
+def test_first_and_second_derivatives_equal_finite_differences(name, engine):
     check_gradients(small_case(name), engine)
 
 
 @pytest.mark.parametrize(("name", "variant"), VARIANTS, ids=str)
-def test_derivatives_of_variants(name, variant):
+def test_derivatives_of_variants_equal_finite_differences(name, variant):
     check_gradients(small_case(name, **variant), "numba-cpu")
 
 
@@ -124,7 +124,7 @@ def test_vmap_over_data_equals_a_loop(name, engine):
 
 
 @by_engine
-def test_gradients_per_sample(name, engine):
+def test_gradients_per_sample_equal_a_loop(name, engine):
     cell, _, _ = small_case(name)
     weights = {name: part.detach() for name, part in cell.named_parameters()}
     data = torch.randn(3, 3, 1, 2, dtype=torch.float64)
@@ -141,7 +141,7 @@ def test_gradients_per_sample(name, engine):
 
 
 @by_kernel
-def test_many_networks_side_by_side(name, engine):
+def test_vmap_over_weights_equals_a_loop(name, engine):
     cell, u, _ = small_case(name)
     weights = {
         label: torch.stack([part.detach(), 0.5 * part.detach()])
@@ -206,7 +206,7 @@ def test_compiled_library_layers_do_not_unroll(name):
 
 
 @by_engine
-def test_exports(name, engine):
+def test_exported_programs_equal_the_cell(name, engine):
     cell, u, _ = small_case(name)
     program = torch.export.export(cell, (u.detach(),), {"engine": engine})
     outputs, _ = program.module()(u.detach(), engine=engine)
@@ -247,7 +247,7 @@ def test_autocast_computes_in_float32(name, engine, dtype):
 @pytest.mark.parametrize(
     ("name", "engine"), [*ENGINES, *((name, "reference") for name in cell_names())]
 )
-def test_final_state_is_no_view_of_the_outputs(name, engine):
+def test_final_state_is_not_a_view_of_outputs(name, engine):
     cell = make_cell(name, 2, 3)
     u = torch.randn(4, 2, 2)
     with torch.no_grad():

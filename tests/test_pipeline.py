@@ -42,7 +42,7 @@ def _one(tree, source):
     return fingerprint(["study.a"], root=tree(**{"lib/study/a": source}))
 
 
-def test_prose_and_layout_cost_nothing(tree):
+def test_prose_and_layout_do_not_change_fingerprints(tree):
     before = '"""Old."""\nrate = 1\n"""What it is."""\n\ndef f(x):\n    return (x, 1)'
     after = (
         '# New\n"""New."""\nrate = 1\n"""Other words."""\n\n\ndef f(\n    x,\n):\n    """Both."""\n'
@@ -54,12 +54,12 @@ def test_prose_and_layout_cost_nothing(tree):
     "source",
     ["x = 1.0", "x = 2", "y = 1", "x = -1", "x = '1'", "x = 1\nx = 1", "x += 1", "f'{x:.1f}'"],
 )
-def test_every_change_of_meaning_counts(tree, source):
+def test_changed_code_changes_the_fingerprint(tree, source):
     assert _one(tree, "x = 1") != _one(tree, source)
     assert _one(tree, "f'{x:.2f}'") != _one(tree, source)
 
 
-def test_members_count_if_named_or_whole(tree):
+def test_package_members_count_if_something_names_them(tree):
     sources = {
         "lib/study/a": "import longrnn.cells.gru",
         "lib/longrnn/cells/__init__": (
@@ -82,7 +82,7 @@ def test_members_count_if_named_or_whole(tree):
     assert same == cells and changed != a and more != whole
 
 
-def test_imports_are_followed_wherever_they_stand(tree):
+def test_imports_inside_functions_are_followed(tree):
     sources = {
         "lib/study/a": "import numpy\nfrom study.pack import thing",
         "lib/study/pack/__init__": "def thing():\n    import study.late\n    from . import near",
@@ -95,7 +95,7 @@ def test_imports_are_followed_wherever_they_stand(tree):
     assert set(found) == {f"{name}.py" for name in [*sources, "lib/study/__init__"]}
 
 
-def test_files_with_computed_names_are_declared(tree):
+def test_files_with_computed_names_must_be_declared(tree):
     source = "from pathlib import Path\nx = Path(__file__).parent / f'{name}.csv'\nDEPENDS = {}"
     declared = source.format(["tables"], name="{name}")
     files = {"lib/study/a": declared, "lib/study/tables/one.csv": "1"}
@@ -105,7 +105,7 @@ def test_files_with_computed_names_are_declared(tree):
     assert fingerprint_of(**files | {"lib/study/a": source.format([], name="{name}")})
 
 
-def test_files_that_a_module_names_belong_to_it(tree):
+def test_data_files_named_in_a_module_count(tree):
     source = "from pathlib import Path\nHERE = Path(__file__).parent\nPAGE = HERE / 'pages/a.html'"
     files = {"lib/study/a": source, "lib/study/pages/a.html": "one", "lib/study/b.txt": "one"}
     of = lambda **files: fingerprint(["study.a"], root=tree(**files))  # noqa: E731
@@ -130,7 +130,7 @@ def test_files_that_a_module_names_belong_to_it(tree):
         ("def", r"a\.py is not valid Python \(line 1"),
     ],
 )
-def test_what_cannot_be_followed_is_refused(tree, source, complaint):
+def test_dynamic_code_has_no_fingerprint(tree, source, complaint):
     with pytest.raises(FingerprintError, match=complaint) as caught:
         _one(tree, source)
     assert "\n" not in str(caught.value)

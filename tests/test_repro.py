@@ -39,7 +39,7 @@ def test_arguments_are_passed_to_dvc():
     assert _run_main(before).stdout == "['report']\n"
 
 
-def test_an_early_interrupt_takes_one_line():
+def test_early_interrupts_print_one_line():
     argv = "type('A', (list,), {'__getitem__': lambda *_: exec('raise KeyboardInterrupt')})(['x'])"
     done = _run_main(f"sys.argv = {argv}")
     assert (done.returncode, done.stderr) == (130, "study.pipeline: interrupted\n")
@@ -57,7 +57,7 @@ def without_dvc(monkeypatch, tmp_path):
     return popen
 
 
-def test_an_interrupted_pipeline_takes_one_line(without_dvc, capsys):
+def test_interrupted_pipelines_print_one_line(without_dvc, capsys):
     wait = without_dvc.return_value.__enter__.return_value.wait
     wait.side_effect = [KeyboardInterrupt, 0]
     assert repro.main(["report"]) == 130
@@ -66,7 +66,7 @@ def test_an_interrupted_pipeline_takes_one_line(without_dvc, capsys):
 
 
 @pytest.mark.parametrize(("owner", "message"), [(1, True), (999_999_999, False)])
-def test_a_plain_dvc_at_work_is_named(without_dvc, tmp_path, capsys, owner, message):
+def test_other_running_dvc_is_reported(without_dvc, tmp_path, capsys, owner, message):
     without_dvc.return_value.__enter__.return_value.wait.return_value = 255
     (tmp_path / ".dvc" / "tmp").mkdir(parents=True)
     locks = f'{{"write": {{}}, "read": {{"a": [{{"pid": {owner}, "cmd": "dvc repro"}}]}}}}'
@@ -76,7 +76,7 @@ def test_a_plain_dvc_at_work_is_named(without_dvc, tmp_path, capsys, owner, mess
     assert ("another dvc command is running in this folder" in printed) == message
 
 
-def test_a_read_only_folder_takes_one_sentence(without_dvc, monkeypatch, capsys):
+def test_read_only_folder_is_reported_in_one_sentence(without_dvc, monkeypatch, capsys):
     lock = MagicMock()
     lock.open.side_effect = OSError(30, "Read-only file system", "data/cache/repro.lock")
     monkeypatch.setattr(repro, "LOCK", lock)

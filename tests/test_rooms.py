@@ -94,7 +94,7 @@ def test_longrnn_imports_only_its_required_packages():
 
 
 @pytest.mark.parametrize("room", ROOMS)
-def test_no_import_climbs(room):
+def test_rooms_import_only_listed_rooms(room):
     climbing = [
         f"{file.relative_to(ROOT)} imports {path.relative_to(ROOT)}"
         for file in FILES

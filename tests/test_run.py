@@ -276,7 +276,7 @@ def test_a_failing_cell_leaves_the_partial_notebook(server, tmp_path):
         ("print('x' * 300_000)", lambda: setrlimit(RLIMIT_FSIZE, (200_000,) * 2), "cannot write"),
     ],
 )
-def test_dead_kernels_and_full_disks_take_one_sentence(tmp_path, code, before, said):
+def test_dead_kernels_and_full_disks_print_one_sentence(tmp_path, code, before, said):
     done = _run(_notebook(tmp_path / "a.ipynb", code), tmp_path / "out.ipynb", preexec_fn=before)
     assert done.returncode == 1 and said in done.stderr.splitlines()[-1]
     assert not (tmp_path / "out.ipynb").exists()

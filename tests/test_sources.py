@@ -811,7 +811,9 @@ def test_unexpected_clips_are_named():
     ],
 )
 @pytest.mark.usefixtures("raw")
-def test_sets_without_download(prepare, name, sequences, shape, outputs, tmp_path, monkeypatch):
+def test_synthetic_and_packaged_data_are_reproducible(
+    prepare, name, sequences, shape, outputs, tmp_path, monkeypatch
+):
     monkeypatch.setattr("socket.socket", lambda *a, **k: pytest.fail("asked the network"))
     ds, _ = (prepare(name, folder) for folder in "ab")
     first, second = ((tmp_path / folder / f"{name}.nc").read_bytes() for folder in "ab")

@@ -13,7 +13,7 @@ def _rng(seed=0):
     return np.random.default_rng(seed)
 
 
-def test_turns_change_only_the_second_pair():
+def test_turns_shift_only_the_second_pair_of_channels():
     series = switching_series(200, 2000, _rng())
     means = np.array([series.inputs[series.targets == k].mean((0, 1)) for k in range(5)])
     means[:, 2:4] -= np.array(RATES)[:, None] / 1000 * 60 * 3 / np.sqrt(2)

@@ -48,7 +48,7 @@ SPREAD = [(1, 1), (1, 5), (7, 3), (64, 82), (784, 1000), (9, 9), (5, 0)]
 
 
 @pytest.mark.parametrize(("length", "noise_inputs"), SPREAD)
-def test_spread_noise_follows_both_rules(length, noise_inputs):
+def test_uniform_noise_is_distributed_by_both_rules(length, noise_inputs):
     signal_steps = np.flatnonzero(~noise_mask(length, noise_inputs, "uniform"))
     after = np.diff([*signal_steps, length + noise_inputs]) - 1
     upto = [i * noise_inputs // length for i in range(length + 1)]
@@ -87,7 +87,7 @@ def test_noise_is_uniform_over_data_range():
 
 @pytest.mark.parametrize("spread", SPREADS)
 @pytest.mark.parametrize("data", [_counting(6, 9, n=5, features=3), _tokens(n=5)])
-def test_generator_decides_and_data_stay_unchanged(data, spread, monkeypatch):
+def test_variations_follow_the_seed_and_keep_the_data(data, spread, monkeypatch):
     before = data.train.inputs.copy()
     settings = {"order": "permuted", "noise": "uniform", "spread": spread}
     first, again, other = (vary(data, _rng(s), **settings).test.inputs for s in (1, 1, 2))
@@ -156,7 +156,7 @@ def test_pixels_are_scaled_and_keep_labels(tmp_path):
 
 
 @pytest.mark.parametrize("size", [0, 4, 20, 40])
-def test_parts_keep_proportions_and_order(tmp_path, size):
+def test_subsets_keep_class_proportions_and_order(tmp_path, size):
     path = save_prepared(_pixels((30, 10)), tmp_path)
     data = load_prepared(path, size, 0)
     labels = data.train.targets

@@ -285,7 +285,7 @@ def test_the_reference_equals_its_transcription(equation, hyper):
     assert torch.autograd.gradcheck(last, inputs, fast_mode=True)
 
 
-def test_masks_act_between_layers_at_all_times():
+def test_dropout_masks_are_constant_over_time():
     hyper = {"layers": 4, "skip": 2, "dropout": 0.4}
     cell, u = build("unicornn", **hyper)
     torch.manual_seed(7)
