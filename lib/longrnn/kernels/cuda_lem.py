@@ -11,6 +11,12 @@ The states are in shared memory, and neighboring threads read neighboring weight
 `longrnn.kernels.cuda_rnn`. Each time step needs two barriers, because y depends on all units of z.
 One launch takes several runs, whose batches follow one another.
 
+How to read the indices: a block has `tile` sequences and all d units; a thread takes the units j =
+`thread`, `thread` + `threads`, and so on. In arrays (time, batch, d) the value of sequence i and
+unit j is at ``base + offsets[i] + j``; in arrays (time, batch, 4 d) block b of four is at ``4 *
+(base + offsets[i]) + b * d + j``. A name that ends in `_at` is where a vector (d, tile) begins in
+shared memory, and one that ends in `_start` where the weights of a run begin.
+
 Stored for the backward pass: y (the output), z, and p q s r. Recomputed: the clipped time steps.
 """
 
@@ -68,10 +74,10 @@ def _forward_kernel(
     W_start = run * 3 * d * d
     W_y_start = run * d * d
     memory = cuda.shared.array(0, real)
-    y_now = 0
-    z_now = d * tile
-    load_vectors(memory, y_now, y0, offsets, thread, threads, d)
-    load_vectors(memory, z_now, z0, offsets, thread, threads, d)
+    y_at = 0
+    z_at = d * tile
+    load_vectors(memory, y_at, y0, offsets, thread, threads, d)
+    load_vectors(memory, z_at, z0, offsets, thread, threads, d)
     cuda.syncthreads()
     base = 0  # offset of the time step in arrays that are d wide
     for _ in range(T):
@@ -82,11 +88,11 @@ def _forward_kernel(
                 g_1[i] = g[k]
                 g_2[i] = g[k + d]
                 g_z[i] = g[k + 2 * d]
-            dot_products(a_1, W_T, W_start + j, 3 * d, memory, y_now, d)
-            dot_products(a_2, W_T, W_start + d + j, 3 * d, memory, y_now, d)
-            dot_products(a_z, W_T, W_start + 2 * d + j, 3 * d, memory, y_now, d)
+            dot_products(a_1, W_T, W_start + j, 3 * d, memory, y_at, d)
+            dot_products(a_2, W_T, W_start + d + j, 3 * d, memory, y_at, d)
+            dot_products(a_z, W_T, W_start + 2 * d + j, 3 * d, memory, y_at, d)
             for i in range(tile):
-                slot = z_now + j * tile + i
+                slot = z_at + j * tile + i
                 k = 4 * (base + offsets[i]) + j
                 p = sigmoid(a_1[i] + g_1[i])
                 q = sigmoid(a_2[i] + g_2[i])
@@ -103,9 +109,9 @@ def _forward_kernel(
         while j < d:
             for i in range(tile):
                 g_y[i] = g[4 * (base + offsets[i]) + 3 * d + j]
-            dot_products(a_y, W_y_T, W_y_start + j, d, memory, z_now, d)
+            dot_products(a_y, W_y_T, W_y_start + j, d, memory, z_at, d)
             for i in range(tile):
-                slot = y_now + j * tile + i
+                slot = y_at + j * tile + i
                 k = 4 * (base + offsets[i]) + j
                 q = gates[k + d]
                 r = tanh(a_y[i] + g_y[i])
@@ -116,8 +122,8 @@ def _forward_kernel(
             j += threads
         cuda.syncthreads()
         base += batch * d
-    store_vectors(y_end, memory, y_now, offsets, thread, threads, d)
-    store_vectors(z_end, memory, z_now, offsets, thread, threads, d)
+    store_vectors(y_end, memory, y_at, offsets, thread, threads, d)
+    store_vectors(z_end, memory, z_at, offsets, thread, threads, d)
 
 
 @many_registers  # otherwise a register spills at width 1,024
@@ -144,16 +150,16 @@ def _backward_kernel(
     W_start = run * 3 * d * d
     W_y_start = run * d * d
     memory = cuda.shared.array(0, real)
-    delta_12z = 0  # (3 d, tile)
-    delta_y = 3 * d * tile
-    # The rest are values that only one thread uses: the gradients of the loss by y and z (lambda
-    # and mu) on the way that bypasses the gates, and delta_2 until the other threads may read it.
-    # All of these names are offsets in `memory`.
-    lambda_ = 4 * d * tile
-    mu = 5 * d * tile
-    delta_2 = 6 * d * tile
-    load_gradients(memory, lambda_, grad_y_end, has_y_end, offsets, thread, threads, d)
-    load_gradients(memory, mu, grad_z_end, has_z_end, offsets, thread, threads, d)
+    delta_12z_at = 0  # (3 d, tile)
+    delta_y_at = 3 * d * tile
+    # The other vectors hold values that only the thread that wrote them reads: lambda and mu, the
+    # parts of the gradients by the previous y and z that bypass the gates; and delta_2, which waits
+    # here until all threads have read delta_12z of the later step.
+    lambda_at = 4 * d * tile
+    mu_at = 5 * d * tile
+    delta_2_at = 6 * d * tile
+    load_gradients(memory, lambda_at, grad_y_end, has_y_end, offsets, thread, threads, d)
+    load_gradients(memory, mu_at, grad_z_end, has_z_end, offsets, thread, threads, d)
     base = (T - 1) * batch * d  # offset of the time step in arrays that are d wide
     for n in range(T - 1, -1, -1):
         j = thread  # no `range`: its length would take a division
@@ -167,18 +173,18 @@ def _backward_kernel(
                 before[i] = state_before(y, index - batch * d, y0, offsets[i] + j, n)
                 total[i] = ZERO
             if n < T - 1:
-                dot_products(total, W, W_start + j, d, memory, delta_12z, 3 * d)
+                dot_products(total, W, W_start + j, d, memory, delta_12z_at, 3 * d)
             for i in range(tile):
                 slot = j * tile + i
                 k = 4 * (base + offsets[i]) + j
                 q = gate[i]
                 r = target[i]
-                gradient = arrived[i] + memory[lambda_ + slot] + total[i]
+                gradient = arrived[i] + memory[lambda_at + slot] + total[i]
                 step = _clip(dt * q, least, most)
                 d_y, d_2, direct = _pull_back(q, dt * q, step, before[i], r, gradient)
-                memory[delta_2 + slot] = d_2
-                memory[delta_y + slot] = d_y
-                memory[lambda_ + slot] = direct
+                memory[delta_2_at + slot] = d_2
+                memory[delta_y_at + slot] = d_y
+                memory[lambda_at + slot] = direct
                 delta[k + d] = d_2
                 delta[k + 3 * d] = d_y
             j += threads
@@ -191,19 +197,19 @@ def _backward_kernel(
                 gate[i] = gates[k]
                 target[i] = gates[k + 2 * d]
                 before[i] = state_before(z, index - batch * d, z0, offsets[i] + j, n)
-            dot_products(total, W_y, W_y_start + j, d, memory, delta_y, d)
+            dot_products(total, W_y, W_y_start + j, d, memory, delta_y_at, d)
             for i in range(tile):
                 slot = j * tile + i
                 k = 4 * (base + offsets[i]) + j
                 p = gate[i]
                 s = target[i]
-                gradient = memory[mu + slot] + total[i]
+                gradient = memory[mu_at + slot] + total[i]
                 step = _clip(dt * p, least, most)
                 d_z, d_1, direct = _pull_back(p, dt * p, step, before[i], s, gradient)
-                memory[delta_12z + slot] = d_1
-                memory[delta_12z + d * tile + slot] = memory[delta_2 + slot]
-                memory[delta_12z + 2 * d * tile + slot] = d_z
-                memory[mu + slot] = direct
+                memory[delta_12z_at + slot] = d_1
+                memory[delta_12z_at + d * tile + slot] = memory[delta_2_at + slot]
+                memory[delta_12z_at + 2 * d * tile + slot] = d_z
+                memory[mu_at + slot] = direct
                 delta[k] = d_1
                 delta[k + 2 * d] = d_z
             j += threads
@@ -211,11 +217,11 @@ def _backward_kernel(
         base -= batch * d
     j = thread
     while j < d:
-        dot_products(total, W, W_start + j, d, memory, delta_12z, 3 * d)
+        dot_products(total, W, W_start + j, d, memory, delta_12z_at, 3 * d)
         for i in range(tile):
             slot = j * tile + i
-            grad_y0[offsets[i] + j] = memory[lambda_ + slot] + total[i]
-            grad_z0[offsets[i] + j] = memory[mu + slot]
+            grad_y0[offsets[i] + j] = memory[lambda_at + slot] + total[i]
+            grad_z0[offsets[i] + j] = memory[mu_at + slot]
         j += threads
 
 
@@ -244,6 +250,7 @@ def _backward(dt, least, most, W, W_y, y0, z0, y, z, gates, grad_y, grad_y_end, 
     sizes = _sizes(W, W_y)
     launch_dense(_backward_kernel, y0, *tensors, *numbers, **sizes, arriving=is_present(grad_y))
     grad_W = state_products(W, delta[..., : 3 * d], y0, y)
+    # A function, which `Recurrence` calls only if this gradient is wanted.
     grad_W_y = lambda: sums_of_products(W_y, delta[..., 3 * d :], z)  # noqa: E731
     return grad_W, grad_W_y, delta, grad_y0, grad_z0
 
@@ -255,18 +262,24 @@ def _reference(dt, least, most, W, W_y, g, y0, z0):
 
 
 def _split_drive(drive, arguments):
-    return (_with_single_scale(drive, arguments.W),)
+    """Return the inputs that are not saved, made of the drive of `Sources`: only g."""
+    return (_add_infinite_gates(drive, arguments.W),)
 
 
-def _with_single_scale(g, W):
-    """Return the input terms of all blocks; with a single scale those of p and q are infinite."""
-    missing = sum(W.shape[-2:]) - g.shape[2]
-    if missing == 0:
+def _add_infinite_gates(g, W):
+    """Return the drives of all four blocks, p q s r.
+
+    With a single scale, `g` has only those of s and r. Infinite drives of p and q are put before
+    them, so that both logistic functions are 1.
+    """
+    rows, d = W.shape[-2:]  # 3 d rows
+    if g.shape[2] == rows + d:
         return g
     return torch.cat([torch.full_like(g, torch.inf), g], dim=-1)
 
 
 def _shapes(a):
+    """Return the shapes of y, y_end, z_end, z and gates."""
     sequence = (len(a.g), *a.y0.shape)
     return [sequence, a.y0.shape, a.z0.shape, sequence, a.g.shape]
 
@@ -274,9 +287,9 @@ def _shapes(a):
 _LEM = Recurrence(
     "lem_cuda",
     settings="float dt, float least, float most",
-    inputs="W W_y g:1 y0:0 z0:0",
-    results="y y_end z_end z gates",
-    final=2,
+    inputs="W W_y g:1 y0:0 z0:0",  # name:axis of the batch; weights have none
+    results="y y_end z_end z gates",  # outputs, final states, then what the adjoint needs
+    final=2,  # of the results: y_end and z_end
     saved="W W_y y0 z0 y z gates",
     shapes=_shapes,
     forward=_forward,
@@ -312,7 +325,7 @@ def lem(weights, state, u):
     if single_scale:
         W = torch.cat([torch.zeros_like(W), torch.zeros_like(W), W])
     sources = Sources(u, V, b)
-    g = _with_single_scale(sources.drive(), W)
+    g = _add_infinite_gates(sources.drive(), W)
     if clip is None:
         least = 0.0
         most = 2.0
