@@ -1,9 +1,24 @@
 """Inputs of a stage that change while it runs, and the versions that a stage depends on."""
 
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import nbformat
 import pytest
+from plain import plain_notebook
+from ruamel.yaml import YAML
 from study.paths import ROOT
-from study.pipeline import execute, inputs, versions
-from study.pipeline.inputs import InputsChanged, dependencies, digests, unchanged_inputs
+from study.pipeline import execute, inputs, ledger, versions
+from study.pipeline.inputs import (
+    InputsChanged,
+    dependencies,
+    digests,
+    outputs,
+    unchanged_inputs,
+)
 from study.pipeline.notebooks import read_parameters
 
 PIPELINE = """
@@ -15,7 +30,7 @@ stages:
 """
 
 
-def test_dependencies_equal_those_of_dvc():
+def test_dependencies_and_outputs_equal_those_of_dvc():
     from dvc.repo import Repo
 
     with Repo(ROOT) as repo:
@@ -24,6 +39,8 @@ def test_dependencies_equal_those_of_dvc():
     for name, stage in stages.items():
         seen = {ROOT / dependency.def_path for dependency in stage.deps}
         assert set(dependencies(name)) == seen, name
+        made = {ROOT / output.def_path for output in stage.outs}
+        assert set(outputs(name)) == made, name
 
 
 @pytest.fixture
@@ -62,7 +79,65 @@ def test_changed_inputs_are_refused(root, name, change):
 def test_inputs_saved_without_a_change_are_accepted(root):
     with unchanged_inputs(root):
         (root / "notebook").write_text("1")
-    assert len(digests(dependencies("plain", root))) == 2
+    assert len(digests(dependencies("plain", root), root)) == 2
+
+
+LATE = """
+stages:
+  code:
+    cmd: python -m study.pipeline code
+    always_changed: true
+    outs: [{data/code: {cache: false, persist: true}}]
+  show:
+    cmd: >-
+      python -m study.pipeline notebooks/21_late.ipynb data/made/late.ipynb
+      && (test ! -e late || mv late notebooks/21_late.ipynb)
+    deps: [notebooks/21_late.ipynb, data/code/21_late, folder]
+    outs: [data/made/late.ipynb]
+"""
+
+
+def test_a_save_after_the_last_check_runs_again(tmp_path):
+    shutil.copytree(ROOT / "lib", tmp_path / "lib", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(ROOT / "params.yaml", tmp_path)
+    (tmp_path / "dvc.yaml").write_text(LATE)
+    (tmp_path / "notebooks").mkdir()
+    notebook = tmp_path / "notebooks" / "21_late.ipynb"
+    folder = tmp_path / "folder"
+    (folder / "a below").mkdir(parents=True)
+    for name in ("a below/é", "B.partial", ".x.partial1"):  # DVC ignores the last one
+        (folder / name).write_text(name)
+    shutil.copy(ROOT / ".dvcignore", tmp_path)
+    first, second = (plain_notebook("a = 1", f"print('made by {name}')") for name in ("A", "B"))
+    nbformat.write(first, notebook)
+    nbformat.write(second, tmp_path / "late")  # the stage saves it when its command has ended
+    environment = os.environ | {
+        "PYTHONPATH": str(tmp_path / "lib"),
+        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+    }
+
+    def dvc(*arguments):
+        command = [sys.executable, "-m", "dvc", *arguments]
+        options = {"cwd": tmp_path, "env": environment, "check": True, "text": True}
+        done = subprocess.run(command, capture_output=True, **options)
+        return done.stdout + done.stderr
+
+    made = tmp_path / "data" / "made" / "late.ipynb"
+    dvc("init", "-q", "--no-scm")
+    dvc("repro")
+    assert "made by A" in made.read_text()  # DVC has recorded the notebook of B
+    assert "an input of the stage show was saved as it ended" in dvc("repro")
+    assert "made by B" in made.read_text()
+    assert "runs again" not in dvc("repro")
+    (_, last) = ledger.read_notes("show", tmp_path)
+    locked = YAML(typ="safe").load(tmp_path / "dvc.lock")["stages"]["show"]
+    assert last.inputs == {entry["path"]: entry["md5"] for entry in locked["deps"]}
+    nbformat.write(first, notebook)  # what is restored from DVC's run cache is not suspicious
+    dvc("repro")
+    assert "made by A" in made.read_text()
+    nbformat.write(second, notebook)
+    assert "runs again" not in dvc("repro")
+    assert "made by B" in made.read_text()
 
 
 def test_outside_of_dvc_inputs_may_change(root, monkeypatch):

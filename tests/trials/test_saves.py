@@ -18,9 +18,13 @@ MOMENTS = 10
 """Moments of a run at which the notebook is saved."""
 PIPELINE = """
 stages:
+  code:
+    cmd: python -m study.pipeline code
+    always_changed: true
+    outs: [{data/code: {cache: false, persist: true}}]
   show:
     cmd: python -m study.pipeline notebooks/a.ipynb data/executed/a.ipynb
-    deps: [notebooks/a.ipynb]
+    deps: [notebooks/a.ipynb, data/code/a]
     outs: [data/executed/a.ipynb]
 """
 
@@ -30,6 +34,7 @@ def clone(tmp_path):
     """A folder with the code and a pipeline of one notebook."""
     shutil.copytree(ROOT / "lib", tmp_path / "lib", ignore=shutil.ignore_patterns("__pycache__"))
     (tmp_path / "notebooks").mkdir()
+    shutil.copy(ROOT / "params.yaml", tmp_path)
     (tmp_path / "dvc.yaml").write_text(PIPELINE)
     _dvc(tmp_path, "init", "-q", "--no-scm").wait()
     return tmp_path

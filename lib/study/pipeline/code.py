@@ -5,7 +5,8 @@
 (`study.pipeline.versions`). Its history therefore says why a stage ran again. ``data/code/report``
 does the same for the pages. ``data/code/settings/<section>`` is a section of the chosen profile of
 `params.yaml`, with every default and difference filled in. The stage `code` runs at every
-`dvc repro`, and writes a file only when its content changes.
+`dvc repro`, and writes a file only when its content changes. It also undoes what DVC recorded
+wrongly (`study.pipeline.ledger`).
 """
 
 import json
@@ -22,6 +23,7 @@ from study.paths import DATA, ROOT
 from study.pipeline.files import write_whole
 from study.pipeline.fingerprint import Reached, as_lines, module_code, notebook_code
 from study.pipeline.instructions import is_reproducible
+from study.pipeline.ledger import discard_wrong_records
 from study.pipeline.modules import FingerprintError
 from study.pipeline.notebooks import NotebookError
 from study.pipeline.versions import result_versions
@@ -148,7 +150,7 @@ def prune(root: Path = ROOT) -> list[Path]:
 
 
 def main() -> int:
-    """Write the files and remove outputs that no stage makes any more.
+    """Write the files, and remove outputs that no stage makes any more or that are out of date.
 
     Returns
     -------
@@ -158,11 +160,14 @@ def main() -> int:
     try:
         write_code()
         removed = prune()
+        discarded = discard_wrong_records()
     except (FingerprintError, NotebookError, ParameterError, OSError) as error:
         _print(error)
         return 2
     for path in removed:
         _print(f"removed {path}, which no stage makes any more")
+    for message in discarded:
+        _print(message)
     return 0
 
 

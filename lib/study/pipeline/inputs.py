@@ -2,10 +2,12 @@
 
 DVC hashes the dependencies of a stage after its command has ended. So it would record a notebook
 that is saved while it runs as the one that made the outputs, and would never run the stage again.
-DVC does not record a command that fails, so it runs such a stage again.
+DVC does not record a command that fails, so it runs such a stage again. A save after the
+last check is noticed at the next `dvc repro`, see `study.pipeline.ledger`.
 """
 
 import contextlib
+import fnmatch
 import hashlib
 import os
 import re
@@ -14,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from study.paths import ROOT
+from study.pipeline.ledger import Note, add_note, dvc_hash
 
 STAGE = "DVC_STAGE"
 """Environment variable in which DVC gives the name of the stage to its command."""
@@ -47,9 +50,9 @@ def unchanged_inputs(root: Path = ROOT) -> Iterator[None]:
         yield
         return
     paths = dependencies(stage, root)
-    before = digests(paths)
+    before = digests(paths, root)
     yield
-    after = digests(paths)
+    after = digests(paths, root)
     changed = sorted(path for path in before.keys() | after if before.get(path) != after.get(path))
     if changed:
         names = ", ".join(_display_path(path, root) for path in changed[:3])
@@ -59,6 +62,19 @@ def unchanged_inputs(root: Path = ROOT) -> Iterator[None]:
             f"{names} changed while the stage {stage} ran, so its results are not recorded; "
             "run `make repro` or `dvc repro` again"
         )
+    made = outputs(stage, root)
+    note = Note(_hashes(paths, before, root), _hashes(made, digests(made, root), root))
+    add_note(stage, note, root)
+
+
+def _hashes(paths: list[Path], by_file: dict[Path, str], root: Path) -> dict[str, str]:
+    """Return DVC's hash of each path that exists, by its name relative to `root`."""
+    hashes = {}
+    for path in paths:
+        digest = dvc_hash(path, by_file)
+        if digest is not None:
+            hashes[path.relative_to(root).as_posix()] = digest
+    return hashes
 
 
 def dependencies(stage: str, root: Path = ROOT) -> list[Path]:
@@ -76,6 +92,29 @@ def dependencies(stage: str, root: Path = ROOT) -> list[Path]:
     list of Path
         Empty if `dvc.yaml` has no such stage.
     """
+    return _listed_paths(stage, "deps", root)
+
+
+def outputs(stage: str, root: Path = ROOT) -> list[Path]:
+    """Return the outputs that `dvc.yaml` lists for a stage.
+
+    Parameters
+    ----------
+    stage
+        Name of the stage as DVC gives it.
+    root
+        Root of the repository.
+
+    Returns
+    -------
+    list of Path
+        Empty if `dvc.yaml` has no such stage.
+    """
+    return _listed_paths(stage, "outs", root)
+
+
+def _listed_paths(stage: str, section: str, root: Path) -> list[Path]:
+    """Return the paths in the section ``deps`` or ``outs`` of a stage in `dvc.yaml`."""
     from ruamel.yaml import YAML  # late: a wrong call is refused at once
 
     stages = YAML(typ="safe").load((root / "dvc.yaml").read_text(encoding="utf-8"))["stages"]
@@ -91,7 +130,11 @@ def dependencies(stage: str, root: Path = ROOT) -> list[Path]:
         if isinstance(item, dict):
             values |= {f"item.{name}": value for name, value in item.items()}
         definition = definition["do"]
-    return [root / _filled(path, values) for path in definition.get("deps", [])]
+    paths = []
+    for entry in definition.get(section, []):
+        path = next(iter(entry)) if isinstance(entry, dict) else entry  # a path with options
+        paths.append(root / _filled(path, values))
+    return paths
 
 
 def _filled(template: str, values: dict[str, Any]) -> str:
@@ -99,30 +142,50 @@ def _filled(template: str, values: dict[str, Any]) -> str:
     return re.sub(r"\$\{([^}]+)\}", lambda match: str(values.get(match[1], match[0])), template)
 
 
-def digests(paths: list[Path]) -> dict[Path, str]:
-    """Return the digest of every file at some paths and below.
+def digests(paths: list[Path], root: Path = ROOT) -> dict[Path, str]:
+    """Return the digest of every file at some paths and below that DVC does not ignore.
 
     Parameters
     ----------
     paths
         Files and folders.
+    root
+        Root of the repository, with the file ``.dvcignore``.
 
     Returns
     -------
     dict of Path to str
-        BLAKE2 digests in hexadecimal digits; paths that don't exist are left out.
+        MD5 digests, as DVC uses them, in hexadecimal digits; paths that don't exist are left out.
     """
+    ignored = _ignored_names(root)
     by_file = {}
     for path in paths:
         files = [path]
         if path.is_dir():
             files = sorted(path.rglob("*"))
         for file in files:
+            parts = file.relative_to(path).parts
+            if any(fnmatch.fnmatch(part, pattern) for part in parts for pattern in ignored):
+                continue
             with contextlib.suppress(FileNotFoundError):
                 if file.is_file():
                     with file.open("rb") as content:
-                        by_file[file] = hashlib.file_digest(content, "blake2b").hexdigest()
+                        by_file[file] = hashlib.file_digest(content, _md5).hexdigest()
     return by_file
+
+
+def _md5() -> Any:
+    """Return an MD5 hash that is not meant for security, for which some systems forbid it."""
+    return hashlib.md5(usedforsecurity=False)
+
+
+def _ignored_names(root: Path) -> list[str]:
+    """Return the patterns of names in ``.dvcignore``."""
+    path = root / ".dvcignore"
+    if not path.is_file():
+        return []
+    lines = path.read_text(encoding="utf-8").splitlines()
+    return [line.strip() for line in lines if line.strip() and not line.startswith("#")]
 
 
 def _display_path(path: Path, root: Path) -> str:

@@ -3,6 +3,7 @@
 import argparse
 import json
 import sys
+from pathlib import Path
 
 import pandas as pd
 
@@ -33,18 +34,34 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         with unchanged_inputs():
             page = build(resolve(options.data), resolve(options.out))
+            score = write_metrics(page.with_name("files"))
     except (ReportError, InputsChanged, OSError) as error:  # such as a full disk
         print(f"report: {error}", file=sys.stderr)
         return 1
-    files = page.with_name("files")
+    print(f"report: of {score.sum()} claims of the papers {in_words(score)}")
+    print(f"report: open {page.relative_to(ROOT) if page.is_relative_to(ROOT) else page}")
+    return 0
+
+
+def write_metrics(files: Path) -> pd.Series:
+    """Write ``metrics.json``, which `dvc metrics show` prints: verdicts before and after Holm.
+
+    Parameters
+    ----------
+    files
+        Folder of the report's files, with ``claims.csv``.
+
+    Returns
+    -------
+    pandas.Series
+        Number of claims by verdict, before Holm's correction.
+    """
     claims = pd.read_csv(files / "claims.csv")
     score = claims["counted"].value_counts()
     corrected = claims["corrected"].value_counts()
     metrics = {"claims": score.to_dict(), "claims after Holm": corrected.to_dict()}
     (files / "metrics.json").write_text(json.dumps(metrics, indent=2) + "\n", encoding="utf-8")
-    print(f"report: of {score.sum()} claims of the papers {in_words(score)}")
-    print(f"report: open {page.relative_to(ROOT) if page.is_relative_to(ROOT) else page}")
-    return 0
+    return score
 
 
 if __name__ == "__main__":

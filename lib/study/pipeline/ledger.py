@@ -1,0 +1,172 @@
+"""Remember which inputs made the outputs of each stage, and undo what DVC recorded wrongly.
+
+DVC hashes the inputs of a stage after its command has ended. If a notebook is saved in between,
+after the last check of `study.pipeline.inputs`, DVC records the new notebook beside outputs of the
+old one, and takes the stage for current. So each stage writes down the hashes of the inputs that it
+has read and of the outputs that it has made. The stage `code`, which runs first at every
+`dvc repro`, compares these notes with `dvc.lock`. The outputs of a wrong record are deleted, in the
+folder and in DVC's cache; DVC then runs the stage again.
+"""
+
+import hashlib
+import json
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from study.paths import ROOT
+from study.pipeline.files import write_whole
+
+FOLDER = Path("data/cache/inputs")
+"""Folder of the notes, relative to the root of the repository; one file per stage."""
+KEPT = 50
+"""Number of notes that are kept per stage."""
+
+
+class Note(NamedTuple):
+    """What one run of a stage has read and made: hashes as in `dvc.lock`, by path."""
+
+    inputs: dict[str, str]
+    outputs: dict[str, str]
+
+
+def dvc_hash(path: Path, by_file: Mapping[Path, str]) -> str | None:
+    """Return the hash that DVC gives to a file or folder.
+
+    Parameters
+    ----------
+    path
+        The file or folder.
+    by_file
+        MD5 digests, in hexadecimal digits, of this file or of all files in this folder, such as
+        `study.pipeline.inputs.digests` returns.
+
+    Returns
+    -------
+    str or None
+        The hash as `dvc.lock` has it; None if `by_file` has no file there.
+    """
+    if path in by_file:
+        return by_file[path]
+    files = {}
+    for file, digest in by_file.items():
+        if file.is_relative_to(path):
+            files[file.relative_to(path).as_posix()] = digest
+    if not files:
+        return None
+    entries = [{"md5": files[name], "relpath": name} for name in sorted(files)]
+    listing = json.dumps(entries, sort_keys=True)
+    return hashlib.md5(listing.encode(), usedforsecurity=False).hexdigest() + ".dir"
+
+
+def add_note(stage: str, note: Note, root: Path = ROOT) -> None:
+    """Write down what a run of a stage has read and made.
+
+    Parameters
+    ----------
+    stage
+        Name of the stage as DVC gives it, such as ``analyse@46_latching``.
+    note
+        Hashes of its inputs and outputs.
+    root
+        Root of the repository.
+    """
+    notes = [other for other in read_notes(stage, root) if other != note]
+    notes = [*notes, note][-KEPT:]
+    text = "".join(json.dumps(kept._asdict(), sort_keys=True) + "\n" for kept in notes)
+    path = root / FOLDER / f"{stage}.jsonl"
+    write_whole(path, lambda partial: partial.write_text(text, encoding="utf-8"))
+
+
+def read_notes(stage: str, root: Path = ROOT) -> list[Note]:
+    """Return the notes of a stage, oldest first.
+
+    Parameters
+    ----------
+    stage
+        Name of the stage as DVC gives it.
+    root
+        Root of the repository.
+
+    Returns
+    -------
+    list of Note
+        Empty if the stage has not run in this folder.
+    """
+    path = root / FOLDER / f"{stage}.jsonl"
+    if not path.is_file():
+        return []
+    lines = path.read_text(encoding="utf-8").splitlines()
+    return [Note(**json.loads(line)) for line in lines]
+
+
+def wrong_records(root: Path = ROOT) -> dict[str, Note]:
+    """Find the stages whose outputs, by the notes, were not made from the recorded inputs.
+
+    Parameters
+    ----------
+    root
+        Root of the repository.
+
+    Returns
+    -------
+    dict of str to Note
+        What `dvc.lock` records, by stage. A stage whose recorded outputs are in no note was run
+        elsewhere, and its record is trusted.
+    """
+    if not (root / FOLDER).is_dir() or not (root / "dvc.lock").is_file():
+        return {}
+    from ruamel.yaml import YAML  # late: only folders with notes need it
+
+    locked = YAML(typ="safe").load((root / "dvc.lock").read_text(encoding="utf-8"))
+    wrong = {}
+    for stage, entry in locked["stages"].items():
+        recorded = Note(_hashes(entry.get("deps", [])), _hashes(entry.get("outs", [])))
+        makers = [note for note in read_notes(stage, root) if note.outputs == recorded.outputs]
+        if makers and recorded not in makers:
+            wrong[stage] = recorded
+    return wrong
+
+
+def _hashes(entries: list[dict[str, Any]]) -> dict[str, str]:
+    return {entry["path"]: entry["md5"] for entry in entries}
+
+
+def discard_wrong_records(root: Path = ROOT) -> list[str]:
+    """Delete the outputs of all `wrong_records`, so that DVC runs these stages again.
+
+    They are deleted in DVC's cache too; DVC would restore them otherwise.
+
+    Parameters
+    ----------
+    root
+        Root of the repository.
+
+    Returns
+    -------
+    list of str
+        One sentence per stage.
+    """
+    wrong = wrong_records(root)
+    if not wrong:
+        return []
+    from dvc.repo import Repo  # late: it takes most of a second
+
+    with Repo(root) as repo:
+        cache = Path(repo.cache.local.path)
+    messages = []
+    for stage, recorded in wrong.items():
+        for path, digest in recorded.outputs.items():
+            _delete(root / path)
+            _delete(cache / digest[:2] / digest[2:])
+        messages.append(f"an input of the stage {stage} was saved as it ended, so it runs again")
+    return messages
+
+
+def _delete(path: Path) -> None:
+    """Delete a file, or a folder with all it holds, if it exists."""
+    if path.is_dir():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
