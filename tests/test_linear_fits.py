@@ -149,7 +149,7 @@ def test_slope_of_shifted_covariate_equals_statsmodels():
     assert ours.estimate("x", "standard_error") == pytest.approx(theirs.bse[1], rel=1e-3)
 
 
-def test_moments_of_uncentred_columns_are_refused():
+def test_moments_of_uncentered_columns_are_refused():
     design = _covariate_model(0.0, varying=True)
     columns = np.column_stack([design.varying + 3.3e7, design.response])
     with pytest.raises(ConvergenceError, match="subtract a constant from those far from zero"):

@@ -43,7 +43,7 @@ from study.stats.tenet_models import MODELS
 from synthetic_results import LEVELS, empty, make_results
 
 CLAIMS = claims()
-VIEWS = TRUE, SINGLE, tenet.RANKS, tenet.CLIPPED, tenet.MILD, tenet.CENTRED
+VIEWS = TRUE, SINGLE, tenet.RANKS, tenet.CLIPPED, tenet.MILD, tenet.CENTERED
 
 
 @pytest.fixture(scope="module")
@@ -102,7 +102,7 @@ def test_account_covers_every_attempt(kind, odd):
 def test_views_change_the_metric_as_described(reference, odd):
     for ds in (reference, odd):
         views = (select_observations(ds, "training", view=view) for view in VIEWS)
-        true, single, ranks, clipped, mild, centred = views
+        true, single, ranks, clipped, mild, centered = views
         within = select_observations(ds, "training", view=tenet.WITHIN).column("metric")
         np.testing.assert_array_equal(within, single.column("metric"))
         zero = true.account.set_index("what")["rows"].filter(like="first step is").sum()
@@ -116,7 +116,7 @@ def test_views_change_the_metric_as_described(reference, odd):
         metric = true.column("metric")
         np.testing.assert_array_equal(clipped.column("metric"), np.maximum(metric, -5))
         np.testing.assert_array_equal(mild.column("metric"), metric[metric >= -10])
-        shifted = centred.column("log_rate") - true.column("log_rate")
+        shifted = centered.column("log_rate") - true.column("log_rate")
         np.testing.assert_allclose(shifted, -np.log(0.01))
 
 

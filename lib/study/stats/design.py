@@ -16,7 +16,7 @@ from study.stats.reml import Moments, moments
 INTERCEPT = "intercept"
 """Name of the column of ones."""
 FAR = 10.0
-"""A column is centred if its mean is more than this many standard deviations from zero."""
+"""A column is centered if its mean is more than this many standard deviations from zero."""
 
 
 class NothingToFit(ValueError):
@@ -27,7 +27,7 @@ class NothingToFit(ValueError):
 class Design:
     """The columns of a model over N rows of G attempts.
 
-    Models are solved after columns far from zero were centred: products of a column such as
+    Models are solved after columns far from zero were centered: products of a column such as
     x + 3.3e7 would lose the digits of x. Centring leaves the span of the columns as it is, because
     the intercept is one of them. All other columns stay as they are, so that a column that is zero
     for some group of attempts remains zero there.
@@ -80,7 +80,7 @@ class Design:
 
     @cached_property
     def centres(self) -> np.ndarray:
-        """Number subtracted from each column, shape (p,): its mean if it is centred, else 0."""
+        """Number subtracted from each column, shape (p,): its mean if it is centered, else 0."""
         rows_of_attempt = np.bincount(self.attempt, minlength=len(self.constant))
         centres = np.zeros(len(self.names))
         for k, (name, column) in enumerate(self.columns.items()):
@@ -95,12 +95,12 @@ class Design:
         return self.centres[[self.names.index(name) for name in names]]
 
     @cached_property
-    def centred_constant(self) -> np.ndarray:
+    def centered_constant(self) -> np.ndarray:
         """The columns over attempts less `centres`, shape (G, ...)."""
         return self.constant - self._centres_of(self._constant_names)
 
     @cached_property
-    def centred_varying(self) -> np.ndarray:
+    def centered_varying(self) -> np.ndarray:
         """The columns over rows less `centres`, shape (N, ...)."""
         return self.varying - self._centres_of(self._varying_names)
 
@@ -127,7 +127,7 @@ class Design:
         """
         return np.hstack([self.constant[self.attempt], self.varying])[:, self.order]
 
-    def centred_matrix(self) -> np.ndarray:
+    def centered_matrix(self) -> np.ndarray:
         """Return `matrix` with `centres` subtracted.
 
         Returns
@@ -135,16 +135,16 @@ class Design:
         numpy.ndarray
             Shape (N, p).
         """
-        columns = np.hstack([self.centred_constant[self.attempt], self.centred_varying])
+        columns = np.hstack([self.centered_constant[self.attempt], self.centered_varying])
         return columns[:, self.order]
 
     def predict(self, coefficients: np.ndarray) -> np.ndarray:
-        """Return the centred columns times their coefficients, without building the matrix.
+        """Return the centered columns times their coefficients, without building the matrix.
 
         Parameters
         ----------
         coefficients
-            Coefficients of the centred columns, ordered as `names`, shape (p,).
+            Coefficients of the centered columns, ordered as `names`, shape (p,).
 
         Returns
         -------
@@ -154,19 +154,19 @@ class Design:
         stored = np.empty(len(self.order))
         stored[self.order] = coefficients
         constant_count = self.constant.shape[1]
-        part_of_attempt = self.centred_constant @ stored[:constant_count]
-        return part_of_attempt[self.attempt] + self.centred_varying @ stored[constant_count:]
+        part_of_attempt = self.centered_constant @ stored[:constant_count]
+        return part_of_attempt[self.attempt] + self.centered_varying @ stored[constant_count:]
 
     @cached_property
     def moments(self) -> Moments:
         """Sums over attempts of ``[constant, varying, response]``, less their centres; the response
-        is always centred.
+        is always centered.
         """
-        columns = np.column_stack([self.centred_varying, self.response - self.response.mean()])
-        return moments(self.centred_constant, columns, self.attempt)
+        columns = np.column_stack([self.centered_varying, self.response - self.response.mean()])
+        return moments(self.centered_constant, columns, self.attempt)
 
     def gram(self) -> np.ndarray:
-        """Return the products of all centred columns over rows.
+        """Return the products of all centered columns over rows.
 
         Returns
         -------

@@ -129,7 +129,7 @@ def fit(design: Design, *, random: bool = False) -> LinearFit:
 
 
 def _fit_least_squares(design: Design) -> LinearFit:
-    matrix = design.centred_matrix()
+    matrix = design.centered_matrix()
     mean = design.response.mean()
     result = OLS(design.response - mean, matrix).fit()
     beta = np.asarray(result.params).copy()
@@ -187,7 +187,7 @@ def standard_errors(design: Design, covariance: np.ndarray) -> np.ndarray:
     design
         The model's columns.
     covariance
-        Covariance of the coefficients of the centred columns, shape (p, p).
+        Covariance of the coefficients of the centered columns, shape (p, p).
 
     Returns
     -------

@@ -42,7 +42,7 @@ REFERENCE = {
 TRUE = "true"
 SINGLE = "single"
 RANKS = "ranks"
-CENTRED = "centred"
+CENTERED = "centered"
 CLIPPED = "clipped"
 MILD = "mild"
 SPLINE = "spline"
@@ -56,7 +56,7 @@ VIEWS = {
     SINGLE: "norms as single precision would have stored them: what vanished counts as its "
     "smallest number, 1.4e-45",
     RANKS: "the rank of the metric, from 0 to 1; a norm of exactly zero ranks last",
-    CENTRED: f"norms as they are; the logarithm of the learning rate counts from {CENTRE}",
+    CENTERED: f"norms as they are; the logarithm of the learning rate counts from {CENTRE}",
     CLIPPED: f"norms as they are; a metric below {FLOOR:g} counts as {FLOOR:g}",
     MILD: f"norms as they are; rows with a metric below {EXTREME:g} are left out",
     SPLINE: "norms as they are; the effect of the predictor is a natural cubic spline with four "
@@ -190,7 +190,7 @@ def select_observations(
         "metric": metric[usable],
     }
     factors = all_attempts.iloc[present][list(ATTEMPT)]
-    centre = CENTRE if view == CENTRED else 1.0
+    centre = CENTRE if view == CENTERED else 1.0
     table = with_covariates(factors, REFERENCE, centre=centre)
     return Observations(kind, table, attempt, measured, account)
 

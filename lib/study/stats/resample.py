@@ -98,7 +98,7 @@ class _AttemptSums:
     """Sums over attempts from which a model with weighted attempts is estimated.
 
     The notation is that of `study.stats.reml`: the columns are ``[constant, varying, response]``,
-    centred, and the ratio is the variance of the random intercept over the residual variance.
+    centered, and the ratio is the variance of the random intercept over the residual variance.
     """
 
     def __init__(self, fit: LinearFit) -> None:
@@ -109,12 +109,12 @@ class _AttemptSums:
         if self.random:
             self.ratio = (fit.summary["group_sd"] / fit.summary["residual_sd"]) ** 2
         varying = np.column_stack(
-            [design.centred_varying, design.response - design.response.mean()]
+            [design.centered_varying, design.response - design.response.mean()]
         )
         rows, means, deviations = grouped(varying, design.attempt, len(design.constant))
         self.rows = rows
         """Rows of each attempt, shape (G,)."""
-        self.means = np.hstack([design.centred_constant, means])
+        self.means = np.hstack([design.centered_constant, means])
         """Means of the columns in each attempt, shape (G, k)."""
         products = []
         for left in deviations.T:
@@ -169,7 +169,7 @@ class _AttemptSums:
     def _within(self, weight: np.ndarray) -> np.ndarray:
         """Return the weighted products of deviations from the attempts' means, shape (k, k)."""
         columns = self.means.shape[1]
-        varying = self.design.centred_varying.shape[1] + 1
+        varying = self.design.centered_varying.shape[1] + 1
         within = np.zeros((columns, columns))
         sums = (self.products @ weight).reshape(varying, varying)
         within[columns - varying :, columns - varying :] = sums

@@ -36,7 +36,7 @@ def jackknife_errors(
     design
         The model's columns.
     matrix
-        Its centred columns, shape (N, p).
+        Its centered columns, shape (N, p).
     inverse
         Pseudo-inverse of `matrix`, shape (p, N).
     residuals
@@ -109,9 +109,9 @@ def treatment_scores(design: Design, residuals: np.ndarray) -> np.ndarray:
     sum_of_attempt = np.bincount(design.attempt, weights=residuals)
     treatment_of_row = design.treatment[design.attempt]
     columns = []
-    for column in design.centred_constant.T:
+    for column in design.centered_constant.T:
         columns.append(np.bincount(design.treatment, weights=column * sum_of_attempt))
-    for column in design.centred_varying.T:
+    for column in design.centered_varying.T:
         columns.append(np.bincount(treatment_of_row, weights=column * residuals))
     return np.column_stack(columns)[:, design.order]
 
@@ -124,7 +124,7 @@ def clustered_errors(design: Design, covariance: np.ndarray, scores: np.ndarray)
     design
         The model's columns.
     covariance
-        Covariance of the coefficients of the centred columns, shape (p, p).
+        Covariance of the coefficients of the centered columns, shape (p, p).
     scores
         Score of each treatment (`treatment_scores` over the residual variance), shape
         (treatments, p).

@@ -15,7 +15,7 @@ from study.stats.linear import LinearFit
 
 # Views and models are names of this module too, so that a notebook needs one import.
 from study.stats.observations import ACCURACY as ACCURACY
-from study.stats.observations import CENTRED as CENTRED
+from study.stats.observations import CENTERED as CENTERED
 from study.stats.observations import CLIPPED as CLIPPED
 from study.stats.observations import METRIC as METRIC
 from study.stats.observations import MILD as MILD

@@ -202,7 +202,7 @@ def _drop_aliases(design: Design, table: pd.DataFrame, covariates: list[Covariat
     """Drop the columns that are combinations of earlier ones, each with its cause."""
     if has_full_rank(design.gram()):
         return design
-    matrix = design.centred_matrix()
+    matrix = design.centered_matrix()
     is_independent = independent(matrix)
     is_estimable = estimable(matrix, design.uncentre)
     dropped = {}

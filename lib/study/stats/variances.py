@@ -68,7 +68,7 @@ class _Group(NamedTuple):
     inside: np.ndarray
     """Whether each row belongs to the group, shape (N,)."""
     moments: Moments
-    """Of the centred columns and the centred response."""
+    """Moments of the centered columns and the centered response."""
 
 
 class _Variances(NamedTuple):
@@ -139,12 +139,12 @@ def _split(
     design: Design, response: np.ndarray, names: np.ndarray, group_of_attempt: np.ndarray
 ) -> list[_Group]:
     """Return the rows of each group with their sums over attempts."""
-    columns = np.column_stack([design.centred_varying, response])
+    columns = np.column_stack([design.centered_varying, response])
     group_of_row = group_of_attempt[design.attempt]
     groups = []
     for number, name in enumerate(names):
         inside = group_of_row == number
-        sums = moments(design.centred_constant, columns[inside], design.attempt[inside])
+        sums = moments(design.centered_constant, columns[inside], design.attempt[inside])
         groups.append(_Group(name, inside, sums))
     return groups
 
@@ -227,7 +227,7 @@ def fit_known_variance(design: Design, variance: np.ndarray) -> KnownVarianceFit
     KnownVarianceFit
         Estimates, standard errors and the excess variance.
     """
-    matrix = design.centred_matrix()
+    matrix = design.centered_matrix()
     least_squares = OLS(design.response, matrix).fit()
     df = least_squares.df_resid
     residual_variance = float(least_squares.scale) if df > 0 else 0.0
