@@ -284,13 +284,13 @@ def _doubt(judged: pd.DataFrame, coverage: pd.DataFrame) -> str:
         "say that there is no effect, or only a small one, and we found no larger one. We do not "
         f"count these {without_effect} in the paper's favor.",
         f"{few} of the {len(decided)} rest on {_FEW_SEEDS} seeds or fewer. Holm's correction for "
-        f"testing many claims makes {withdrawn} of them undecided. We judged some undecided claims "
-        "again after adding runs, which the intervals ignore.",
+        f"testing many claims makes {withdrawn} undecided. Some undecided claims were judged again "
+        "after adding runs, which the intervals ignore.",
         f"Of {counts['total']} figures and tables, {counts['comparable']} can be compared with the "
         f"paper's; {counts['at published scale']} have its size. Shorter runs can miss an "
-        "advantage (*too small to test*), and an advantage in them may only be faster learning. A "
-        f"dagger (†) marks this or another reservation about {reserved} decided claims; in "
-        f"{unequal} of them, one network was tuned less.",
+        "advantage (*too small to test*), and one that they show may only be faster learning. A "
+        f"dagger (†) marks this or another reservation on {reserved} decided claims; in {unequal}, "
+        "one network was tuned less.",
         f"*{OTHER.capitalize()}*: {_main_cause(judged)}.",
     )
     return "\n".join(_wrap(f"- {point}", hanging="  ") for point in points)
