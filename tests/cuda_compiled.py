@@ -15,7 +15,7 @@ import torch
 from cuda.pathfinder import find_nvidia_binary_utility  # numba-cuda brings it
 from longrnn import kernels
 from longrnn.cells import cell_names, make_cell
-from longrnn.kernels import _cuda, _cuda_launch, cuda_persistent
+from longrnn.kernels import _cuda_kernel, _cuda_launch, cuda_persistent
 from longrnn.kernels._pull_back import Carried
 from numba.cuda import codegen, dispatcher
 from numba.cuda.cudadrv import driver
@@ -40,15 +40,15 @@ def compiled(run, arguments, threads, **sizes):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(dispatcher, "get_current_device", lambda: DEVICE)
         patch.setattr(codegen.CUDACodeLibrary, "_ensure_cc", lambda _, cc: cc or (9, 0))
-        function = run.bound(_cuda.dtype_of(arguments), **sizes)
+        function = run.bound(_cuda_kernel.dtype_of(arguments), **sizes)
         bounds = run.launch_bounds(threads)
-        code = dispatcher._Kernel(function, _cuda.signature(arguments), launch_bounds=bounds)
+        code = dispatcher._Kernel(function, _cuda_kernel.signature(arguments), launch_bounds=bounds)
     return code.inspect_asm((9, 0))
 
 
 missing = "" if find_nvidia_binary_utility("ptxas") else "ptxas"
 try:
-    compiled(_cuda.kernel(lambda x: None), (torch.zeros(1),), 32)
+    compiled(_cuda_kernel.kernel(lambda x: None), (torch.zeros(1),), 32)
 except Exception as error:  # each missing library has its own
     missing = type(error).__name__
 if missing:
@@ -65,7 +65,7 @@ def ptx():
 
     def compile_instead(run, blocks, threads, *arguments, shared=0, **sizes):
         module = run.function.__module__.split(".")[-1]
-        key = module, run.__name__, tuple(sizes.items()), _cuda.dtype_of(arguments)
+        key = module, run.__name__, tuple(sizes.items()), _cuda_kernel.dtype_of(arguments)
         if key not in found:
             found[key] = compiled(run, arguments, threads, **sizes)
 
@@ -112,7 +112,7 @@ def test_a_kernel_asks_the_driver_for_more_shared_memory(monkeypatch):
     function = SimpleNamespace(handle="kernel", device=SimpleNamespace(id=0))
     library = SimpleNamespace(get_cufunc=lambda: function)
     code = SimpleNamespace(overloads={"types": SimpleNamespace(_codelibrary=library)})
-    _cuda.allow_shared(code, 200_000)
+    _cuda_kernel.allow_shared(code, 200_000)
     ((attribute, *others),) = asked
     assert attribute.name.endswith("MAX_DYNAMIC_SHARED_SIZE_BYTES")
     assert others == [200_000, "kernel", 0]
@@ -138,7 +138,7 @@ def test_every_kernel_was_compiled(ptx):
         (m, one.__name__)
         for m in modules
         for one in modules[m].values()
-        if isinstance(one, _cuda.kernel)
+        if isinstance(one, _cuda_kernel.kernel)
     }
     files = {kernels.module_of(name, "numba-cuda").rpartition(".")[2] for name in CELLS}
     for name in PROBED:

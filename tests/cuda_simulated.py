@@ -8,7 +8,7 @@ import torch
 from cuda_threads import FIRST_AHEAD, LAST_AHEAD, in_turn
 from longrnn import kernels
 from longrnn.cells import make_cell
-from longrnn.kernels import _cuda, _cuda_launch, cuda_persistent
+from longrnn.kernels import _cuda, _cuda_kernel, _cuda_launch, cuda_persistent
 from longrnn.probes.adjoint import adjoint_norms
 from study.bench.parity import random_case
 from torch.func import functional_call
@@ -27,7 +27,7 @@ def assert_agrees(case):
 
 @pytest.mark.parametrize("name", [*DENSE, "indrnn", "sru", "unicornn"])
 def test_threads_of_numba_give_the_same(name, monkeypatch):
-    monkeypatch.setattr(_cuda.kernel, "compiled", NUMBA)
+    monkeypatch.setattr(_cuda_kernel.kernel, "compiled", NUMBA)
     assert_agrees(random_case(name, 2, 2, 3))
 
 
@@ -45,7 +45,7 @@ def test_a_hostile_schedule_changes_nothing(name, special, monkeypatch):
     A thread that reads another's value, or overwrites it, on the wrong side of a barrier then
     changes the result.
     """
-    monkeypatch.setattr(_cuda.kernel, "compiled", in_turn(LAST_AHEAD))
+    monkeypatch.setattr(_cuda_kernel.kernel, "compiled", in_turn(LAST_AHEAD))
     assert_agrees(random_case(name, 3, 2, 3, torch.float64, **special))
 
 
@@ -120,7 +120,7 @@ def persistent(monkeypatch):
 
 @pytest.mark.parametrize("order", [FIRST_AHEAD, LAST_AHEAD])
 def test_persistent_kernels_equal_the_reference(order, persistent, monkeypatch):
-    monkeypatch.setattr(_cuda.kernel, "compiled", in_turn(order))
+    monkeypatch.setattr(_cuda_kernel.kernel, "compiled", in_turn(order))
     assert persistent(1, 1, 1)["parts"] == 1
     assert persistent(3, 2, 3)["tile"] == 1
     assert persistent(3, 3, 33)["parts"] == 3
@@ -131,7 +131,7 @@ def test_persistent_kernels_equal_the_reference(order, persistent, monkeypatch):
 
 
 def test_numba_s_own_threads_run_the_persistent_kernels(persistent, monkeypatch):
-    monkeypatch.setattr(_cuda.kernel, "compiled", NUMBA)
+    monkeypatch.setattr(_cuda_kernel.kernel, "compiled", NUMBA)
     persistent(2, 2, 5, threads=64, in_registers=1)
 
 
@@ -151,7 +151,7 @@ PROBED = [
 
 @pytest.mark.parametrize(("name", "tile", "order"), PROBED)
 def test_adjoints_by_kernel_equal_the_reference(name, tile, order, monkeypatch):
-    monkeypatch.setattr(_cuda.kernel, "compiled", in_turn(order))
+    monkeypatch.setattr(_cuda_kernel.kernel, "compiled", in_turn(order))
     monkeypatch.setattr(_cuda_launch, "_processors", lambda _: -(-5 // tile))
     torch.manual_seed(0)
     cell = make_cell(name, 2, 3)

@@ -11,7 +11,7 @@ from itertools import product
 from types import SimpleNamespace
 
 import numpy as np
-from longrnn.kernels import _cuda
+from longrnn.kernels import _cuda_kernel
 
 FIRST_AHEAD = 1
 LAST_AHEAD = -1
@@ -35,7 +35,7 @@ def parsed(run):
 
 
 class Launched:
-    """A kernel on generators, in place of what `longrnn.kernels._cuda.kernel.compiled` returns.
+    """A kernel on generators, in place of what `kernel.compiled` returns.
 
     The threads of a block run in an order.
     """
@@ -77,7 +77,7 @@ def in_turn(order=FIRST_AHEAD):
     """Return a `kernel.compiled` whose threads run in an order."""
 
     def compiled(run, arguments, threads, **sizes):
-        real = getattr(np, str(_cuda.dtype_of(arguments)).removeprefix("torch."))
+        real = getattr(np, str(_cuda_kernel.dtype_of(arguments)).removeprefix("torch."))
         return Launched(order, parsed(run), run.function.__globals__ | sizes, real)
 
     return compiled

@@ -2,14 +2,14 @@
 
 import pytest
 import torch
-from longrnn.kernels import _cuda
+from longrnn.kernels import _cuda, _cuda_kernel
 from study.bench.parity import convert_case, deviations, device_of, outputs_and_gradients
 
-NUMBA = _cuda.kernel.compiled
+NUMBA = _cuda_kernel.kernel.compiled
 if _cuda.SIMULATED:  # by generators, which are faster than the threads of Numba's simulator
     from cuda_threads import in_turn
 
-    _cuda.kernel.compiled = in_turn()
+    _cuda_kernel.kernel.compiled = in_turn()
 
 # Largest deviation from the float64 reference, relative to the tensor's largest value.
 TOLERANCE = {torch.float64: 1e-12, torch.float32: 2e-5}

@@ -20,7 +20,7 @@ import torch
 from designs import one_job
 from longrnn import kernels
 from longrnn.cells import cell_class, cell_names, make_cell
-from longrnn.kernels import _cuda, _cuda_launch, library
+from longrnn.kernels import _cuda_kernel, _cuda_launch, library
 from processes import python, run_tests
 from study.training import cache_key, plans, vmapped_pass
 from study.training.model import Model
@@ -257,9 +257,9 @@ def test_a_launch_is_prepared_once_for_its_shape(monkeypatch):
             grids.append(grid)
             return grids.append
 
-    run = _cuda.kernel(lambda x: None)
+    run = _cuda_kernel.kernel(lambda x: None)
     monkeypatch.setattr(run, "compiled", lambda *_, **__: Code())
-    monkeypatch.setattr(_cuda, "allow_shared", lambda code, size: allowed.append(size))
+    monkeypatch.setattr(_cuda_kernel, "allow_shared", lambda code, size: allowed.append(size))
     tensors = (torch.zeros(2),)
     first = run.with_grid(tensors, (3, 2), 64, 0, 1024, d=5)
     assert run.with_grid((torch.ones(2),), (3, 2), 64, 0, 1024, d=5) is first

@@ -339,14 +339,14 @@ _FIRST_USE = """
 import multiprocessing, sys
 import torch
 from longrnn.cells import make_cell
-from longrnn.kernels import cpu_rnn
+from longrnn.kernels import _cpu_dense
 sys.path.append("tests")
 from test_kernels import cpu_kernels
 
 def use(_):
     outputs, _ = make_cell("rnn", 2, 4)(torch.ones(3, 2, 2), engine="numba-cpu")
     outputs.sum().backward()
-    return sum(cpu_rnn._forward_kernel[0].stats.cache_hits.values())
+    return sum(_cpu_dense.forward_kernel[0].stats.cache_hits.values())
 
 assert not any(function.signatures for function in cpu_kernels().values())
 for compiling in (2, 1):  # two compile at once, a third finds what they did

@@ -13,7 +13,9 @@ from designs import factorial as smoke
 from designs import one_job, plain_job, study
 from longrnn import kernels
 from longrnn.cells import make_cell
-from longrnn.kernels import _mapping, _threads, cpu_cornn, cpu_dt_lstm, cpu_gru, cpu_rnn
+from longrnn.kernels import _mapping, _threads, cpu_cornn, cpu_dt_lstm, cpu_gru
+from longrnn.kernels._cpu_dense import BASIC
+from longrnn.kernels._cpu_dense_operator import DENSE
 from study.bench.counts import _Submitting, kernels_on_meta
 from study.config.network import Network
 from study.config.recipe import Recipe
@@ -126,7 +128,7 @@ def test_engine_takes_all_networks_in_one_call(cell, monkeypatch):
 @pytest.mark.parametrize(
     ("loop", "rows"),
     [
-        (cpu_rnn._DENSE, 1),
+        (DENSE, 1),
         (cpu_gru._GRU, 3),
         (cpu_dt_lstm._DT_LSTM, 4),
         (cpu_cornn._CORNN, 1),
@@ -146,8 +148,8 @@ def test_batched_networks_equal_single_ones_bitwise(loop, rows, count, monkeypat
     scales = torch.rand(networks, 2)
 
     def run(W, g, state, scales):
-        if loop is cpu_rnn._DENSE:
-            return loop(cpu_rnn.BASIC, None, W, None, None, g, None, state)[0]
+        if loop is DENSE:
+            return loop(BASIC, None, W, None, None, g, None, state)[0]
         if loop is cpu_cornn._CORNN:
             return loop(0.3, 1.5, 0.1, W, g, state, state)[0]
         if loop is cpu_dt_lstm._DT_LSTM:

@@ -9,8 +9,8 @@ so on (`longrnn.cells._interchange` says how the definition is read). L is unit 
 and U is upper triangular.
 
 Neither W nor its inverse is formed here. W x is two triangular products and the inverse's product
-is two triangular solves, O(d^2) each. (`longrnn.kernels.cpu_rnn` forms both once per sequence, the
-inverse by solves.) The unit diagonal of L is the usual choice; with it the factors have as many
+is two triangular solves, O(d^2) each. (`longrnn.kernels.cpu_lu_rnn` forms both once per sequence,
+the inverse by solves.) The unit diagonal of L is the usual choice; with it the factors have as many
 numbers as W.
 
 A pivot near zero would make the inverse unbounded, which the paper does not discuss. The pivots

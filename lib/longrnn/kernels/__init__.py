@@ -4,6 +4,34 @@ An engine is a function ``run(weights, state, u) -> (outputs, state)`` that runs
 sequences. The file that defines an engine registers it with `register`. If no engine supports an
 input, the cell runs its reference, the plain PyTorch loop `longrnn.cells._cell.unroll`. All engines
 compute in float32 and in float64.
+
+Where to look:
+
+``cpu_<cell>``, ``cuda_<cell>``
+    The engine of a cell, or of a few with the same loop. The docstring of the CPU's file derives
+    the adjoint equations and says what is stored.
+``cpu_<cell>_pull_back``, ``cuda_<cell>_pull_back``, ``_pull_back``
+    Adjoint states of the LSTM and the GRU beyond the range of floats, for the probes.
+``cuda_persistent``
+    The basic RNN with weights that stay in registers.
+``library``
+    PyTorch's own layers: cuDNN, oneDNN.
+``_recurrence``
+    A loop and its adjoint as a PyTorch operator. Its parts: ``_schema`` (arguments and results),
+    ``_functions`` (autograd), ``_second_derivatives``, ``_mapping`` and ``_folding`` (vmap).
+``_drive``, ``_products``, ``_runs``
+    What surrounds a loop: the product of inputs and input weights, gradients of matrices, and
+    several networks in one call.
+``_cpu``, ``_blas``, ``_threads``, ``_memory``
+    The CPU: compilation and activations, BLAS, threads, and memory that is used again.
+``_cpu_dense``, ``_cpu_dense_operator``
+    The loops that six cells with one dense step share, and their operator.
+``_cuda``, ``_cuda_kernel``, ``_cuda_launch``
+    The GPU: Numba's target and the rules for kernels, compilation, launches.
+``_cuda_device``, ``_cuda_dense``, ``_cuda_chains``, ``_cuda_pipeline``
+    Device functions: activations, products of dense kernels, sums and loops of independent neurons.
+``_measured``
+    Times of engines on GPUs, by which ``auto`` chooses.
 """
 
 import math

@@ -19,8 +19,9 @@ share then has the runs as its first axis.
 import torch
 from torch import Tensor
 
-from longrnn.kernels._cuda import cuda, inlined_late, kernel, real
+from longrnn.kernels._cuda import cuda, inlined_late
 from longrnn.kernels._cuda_device import ZERO
+from longrnn.kernels._cuda_kernel import kernel, real
 from longrnn.kernels._cuda_launch import launch_chains
 from longrnn.kernels._drive import drive
 

@@ -11,7 +11,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from longrnn.kernels._cuda import FREE_SHARED_BYTES, SIMULATED, Grid, device_of, dtype_of, kernel
+from longrnn.kernels._cuda import SIMULATED
+from longrnn.kernels._cuda_kernel import FREE_SHARED_BYTES, Grid, device_of, dtype_of, kernel
 
 Argument = Tensor | int | float | None
 """What a kernel takes."""

@@ -10,8 +10,9 @@ import torch
 from torch import Tensor
 
 from longrnn.kernels import _cpu_pull_back as cpu
-from longrnn.kernels._cuda import device, kernel
+from longrnn.kernels._cuda import device
 from longrnn.kernels._cuda_device import device_version
+from longrnn.kernels._cuda_kernel import kernel
 from longrnn.kernels._cuda_launch import launch_dense
 from longrnn.kernels._pull_back import Carried
 

@@ -16,9 +16,10 @@ import numpy as np
 import torch
 
 from longrnn.kernels._cpu import PHI
-from longrnn.kernels._cuda import cuda, d, engine, kernel, real, tile, unbounded
+from longrnn.kernels._cuda import cuda, engine
 from longrnn.kernels._cuda_dense import dot_products, set_offsets
 from longrnn.kernels._cuda_device import ZERO, activate, load_or_zero, times_slope
+from longrnn.kernels._cuda_kernel import d, kernel, real, tile, unbounded
 from longrnn.kernels._cuda_launch import is_present, launch_dense, most_units
 from longrnn.kernels._drive import drive
 from longrnn.kernels._products import sum_of_products

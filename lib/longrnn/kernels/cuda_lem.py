@@ -23,7 +23,7 @@ Stored for the backward pass: y (the output), z, and p q s r. Recomputed: the cl
 import numpy as np
 import torch
 
-from longrnn.kernels._cuda import cuda, d, engine, many_registers, real, tile
+from longrnn.kernels._cuda import cuda, engine
 from longrnn.kernels._cuda_dense import (
     dot_products,
     load_gradients,
@@ -33,6 +33,7 @@ from longrnn.kernels._cuda_dense import (
     store_vectors,
 )
 from longrnn.kernels._cuda_device import ZERO, device_version, load_or_zero, sigmoid, tanh
+from longrnn.kernels._cuda_kernel import d, many_registers, real, tile
 from longrnn.kernels._cuda_launch import is_present, launch_dense, most_units
 from longrnn.kernels._drive import Sources
 from longrnn.kernels._products import state_products, sums_of_products

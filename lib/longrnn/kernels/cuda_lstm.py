@@ -12,7 +12,7 @@ registers. One launch takes several runs, whose batches follow one another.
 import numpy as np
 import torch
 
-from longrnn.kernels._cuda import cuda, d, device, engine, kernel, real, tile
+from longrnn.kernels._cuda import cuda, device, engine
 from longrnn.kernels._cuda_dense import (
     dot_products,
     driven_products,
@@ -23,6 +23,7 @@ from longrnn.kernels._cuda_dense import (
     store_vectors,
 )
 from longrnn.kernels._cuda_device import ONE, load_or_zero, sigmoid, tanh
+from longrnn.kernels._cuda_kernel import d, kernel, real, tile
 from longrnn.kernels._cuda_launch import is_present, launch_dense, most_units
 from longrnn.kernels._drive import Sources
 from longrnn.kernels._products import state_products

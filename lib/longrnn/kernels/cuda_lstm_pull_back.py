@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from longrnn.kernels import cpu_lstm_pull_back as cpu
-from longrnn.kernels._cuda import cuda, d, device, engine, real, tile, unbounded
+from longrnn.kernels._cuda import cuda, device, engine
 from longrnn.kernels._cuda_dense import (
     dot_products,
     load_vectors,
@@ -20,6 +20,7 @@ from longrnn.kernels._cuda_dense import (
     store_vectors,
 )
 from longrnn.kernels._cuda_device import device_version
+from longrnn.kernels._cuda_kernel import d, real, tile, unbounded
 from longrnn.kernels._cuda_launch import launch_dense
 from longrnn.kernels._cuda_pull_back import (
     FORWARD_BUFFERS,

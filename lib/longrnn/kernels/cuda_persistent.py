@@ -24,14 +24,16 @@ import torch
 from torch import Tensor
 
 from longrnn.kernels import _cuda_launch
-from longrnn.kernels._cuda import cuda, d, device, kernel, real, tile
+from longrnn.kernels._cpu_dense import BASIC
+from longrnn.kernels._cpu_dense_operator import reference
+from longrnn.kernels._cuda import cuda, device
 from longrnn.kernels._cuda_dense import set_offsets_in_run, unsigned
 from longrnn.kernels._cuda_device import ONE, ZERO, load_or_zero, tanh
+from longrnn.kernels._cuda_kernel import d, kernel, real, tile
 from longrnn.kernels._cuda_launch import is_present, most_shared_bytes, processors_of
 from longrnn.kernels._products import state_products
 from longrnn.kernels._recurrence import Recurrence
 from longrnn.kernels._runs import runs_of
-from longrnn.kernels.cpu_rnn import BASIC, reference
 
 in_registers = 32
 """Compile-time constant: weights in the registers of a thread."""

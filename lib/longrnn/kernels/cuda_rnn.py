@@ -22,7 +22,9 @@ import numpy as np
 import torch
 
 from longrnn.kernels import cuda_persistent
-from longrnn.kernels._cuda import cuda, d, engine, kernel, real, tile
+from longrnn.kernels._cpu_dense import BASIC, EULER, FAST, LIPSCHITZ, MODRELU, modrelu
+from longrnn.kernels._cpu_dense_operator import reference
+from longrnn.kernels._cuda import cuda, engine
 from longrnn.kernels._cuda_chains import of_sequences
 from longrnn.kernels._cuda_dense import (
     dot_products,
@@ -31,6 +33,7 @@ from longrnn.kernels._cuda_dense import (
     store_vectors,
 )
 from longrnn.kernels._cuda_device import ONE, ZERO, device_version, load_or_zero, tanh
+from longrnn.kernels._cuda_kernel import d, kernel, real, tile
 from longrnn.kernels._cuda_launch import is_present, launch_dense, most_units
 from longrnn.kernels._drive import Sources
 from longrnn.kernels._measured import measured_times
@@ -38,16 +41,7 @@ from longrnn.kernels._products import state_products
 from longrnn.kernels._recurrence import Recurrence
 from longrnn.kernels._runs import runs_of
 from longrnn.kernels.cpu_cornn import OPERATOR, oscillate, pull_back, run_by
-from longrnn.kernels.cpu_rnn import (
-    BASIC,
-    EULER,
-    FAST,
-    LIPSCHITZ,
-    MODRELU,
-    NETWORKS,
-    modrelu,
-    reference,
-)
+from longrnn.kernels.cpu_rnn import NETWORKS
 
 _modrelu = device_version(modrelu)
 _oscillate = device_version(oscillate)
@@ -355,11 +349,16 @@ def _register(cell: str, form: int) -> None:
             W, R, b = weights
             sources = Sources(u, R, b)
             return cuda_persistent.RNN(W, sources.drive(), state[0], sources=sources)
-        _, W, A, numbers, bias, R, b = NETWORKS[cell](*weights)
-        M = W if A is None else torch.cat([W, A])
-        (epsilon,) = numbers or [0.0]
-        sources = Sources(u, R, b)
-        return _DENSE(form, float(epsilon), M, bias, sources.drive(), state[0], sources=sources)
+        network = NETWORKS[cell](*weights)
+        M = network.W
+        if network.A is not None:
+            M = torch.cat([network.W, network.A])
+        epsilon = 0.0
+        if network.numbers:
+            epsilon = float(network.numbers[0])
+        sources = Sources(u, network.R, network.b)
+        g = sources.drive()
+        return _DENSE(form, epsilon, M, network.bias, g, state[0], sources=sources)
 
 
 def _is_persistent(variant: str, state: torch.Tensor) -> bool:

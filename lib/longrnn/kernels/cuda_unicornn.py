@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import torch
 
-from longrnn.kernels._cuda import cuda, engine, inlined_late, kernel, real
+from longrnn.kernels._cuda import cuda, engine, inlined_late
 from longrnn.kernels._cuda_chains import (
     add_to_drive_sums,
     chains_per_run,
@@ -32,6 +32,7 @@ from longrnn.kernels._cuda_chains import (
     sum_over_batch,
 )
 from longrnn.kernels._cuda_device import ONE, ZERO, device_version, sigmoid, tanh
+from longrnn.kernels._cuda_kernel import kernel, real
 from longrnn.kernels._cuda_launch import is_present, launch_chains
 from longrnn.kernels._cuda_pipeline import pipelined
 from longrnn.kernels._drive import Sources

@@ -1,0 +1,194 @@
+"""The loops over time of networks with one dense step on the CPU.
+
+The equations are in `longrnn.kernels.cpu_rnn`. The kernels are compiled for each network (`form`).
+"""
+
+import numpy as np
+
+from longrnn.kernels._cpu import ONE, PHI, TANH, ZERO, activate, scalar, times_slope, variants
+
+BASIC, INTERCHANGED, MODRELU, EULER, LIPSCHITZ, FAST = range(6)
+"""The networks; from EULER on the state is not y. FastRNN is FAST plus its activation's number."""
+form = BASIC
+"""Compile-time constant: the network."""
+
+
+_by_form = variants("form", FAST + len(PHI))
+
+
+@scalar
+def modrelu(a, b):
+    """Return the modReLU, sign(a) max(abs(a) + b, 0).
+
+    Parameters
+    ----------
+    a : float
+        The argument.
+    b : float
+        The bias.
+
+    Returns
+    -------
+    float
+        NaN stays NaN.
+    """
+    sign = ZERO
+    if a > ZERO:
+        sign = ONE
+    elif a < ZERO:
+        sign = -ONE
+    size = abs(a) + b
+    if size <= ZERO:  # not max: NaN must pass
+        size = ZERO
+    return sign * size
+
+
+@scalar
+def _differ(uses_W):
+    """Return whether some sequences use W and others A."""
+    for k in range(1, len(uses_W)):  # noqa: SIM110 - Numba compiles no generators
+        if uses_W[k] != uses_W[0]:
+            return True
+    return False
+
+
+@scalar
+def _multiply_interchanged(uses_W, W, A, states, product, other):
+    """Let `product` be the products of the rows of `states` with W or A.
+
+    `uses_W` (batch) selects the matrix of each row. `other` is memory for the second product.
+    """
+    if uses_W[0]:
+        np.dot(states, W, product)
+    else:
+        np.dot(states, A, product)
+    if _differ(uses_W):
+        if uses_W[0]:
+            np.dot(states, A, other)
+        else:
+            np.dot(states, W, other)
+        for k in range(len(uses_W)):
+            if uses_W[k] != uses_W[0]:
+                for i in range(product.shape[1]):
+                    product[k, i] = other[k, i]
+
+
+@_by_form
+def forward_kernel(W, A, numbers, uses_W, g, x0, outputs, y, start, stop):
+    """Run the sequences start..stop-1.
+
+    `numbers` are the modReLU's b (batch, hidden), epsilon, or alpha and beta. `uses_W` (time,
+    batch) says whether W or A multiplies the state, if they are interchanged. `y` may be the
+    outputs.
+    """
+    flat = numbers.ravel()
+    first = 0  # index of the first sequence's bias
+    if form == MODRELU:
+        first = start * x0.shape[1]
+    phi = TANH
+    alpha = ONE
+    beta = ONE
+    if form >= EULER:
+        alpha = flat[0]
+    if form >= FAST:
+        phi = form - FAST
+        beta = flat[1]
+    previous = x0[start:stop]
+    other = np.empty_like(previous)
+    for t in range(len(g)):
+        y_here = y[t, start:stop]
+        x_here = outputs[t, start:stop]
+        if form == INTERCHANGED:
+            _multiply_interchanged(uses_W[t, start:stop], W.T, A.T, previous, y_here, other)
+        else:
+            np.dot(previous, W.T, y_here)
+        if form == LIPSCHITZ:
+            np.dot(previous, A.T, x_here)
+        x = x_here.ravel()
+        y_t = y_here.ravel()
+        before = previous.ravel()
+        g_t = g[t, start:stop].ravel()
+        for i in range(g_t.size):
+            if form == MODRELU:
+                y_t[i] = modrelu(y_t[i] + g_t[i], flat[first + i])
+            else:
+                y_t[i] = activate(phi, y_t[i] + g_t[i])
+            if form == LIPSCHITZ:
+                x[i] = before[i] + alpha * (x[i] + y_t[i])
+            elif form == EULER:
+                x[i] = before[i] + alpha * y_t[i]
+        if form >= FAST:
+            for i in range(g_t.size):
+                x[i] = alpha * y_t[i] + beta * before[i]
+        previous = x_here
+
+
+@_by_form
+def backward_kernel(
+    W, A, numbers, uses_W, x0, outputs, y, grad_outputs, carried, lambdas, delta, sums, start, stop
+):
+    """Backpropagate through the sequences start..stop-1.
+
+    `carried` is the gradient of the final state and becomes that of the initial one. `sums`
+    (numbers, batch, hidden) start at zero. The Lipschitz RNN keeps all `lambdas`, the others one.
+    """
+    flat = numbers.ravel()
+    back = carried[start:stop].ravel()
+    linear = np.empty_like(carried[start:stop])
+    phi = TANH
+    alpha = ONE
+    beta = ONE
+    if form >= EULER:
+        alpha = flat[0]
+    if form >= FAST:
+        phi = form - FAST
+        beta = flat[1]
+    grad_first = sums[0, start:stop].ravel()
+    grad_last = sums[-1, start:stop].ravel()
+    for t in range(len(outputs) - 1, -1, -1):
+        y_t = y[t, start:stop].ravel()
+        o_t = grad_outputs[t, start:stop].ravel()
+        delta_here = delta[t, start:stop]
+        delta_t = delta_here.ravel()
+        lambda_here = lambdas[0, start:stop]
+        if form == LIPSCHITZ:
+            lambda_here = lambdas[t, start:stop]
+        lambda_t = lambda_here.ravel()
+        before = y_t
+        if form >= FAST:
+            before = outputs[t - 1, start:stop].ravel() if t > 0 else x0[start:stop].ravel()
+        for i in range(y_t.size):
+            arrived = o_t[i] + back[i]
+            if form == MODRELU:
+                if y_t[i] == ZERO:
+                    arrived = ZERO
+                delta_t[i] = arrived
+                grad_first[i] += -arrived if y_t[i] < ZERO else arrived
+            elif form >= FAST:
+                lambda_t[i] = arrived
+                grad_first[i] += arrived * y_t[i]
+                grad_last[i] += arrived * before[i]
+            elif form >= EULER:
+                lambda_t[i] = arrived
+                delta_t[i] = times_slope(phi, alpha * arrived, y_t[i])
+            else:
+                delta_t[i] = times_slope(phi, arrived, y_t[i])
+        if form >= FAST:  # a second loop: the compiler does not vectorize one over many arrays
+            for i in range(y_t.size):
+                delta_t[i] = times_slope(phi, alpha * lambda_t[i], y_t[i])
+        if form == INTERCHANGED:
+            uses_W_t = uses_W[t, start:stop]
+            _multiply_interchanged(uses_W_t, W, A, delta_here, carried[start:stop], linear)
+        else:
+            np.dot(delta_here, W, carried[start:stop])
+        if form == LIPSCHITZ:
+            np.dot(lambda_here, A, linear)
+            linear_t = linear.ravel()
+            for i in range(y_t.size):
+                back[i] += lambda_t[i] + alpha * linear_t[i]
+        elif form >= FAST:
+            for i in range(y_t.size):
+                back[i] += beta * lambda_t[i]
+        elif form == EULER:
+            for i in range(y_t.size):
+                back[i] += lambda_t[i]
