@@ -1,4 +1,4 @@
-"""Small archives and files in the forms that publishers have."""
+"""Build small archives and data files in the publishers' formats."""
 
 import gzip
 import hashlib
@@ -15,7 +15,8 @@ def sha256(content: bytes) -> str:
 
 def packed(content: bytes | str) -> bytes:
     """Return a gzip file."""
-    content = content if isinstance(content, bytes) else content.encode()
+    if isinstance(content, str):
+        content = content.encode()
     return gzip.compress(content, mtime=0)
 
 

@@ -1,4 +1,4 @@
-"""Designs, rows and jobs of the smoke profile, changed as a test needs them."""
+"""Build small designs, rows and jobs from the smoke profile, with changed settings."""
 
 import functools
 import itertools

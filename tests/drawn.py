@@ -1,4 +1,4 @@
-"""Groups of runs drawn at random, whose networks have given scores."""
+"""Synthetic groups of results: random runs of networks whose mean scores are given."""
 
 import math
 from collections.abc import Callable, Mapping

@@ -1,4 +1,4 @@
-"""Results drawn at random for judges (`study.claims.judging.Judges`), one drawing for each claim.
+"""Random results for judges (`study.claims.judging.Judges`), one function for each claim.
 
 `FALSE` draws results in which a claim is false, `TRUE` results in which it is true.
 """

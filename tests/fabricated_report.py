@@ -1,4 +1,4 @@
-"""A small `data` folder as the pipeline leaves it: figures, tables, executed notebooks."""
+"""Write a small `data` folder like the pipeline's: figures, tables and executed notebooks."""
 
 import io
 import json

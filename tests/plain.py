@@ -1,4 +1,4 @@
-"""Notebooks of given code, built as the repository's own are."""
+"""Build small notebooks from given code, with the cells that the repository's notebooks have."""
 
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 

@@ -1,4 +1,4 @@
-"""Processes that tests start: this Python, in the repository's root."""
+"""Start Python processes from tests, in the repository's root."""
 
 import os
 import subprocess

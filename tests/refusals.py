@@ -1,4 +1,4 @@
-"""Tables of refusals: each call raises its error, in one sentence with these words."""
+"""Build a parametrized test from a table of calls that must raise a one-sentence error."""
 
 import inspect
 
@@ -6,7 +6,7 @@ import pytest
 
 
 def refused(error, *cases):
-    """Return a test that calls are refused in one sentence, to be given a name.
+    """Return a test that every call raises the error, with a message of one line.
 
     Parameters
     ----------

@@ -202,7 +202,10 @@ SATURATED = {
 def test_saturated_units_agree_with_high_precision(name, level):
     steps = 5
     torch.manual_seed(2)
-    cell = make_cell(name, 1, 1, **({"phi": "sigmoid"} if name == "indrnn" else {})).double()
+    settings = {}
+    if name == "indrnn":
+        settings["phi"] = "sigmoid"
+    cell = make_cell(name, 1, 1, **settings).double()
     with torch.no_grad():
         for label, part in cell.named_parameters():
             if label.split(".")[0] == "b":

@@ -47,7 +47,9 @@ def noise(*shape):
 
 def parts(state):
     """Return the tensors of a state."""
-    return state if isinstance(state, tuple) else (state,)
+    if isinstance(state, tuple):
+        return state
+    return (state,)
 
 
 def assert_same(result, expected):
@@ -189,7 +191,9 @@ def test_unbatched_input_equals_a_batch_of_one(layer_class, batch_first):
     layer = build(layer_class, num_layers=2, bidirectional=True, batch_first=batch_first)
     u = noise(T, P)
     output, state = layer(u)
-    batch_dim = 0 if batch_first else 1
+    batch_dim = 1
+    if batch_first:
+        batch_dim = 0
     batched, batched_state = layer(u.unsqueeze(batch_dim))
     squeezed = tuple(part.squeeze(1) for part in parts(batched_state))
     assert_same((output, state), (batched.squeeze(batch_dim), squeezed))
@@ -261,7 +265,9 @@ def test_padded_sequences_end_at_their_lengths(layer_class, bidirectional):
 def test_packed_sequences_equal_single_ones(layer_class, enforce_sorted):
     layer = build(layer_class, num_layers=2, bidirectional=True)
     u = noise(T, B, P)
-    order = np.argsort(LENGTHS)[::-1].copy() if enforce_sorted else np.arange(B)
+    order = np.arange(B)
+    if enforce_sorted:
+        order = np.argsort(LENGTHS)[::-1].copy()
     sequences = [cut(u)[k] for k in order]
     packed, state = layer(pack_sequence(sequences, enforce_sorted=enforce_sorted))
     assert isinstance(packed, PackedSequence)
@@ -356,7 +362,10 @@ def test_without_bias_there_are_no_bias_weights(layer_class):
             layer_class(P, D, bias=False)
         return
     layer = layer_class(P, D, bias=False)
-    layer.reset_parameters("author" if "author" in layer.core.starts else "text")
+    start = "text"
+    if "author" in layer.core.starts:
+        start = "author"
+    layer.reset_parameters(start)
     assert not any(set(name.split(".")) & set(biases) for name in layer.state_dict())
     torch.manual_seed(0)
     full = layer_class(P, D)
@@ -381,8 +390,8 @@ def test_unicornn_skip_connections_equal_the_stacked_cell():
             core = layer.cells[f"l{k}"]
             for name in ("w", "b", "c"):
                 getattr(cell, name)[k].copy_(getattr(core, name)[0])
-            features = [P if k == 0 else D, P if k == 2 else D]
-            V, *connection = core.V[0].split(features if k >= 2 else features[:1], dim=1)
+            features = {0: [P], 1: [D], 2: [D, P], 3: [D, D]}[k]
+            V, *connection = core.V[0].split(features, dim=1)
             cell.V[k].copy_(V)
             if connection:
                 cell.skips[k - 2].copy_(connection[0])

@@ -41,8 +41,11 @@ def test_pooled_memory_does_not_change_bits(with_bias):
     torch.manual_seed(0)
     u = torch.randn(400, 16, 24, requires_grad=True)
     R = torch.randn(64, 24, requires_grad=True)
-    b = torch.randn(64, requires_grad=True) if with_bias else None
-    leaves = [part for part in (u, R, b) if part is not None]
+    b = None
+    leaves = [u, R]
+    if with_bias:
+        b = torch.randn(64, requires_grad=True)
+        leaves.append(b)
     expected = F.linear(u, R, b)
     found = drive(u, R, b)
     assert type(found.grad_fn).__name__ == "_DriveBackward"

@@ -62,10 +62,16 @@ class House:
 
     def _run(self, name: str) -> Path:
         """Run a notebook after those that it needs; return its executed copy."""
-        needed = [other for other in ALL if other < min(name, "2") and name < "8"]
-        for other in needed if name < "9" else [other for other in ALL if other < "8"]:
+        needed = []
+        if name < "8":
+            needed = [other for other in ALL if other < min(name, "2")]
+        elif name >= "9":
+            needed = [other for other in ALL if other < "8"]
+        for other in needed:
             self.run(other)
-        folder = self.data / (f"made/{name}/rebuilt" if "2" <= name < "8" else "executed")
+        folder = self.data / "executed"
+        if "2" <= name < "8":
+            folder = self.data / "made" / name / "rebuilt"
         given = [text for pair in self.values(name).items() for text in ("-p", *pair)]
         command = (
             "-m",
@@ -126,7 +132,9 @@ def _validate_prepared(out):
 
 def _validate_results(out):
     # Its own schema was checked when it was written; here, that nothing of the design is missing.
-    paths = sorted(out.glob("*.nc")) if out.is_dir() else [out]
+    paths = [out]
+    if out.is_dir():
+        paths = sorted(out.glob("*.nc"))
     assert out.suffix or {path.stem for path in paths} == set(loaded("smoke").designs)
     for path in paths:
         with xr.open_dataset(path) as ds:

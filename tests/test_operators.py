@@ -48,21 +48,19 @@ def small_case(name, **variant):
 
 
 def as_function(cell, u, state, engine):
-    """Return a function of all tensors that ask for gradients, and these tensors."""
-    names = [name for name, part in cell.named_parameters() if part.requires_grad]
-    own = dict(cell.named_parameters())
-    count = len(state)
-    fixed = [None if part.requires_grad else part for part in state]
-    varied = [part for part in state if part.requires_grad]
+    """Return a function of all tensors that require gradients, and these tensors."""
+    trained = {name: part for name, part in cell.named_parameters() if part.requires_grad}
+    indices = [k for k, part in enumerate(state) if part.requires_grad]
 
     def function(u, *tensors):
-        given = iter(tensors[: len(varied)])
-        start = tuple(next(given) if part is None else part for part in fixed)
-        weights = dict(zip(names, tensors[len(varied) :], strict=True))
-        outputs, final = functional_call(cell, weights, (u, start), {"engine": engine})
-        return outputs, *(final[k] for k in range(count) if fixed[k] is None)
+        start = list(state)
+        for k, part in zip(indices, tensors[: len(indices)], strict=True):
+            start[k] = part
+        weights = dict(zip(trained, tensors[len(indices) :], strict=True))
+        outputs, final = functional_call(cell, weights, (u, tuple(start)), {"engine": engine})
+        return outputs, *(final[k] for k in indices)
 
-    inputs = [u, *varied, *(own[name] for name in names)]
+    inputs = [u, *(state[k] for k in indices), *trained.values()]
     return function, [part.detach().clone().requires_grad_() for part in inputs]
 
 
@@ -226,10 +224,11 @@ def test_operators_pass_opcheck(name, engine, monkeypatch):
     cell, u, state = small_case(name)
     cell(u, state, engine=engine)
     recurrence, arguments = calls[0]
-    leaves = [
-        part.detach().requires_grad_(part.requires_grad) if torch.is_tensor(part) else part
-        for part in arguments
-    ]
+    leaves = []
+    for part in arguments:
+        if torch.is_tensor(part):
+            part = part.detach().requires_grad_(part.requires_grad)
+        leaves.append(part)
     torch.library.opcheck(recurrence.operator, leaves)
 
 

@@ -28,7 +28,9 @@ def tree(tmp_path):
 
     def write(**sources):
         for name, source in {"lib/study/__init__": "", **sources}.items():
-            path = tmp_path / (name if "." in name else f"{name}.py")
+            if "." not in name:
+                name += ".py"
+            path = tmp_path / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(source, "utf-8")
         for cached in (modules.read_module, modules.resolve):

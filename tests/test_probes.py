@@ -50,7 +50,9 @@ def test_jacobians_equal_finite_differences(name, parts):
     u = _noise(4, batch=2, inputs=2)
     *_, last = step_jacobians(cell, u, parts=parts)
     _, state = cell(u[:-1])
-    indices = range(len(state)) if parts is None else parts
+    indices = parts
+    if parts is None:
+        indices = range(len(state))
     columns = []
     for index in indices:
         for unit in torch.eye(3, dtype=torch.float64):
@@ -99,7 +101,8 @@ def test_gain_is_the_derivative_of_the_last_state(name, start, u):
     cell = make_cell(name, FEATURES, WIDTH).double().requires_grad_(False)
 
     def last(h, states):
-        states = [h if i == cell.readout else part for i, part in enumerate(states)]
+        states = list(states)
+        states[cell.readout] = h
         return cell(u[start:], tuple(states), engine="reference")[1][cell.readout]
 
     _, states = cell(u[:start], engine="reference")
@@ -125,7 +128,9 @@ def test_lem_time_steps_follow_its_equation(clip, u):
         a = state[0] @ cell.W[: 2 * WIDTH].T + u_t @ cell.V[: 2 * WIDTH].T + cell.b[: 2 * WIDTH]
         steps.append(0.5 * torch.sigmoid(a).detach())
         state = cell.step(cell.weights(), state, u_t)
-    steps = torch.stack(steps) if clip is None else torch.stack(steps).clamp(clip, 1)
+    steps = torch.stack(steps)
+    if clip is not None:
+        steps = steps.clamp(clip, 1)
     shares = count_time_steps(cell, u.float())
     for kind, own in enumerate(steps.chunk(2, dim=-1)):
         expected = np.histogram(np.log10(own.double().numpy()), DECADES)[0] / own.numel()
@@ -158,7 +163,9 @@ def test_low_rank_leaves_zero_eigenvalues(form):
     eigenvalues = equilibrium_eigenvalues(cell, torch.randn(4, 3, FEATURES, dtype=torch.float64))
     assert ((eigenvalues.abs() < 1e-9).sum(-1) == WIDTH - rank).all()
     U = torch.eye(WIDTH, dtype=torch.float64) + cell.V @ cell.H
-    left = torch.trace(U @ U if form == 8 else U) - WIDTH
+    if form == 8:
+        U = U @ U
+    left = torch.trace(U) - WIDTH
     torch.testing.assert_close(eigenvalues.sum(-1).real, left.expand(4, 3))
     by_sign, by_size = real_part_fractions(eigenvalues)
     assert by_sign[1] == pytest.approx((WIDTH - rank) / WIDTH)

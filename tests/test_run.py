@@ -293,7 +293,10 @@ def _until(condition, seconds, what):
 
 
 def _numbers(path):
-    return [int(word) for word in path.read_text().split()] if path.exists() else []
+    """Return the process numbers in a file; none if it doesn't exist."""
+    if not path.exists():
+        return []
+    return [int(word) for word in path.read_text().split()]
 
 
 def _alive(process):
@@ -334,7 +337,11 @@ def test_a_killed_run_ends_its_kernels_and_workers(environment, tmp_path, killed
     notebook = _notebook(
         tmp_path / "beat.ipynb", _WAITS, parameters=f"began = {str(began)!r}\n{_SETS}"
     )
-    output = str(tmp_path / ("{set}.ipynb" if sets else "out.ipynb"))
+    output = str(tmp_path / "out.ipynb")
+    expected = 2
+    if sets:
+        output = str(tmp_path / "{set}.ipynb")
+        expected = 4
     command = [sys.executable, "-m", "study.pipeline", str(notebook), output, *sets]
     how = killed
     if killed == "DVC":  # dvc.stage.run: a shell in an environment that names the stage
@@ -344,7 +351,6 @@ def test_a_killed_run_ends_its_kernels_and_workers(environment, tmp_path, killed
         command = [sys.executable, "-c", f"import subprocess; subprocess.Popen({shell}).wait()"]
     run = subprocess.Popen(command, cwd=ROOT, env=environment)
     try:
-        expected = 4 if sets else 2
         _until(lambda: len(_numbers(began)) == expected, 120, "each kernel and its worker")
         processes = [psutil.Process(number) for number in _numbers(began)]
         run.send_signal(how)

@@ -75,7 +75,9 @@ def put(raw, publisher, tmp_path, monkeypatch):
         row = ORIGINS[origin]
         if isinstance(files, bytes):  # of the publisher's one archive
             files = dict.fromkeys(row["published"], files)
-        folder = tmp_path / "mirror" / origin if mirrored else published
+        folder = published
+        if mirrored:
+            folder = tmp_path / "mirror" / origin
         folder.mkdir(parents=True, exist_ok=True)
         for name, content in files.items():
             (folder / name).write_bytes(content)
@@ -84,16 +86,22 @@ def put(raw, publisher, tmp_path, monkeypatch):
         else:
             monkeypatch.delenv(MIRROR, raising=False)
             monkeypatch.setitem(row, "address", address)
-        for group in ("files", "mirrored", "published") if trusted else ():
-            for name in row.get(group, {}).keys() & files.keys():
-                if re.fullmatch("[0-9a-f]{64}", row[group][name]):
-                    monkeypatch.setitem(row[group], name, sha256(files[name]))
+        if trusted:
+            _state_checksums(row, files, monkeypatch)
         if contents:
             stated = {key: sha256(one) for key, one in contents.items()}
             monkeypatch.setitem(row, "contents", stated)
         return folder
 
     return put
+
+
+def _state_checksums(row, files, monkeypatch):
+    """Replace the checksums of files in an origin's row of the table."""
+    for group in ("files", "mirrored", "published"):
+        for name in row.get(group, {}).keys() & files.keys():
+            if re.fullmatch("[0-9a-f]{64}", row[group][name]):
+                monkeypatch.setitem(row[group], name, sha256(files[name]))
 
 
 @pytest.fixture
@@ -121,7 +129,9 @@ def both_ways(put, prepare, raw, tmp_path):
         path = put(origin, mirrored, contents=contents) / min(mirrored)
         path.write_bytes(b"altered")
         # In the mirror each of Reuters' files is packed, and its hash is that of the content.
-        message = "cannot be unpacked" if origin == "reuters" else "expected SHA-256"
+        message = "expected SHA-256"
+        if origin == "reuters":
+            message = "cannot be unpacked"
         with pytest.raises(ChecksumError, match=f"{path.name}.* {message}"):
             prepare(name, "refused")
         assert path.read_bytes() == b"altered" and not (tmp_path / "refused").exists()
@@ -216,7 +226,12 @@ def _idx(array):
 def test_idx_images_are_read_as_pixels(both_ways):
     drawn = np.arange(12).reshape(2, 2, 3) * 20
     labels = np.array([1, 0])
-    files = {f: _idx(drawn if "images" in f else labels) for f in ORIGINS["mnist"]["files"]}
+    files = {}
+    for name in ORIGINS["mnist"]["files"]:
+        if "images" in name:
+            files[name] = _idx(drawn)
+        else:
+            files[name] = _idx(labels)
     ds = both_ways("mnist", "mnist", files, files)
     assert ds["inputs"].values[0, :, 0].tolist() == [0, 20, 40, 60, 80, 100]
     assert ds["target"].values.tolist() == [1, 0, 1, 0]
@@ -474,7 +489,9 @@ def test_imdb_from_mirror_and_publisher(both_ways, prepare):
 
 def _document(number, topics, title, body):
     topics = "".join(f"<D>{topic}</D>" for topic in topics)
-    text = f"<TITLE>{title}</TITLE>\n<BODY>{body}\n&#3;</BODY>" if title else f"&#2;\n{body}\n&#3;"
+    text = f"&#2;\n{body}\n&#3;"
+    if title:
+        text = f"<TITLE>{title}</TITLE>\n<BODY>{body}\n&#3;</BODY>"
     return (
         f'<REUTERS TOPICS="YES" NEWID="{number}">\n<TOPICS>{topics}</TOPICS>\n'
         f'<PLACES><D>usa</D></PLACES>\n<TEXT TYPE="NORM">{text}</TEXT>\n</REUTERS>\n'
@@ -752,7 +769,9 @@ def _half(second, why):
 )
 @pytest.mark.usefixtures("few")
 def test_wrong_archive_is_removed(put, prepare, raw, tmp_path, name, archive, contents, sentence):
-    put(name, {"EigenWorms.zip": archive} if name == "eigenworms" else archive, False, contents)
+    if name == "eigenworms":
+        archive = {"EigenWorms.zip": archive}
+    put(name, archive, False, contents)
     with pytest.raises(ChecksumError, match=sentence) as error:
         prepare(name)
     assert "\n" not in str(error.value)

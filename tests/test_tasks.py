@@ -192,7 +192,9 @@ def _brightness(value):
 
 
 def _images(inputs=None, target=0, outputs=50_000):
-    part = _brightness(1) if inputs is None else inputs, np.full(4, target)
+    if inputs is None:
+        inputs = _brightness(1)
+    part = (inputs, np.full(4, target))
     about = {"kind": "pixels", "outputs": outputs, "valid_max": 255, "source": "made up"}
     return prepared_dataset("made_up", part, part, **about)
 

@@ -140,12 +140,16 @@ def irnn(c, u, h, k):
     else:
         U = c.alpha * I + c.V @ c.H
         form = c.form or 8
-    outer = U if form == 8 else I
+    outer = I
+    if form == 8:
+        outer = U
     eta = np.atleast_1d(c.eta)  # one, one per inner step, or per inner step and round
     eta = np.broadcast_to(eta.reshape(len(eta), -1), (c.inner_steps, c.length or T))
-    g = np.zeros(D) if c.inner_start == "zero" else h
+    g = h
+    if c.inner_start == "zero":
+        g = np.zeros(D)
     for eta_i in eta[:, int(k[0])]:
-        s = g + h if c.sign == 1 else g - h
+        s = g + c.sign * h
         g = g + eta_i * (PHI[c.phi](outer @ (U @ s + c.W @ u + c.b)) - c.alpha * s)
     return g, k + 1
 
@@ -197,7 +201,9 @@ def sru(c, u, *states):
         f = sigma(W_f @ u + v_f * states[k] + b_f)
         r = sigma(W_r @ u + v_r * states[k] + b_r)
         after.append(f * states[k] + (1 - f) * (W @ u))
-        u = r * after[k] + (1 - r) * alpha * (c.skip @ u if k == 0 else u)
+        if k == 0:
+            u = c.skip @ u
+        u = r * after[k] + (1 - r) * alpha * u
     return [*after, u]
 
 
@@ -209,11 +215,16 @@ def unicornn(c, u, *states, masks=None):
         x = V @ passed[k]
         if c.skip and k >= c.skip:
             x = x + c.skips[k - c.skip] @ passed[k - c.skip]
-        step = (c.dt[k] if isinstance(c.dt, tuple) else c.dt) * sigma(control)
+        dt = c.dt
+        if isinstance(dt, tuple):
+            dt = dt[k]
+        step = dt * sigma(control)
         z = z - step * (np.tanh(w * y + x + b) + c.alpha * y)
         y = y + step * z
         after += [y, z]
-        passed.append(y * masks[k] if masks is not None and k < c.layers - 1 else y)
+        if masks is not None and k < c.layers - 1:
+            y = y * masks[k]
+        passed.append(y)
     return after
 
 
@@ -250,8 +261,11 @@ def transcribed(equation, cell, u, hyper, **more):
             numbers[name] = value.detach().numpy()
     c = SimpleNamespace(**cell.checked(hyper) | numbers)
     outputs = np.zeros((T, B, D))
+    states = cell.states
+    if cell.name == "irnn":
+        states = 2  # the transcription always counts time steps
     for sequence in range(B):
-        state = [np.zeros(D)] * (2 if cell.name == "irnn" else cell.states)
+        state = [np.zeros(D)] * states
         for t in range(T):
             own = {name: values[:, sequence] for name, values in more.items()}
             state = equation(c, u[t, sequence].numpy(), *state, **own)

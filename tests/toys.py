@@ -1,4 +1,4 @@
-"""Toys of several tests: a task that trains in a moment, a cell whose adjoints are known."""
+"""Small examples for several tests: a task that trains in a moment, and a linear cell."""
 
 import numpy as np
 import torch
@@ -11,13 +11,19 @@ def toy_task(kind="pixels", n=24, steps=6, target="class"):
     rng = np.random.default_rng(0)
 
     def part():
-        tokens = kind == "tokens"
-        inputs = rng.integers(0, 9, (n, steps)) if tokens else rng.random((n, steps, 1), np.float32)
+        if kind == "tokens":
+            inputs = rng.integers(0, 9, (n, steps))
+        else:
+            inputs = rng.random((n, steps, 1), np.float32)
         if target == "value":
             return Split(inputs, rng.random((n, 3), np.float32))
-        return Split(inputs, rng.integers(0, 3, (n, steps) if target == "steps" else n))
+        if target == "steps":
+            return Split(inputs, rng.integers(0, 3, (n, steps)))
+        return Split(inputs, rng.integers(0, 3, n))
 
-    sizes = {"outputs": 3, "vocabulary_size": 9 if kind == "tokens" else 0, "noise_inputs": 5}
+    sizes = {"outputs": 3, "vocabulary_size": 0, "noise_inputs": 5}
+    if kind == "tokens":
+        sizes["vocabulary_size"] = 9
     return Task(name="toy", kind=kind, target=target, **sizes, train=part(), test=part())
 
 

@@ -1,4 +1,4 @@
-"""Cells, kernels and experiments for recurrent networks that learn long time dependencies."""
+"""The study: tasks, training, statistics, claims, figures and reports on the cells of `longrnn`."""
 
 import os
 import sys

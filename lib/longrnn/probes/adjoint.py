@@ -125,7 +125,9 @@ def adjoint_norms(
     ((1, 50), torch.Size([2, 3]))
     """
     T = u.shape[0]
-    wanted = sorted(set(range(1, T + 1) if times is None else times))
+    if times is None:
+        times = range(1, T + 1)
+    wanted = sorted(set(times))
     if not wanted or wanted[0] < 0 or wanted[-1] > T:
         raise ValueError(f"expected time points between 0 and T={T}, got {wanted}")
     if engine not in ("auto", "reference"):
@@ -205,17 +207,18 @@ def _chunk_edges(T: int, wanted: Sequence[int], *, by_engine: bool) -> list[int]
 
     An engine returns states only at the ends of its chunks, so each wanted time is an edge.
     """
-    edges = {0, T, *range(0, T, ENGINE_CHUNK if by_engine else CHUNK)}
     if by_engine:
-        edges.update(wanted)
-    return sorted(edges)
+        return sorted({*range(0, T, ENGINE_CHUNK), *wanted, T})
+    return [*range(0, T, CHUNK), T]
 
 
 def _last_adjoint(
     loss: Callable[[Tensor], Tensor], state: State, readout: int, whole: bool
 ) -> State:
     """Return the derivative of the loss with respect to each tensor of the last state."""
-    indices = range(len(state)) if whole else [readout]
+    indices = [readout]
+    if whole:
+        indices = list(range(len(state)))
     x = [state[index].detach().requires_grad_() for index in indices]
     gradients = torch.autograd.grad(loss(torch.cat(x, dim=1)), x)
     adjoint = [torch.zeros_like(part) for part in state]

@@ -103,7 +103,9 @@ def coadjoint_loss(
     F, norms = _losses_and_norms(cell, u, losses, engine, differentiable=kappa > 0)
     loss = F.mean()
     penalty = scaled_variance(norms).mean()
-    total = loss + kappa * penalty if kappa else loss
+    total = loss
+    if kappa > 0:
+        total = loss + kappa * penalty
     if not torch.isfinite(total):
         raise Diverged(
             f"the penalized loss is not finite: F = {loss.item():g}, G = {penalty.item():g}, "

@@ -159,7 +159,10 @@ def singular_values(
     """
     product = None
     for jacobian in step_jacobians(cell, u, parts=parts, start=start):
-        product = jacobian if product is None else jacobian @ product
+        if product is None:
+            product = jacobian
+        else:
+            product = jacobian @ product
     return torch.linalg.svdvals(product)
 
 
@@ -191,7 +194,10 @@ def log_gain(cell: Cell, u: Tensor, start: int) -> Tensor:
     product = None
     total = 0.0
     for jacobian in step_jacobians(cell, u, start=start):
-        product = jacobian[..., readout] if product is None else jacobian @ product
+        if product is None:
+            product = jacobian[..., readout]
+        else:
+            product = jacobian @ product
         scale = product.abs().amax((1, 2), keepdim=True)
         product = product / torch.where(scale > 0, scale, 1.0)
         total = total + scale[:, 0, 0].log10()

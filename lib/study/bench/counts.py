@@ -112,7 +112,9 @@ def _count_sequence(
     name: str, width: int, features: int, part: str, batch: int, time_steps: int
 ) -> np.ndarray:
     """Return the work of a sequence, in the order of the fields of `Counts`."""
-    run = _train if part == TRAINING else _probe
+    run = _probe
+    if part == TRAINING:
+        run = _train
     cell = make_cell(name, features, width)
     with _Counting() as counting:
         run(cell, torch.zeros(time_steps, batch, features))

@@ -155,7 +155,9 @@ def device_of(cell: str, engine: str) -> str | None:
     str or None
         ``cpu``, ``cuda``, or None if it can't run.
     """
-    devices = ("cpu", "cuda") if torch.cuda.is_available() else ("cpu",)
+    devices = ["cpu"]
+    if torch.cuda.is_available():
+        devices.append("cuda")
     for device in devices:
         if kernels.can_run(cell, engine, device):
             return device

@@ -86,7 +86,7 @@ def plot_accuracies(
 def plot_histograms(
     rows: pd.DataFrame, names: list[str], architecture: str, *, log: bool = False
 ) -> Figure:
-    """Draw a network's time steps as shares by class, one panel per kind of step.
+    """Draw histograms of a network's time steps, one panel per kind of step.
 
     Parameters
     ----------
@@ -116,9 +116,10 @@ def plot_histograms(
         for stage, look in looks.items():
             of_kind = rows[(rows["scale"] == scale) & (rows["stage"] == stage)]
             mean = of_kind.groupby("dt")["share"].sum() / max(1, of_kind["replicate"].nunique())
-            classes = np.round(np.log10(mean.index.to_numpy()) - CLASS / 2, 1)
-            edges = np.round(np.arange(classes.min(), classes.max() + 1.5 * CLASS, CLASS), 1)
-            heights = dict(zip(classes, mean, strict=True))
+            left_edges = np.round(np.log10(mean.index.to_numpy()) - CLASS / 2, 1)
+            last = left_edges.max() + 1.5 * CLASS
+            edges = np.round(np.arange(left_edges.min(), last, CLASS), 1)
+            heights = dict(zip(left_edges, mean, strict=True))
             values = [heights.get(edge, 0.0) for edge in edges[:-1]]
             ax.stairs(values, 10**edges, label=stage, **look)
         ax.set(xscale="log", xlabel="time step", title=name)

@@ -63,6 +63,7 @@ def result_versions(modules: Iterable[str]) -> dict[str, str]:
 
 @cache
 def _version(name: str) -> str:
+    """Return the version of a distribution without its build tag."""
     try:
         return version(name).partition("+")[0]
     except PackageNotFoundError:

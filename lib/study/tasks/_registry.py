@@ -84,8 +84,9 @@ def task(make: Callable[..., Task]) -> Callable[..., Task]:
         fields |= _SETTINGS_OF_DATA
     for parameter in parameters.values():
         if parameter.kind is parameter.KEYWORD_ONLY:
-            is_required = parameter.default is parameter.empty
-            default = ... if is_required else parameter.default
+            default = parameter.default
+            if default is parameter.empty:
+                default = ...  # required
             fields[parameter.name] = (parameter.annotation, default)
     settings = create_model(make.__name__, __base__=Section, **fields)
     draws = parameters.keys().isdisjoint(("data", "rng"))

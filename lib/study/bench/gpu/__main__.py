@@ -127,7 +127,9 @@ def run_in_own_process(part: str, out: Path, where: str) -> None:
     command = [sys.executable, "-m", "study.bench.gpu", "--out", str(out), "--part", part]
     try:
         status = subprocess.run(command, check=False, timeout=PATIENCE).returncode
-        failure = f"its process ended with status {status}" if status else ""
+        failure = ""
+        if status != 0:
+            failure = f"its process ended with status {status}"
     except subprocess.TimeoutExpired:
         failure = f"it took more than {PATIENCE:.0f} s"
     if failure:
@@ -173,7 +175,9 @@ def main() -> int:
             print(_summary(row))
     failed = [row for row in rows if row["failure"]]
     print(f"{len(failed)} of {len(rows)} rows in {arguments.out} report a failure")
-    return 1 if failed else 0
+    if failed:
+        return 1
+    return 0
 
 
 def _summary(row: dict[str, str]) -> str:

@@ -131,7 +131,9 @@ def time_slice(
         several: partial(networks.gradients, pass_size, use_cuda_graph=False),
         graph: partial(networks.gradients, pass_size, use_cuda_graph=True),
     }
-    timer = device_timer if device == "cuda" else wall_timer
+    timer = wall_timer
+    if device == "cuda":
+        timer = device_timer
     entrants = {label: timer(run) for label, run in runs.items()}
     baselines = {several: (single,), graph: (single,)}
     rows = race(entrants, ledger, size=workload, rounds=rounds, baselines=baselines)
@@ -139,7 +141,9 @@ def time_slice(
     ledger.add(graph, "recorded", size=workload, passed=captured)
 
     counts = count(name, workload.hidden, workload.inputs, TRAINING, workload.batch)
-    rate_of_one = "launch_us" if engine.startswith("reference") else "engine_us"
+    rate_of_one = "engine_us"
+    if engine.startswith("reference"):
+        rate_of_one = "launch_us"
     rates = {single: rate_of_one, several: "launch_us", graph: "node_us"}
     times = {row["what"]: row["value"] for row in rows}  # milliseconds
     for label, milliseconds in times.items():

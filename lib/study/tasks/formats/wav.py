@@ -106,6 +106,7 @@ def _chunks(content: bytes, name: str) -> Iterator[tuple[bytes, int, int]]:
 
 
 def _read_format(content: bytes, name: str) -> _Format:
+    """Return the format that the content of a chunk ``fmt`` states; refuse others than PCM."""
     if len(content) < 16:
         raise FormatError(f"{name} is not a wav file of 16-bit PCM: its format is incomplete")
     code, channels, rate, _, _, bits = struct.unpack_from("<HHIIHH", content)
@@ -119,6 +120,7 @@ def _read_format(content: bytes, name: str) -> _Format:
 
 
 def _samples(content: bytes, start: int, size: int, name: str) -> np.ndarray:
+    """Return the 16-bit samples of a file, which begin at `start` and have the stated size."""
     available = len(content) - start
     (riff_size,) = struct.unpack_from("<I", content, 4)
     streamed = size == _UNKNOWN_SIZE or (size == 0 and riff_size in (0, _UNKNOWN_SIZE))

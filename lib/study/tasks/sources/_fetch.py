@@ -147,7 +147,7 @@ def from_publisher(url: str, sha256: str, folder: str) -> Path:
     except requests.RequestException as error:
         raise DownloadError(
             f"{name} could not be downloaded ({type(error).__name__}); try again with a network, "
-            f"or set {MIRROR} to a folder that holds the files"
+            f"or set {MIRROR} to a folder that contains the files"
         ) from None
     except OSError as error:
         raise DownloadError(
@@ -187,8 +187,8 @@ def read_or_remove(archive: Path, read: Callable[[Path], T]) -> T:
         if isinstance(error, ChecksumError):
             raise
         raise ChecksumError(
-            f"{archive.name}: got something else than the expected archive ({error}); it has "
-            "been removed: run again to download it again"
+            f"{archive.name} is not the expected archive ({error}); it has been removed: run again "
+            "to download it again"
         ) from None
 
 

@@ -194,7 +194,9 @@ def read_clips(
     class_of: dict[str, int] = {}
     clips_of_split: dict[str, set[str]] = {}
     for name, content in files:
-        word = name.split("/")[-2] if "/" in name else ""
+        word = ""
+        if "/" in name:
+            word = name.split("/")[-2]
         if name in LISTS:
             clips_of_split[LISTS[name]] = set(content.decode("utf-8-sig").split())
         elif word in classes:

@@ -32,7 +32,10 @@ def tokens_of(text: str, unit: str) -> list[str]:
     tokens = []
     for line in text.splitlines():
         sentence = line.split()
-        tokens += sentence if unit == "words" else "_".join(sentence)
+        if unit == "words":
+            tokens += sentence
+        else:
+            tokens += "_".join(sentence)
         tokens.append("<eos>")
     return tokens
 

@@ -96,6 +96,7 @@ def ucr_worms() -> dict:
 
 
 def _worms_from_archive(path: Path) -> Series:
+    """Return the series in the zip of UCR Worms, those of the training file first."""
     names = ("Worms_TRAIN.ts", "Worms_TEST.ts")
     return _checked(_read_members(path, names), UCR_SHAPE, path)
 
@@ -107,6 +108,7 @@ def _from_archive(path: Path) -> Series:
 
 
 def _read_members(path: Path, names: tuple[str, ...]) -> Series:
+    """Read ``.ts`` files from a zip, one after the other."""
     return read_ts({name: io.StringIO(member(path, name).decode("latin-1")) for name in names})
 
 
