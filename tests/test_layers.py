@@ -134,6 +134,10 @@ def test_docstrings_document_every_argument(layer_class):
     documented = section.replace(",", " ").split()
     assert set(inspect.signature(layer_class).parameters) <= set(documented)
     assert f">>> from longrnn import {layer_class.__name__}\n" in layer_class.__doc__
+    one_step = getattr(longrnn, f"{layer_class.__name__}Cell")
+    assert f">>> from longrnn import {one_step.__name__}\n" in one_step.__doc__
+    documented = one_step.__doc__.replace(",", " ").split()
+    assert set(inspect.signature(one_step).parameters) - {"self"} <= set(documented)
 
 
 @every_layer

@@ -748,7 +748,7 @@ def test_eigenworms_from_mirror_split_as_programs_do(put, prepare):
 
 def _half(second, why):
     archive = zipped({"EigenWorms_TRAIN.ts": TRAINING} | second)
-    return "eigenworms", archive, None, f"else than .*{why}.* removed"
+    return "eigenworms", archive, None, f"not the expected archive .*{why}.* removed"
 
 
 @pytest.mark.parametrize(

@@ -177,6 +177,15 @@ def one_step(layer: type[Recurrent]) -> type[OneStep]:
     ``cell(input, hx)`` takes an input (batch, input_size), or (input_size,), and the state before,
     and returns the state after it. The state is that of `{layer.__name__}` for one layer, without
     its first dimension: (batch, hidden_size).
+
+    Examples
+    --------
+    >>> import torch
+    >>> from longrnn import {name}
+    >>> cell = {name}(10, 20)
+    >>> state = None
+    >>> for u_t in torch.randn(5, 3, 10):  # (time, batch, input)
+    ...     state = cell(u_t, state)
     """
     members = {
         "__doc__": doc,

@@ -116,8 +116,8 @@ class AntisymmetricRNN(Recurrent, core=AntisymmetricRNNCore):
     --------
     >>> import torch
     >>> from longrnn import AntisymmetricRNN
-    >>> antisymmetricrnn = AntisymmetricRNN(10, 20, num_layers=2)
-    >>> output, x_n = antisymmetricrnn(torch.randn(5, 3, 10))
+    >>> rnn = AntisymmetricRNN(10, 20, num_layers=2)
+    >>> output, x_n = rnn(torch.randn(5, 3, 10))
     >>> output.shape, x_n.shape
     (torch.Size([5, 3, 20]), torch.Size([2, 3, 20]))
     """

@@ -73,8 +73,8 @@ class ChronoLSTM(Recurrent, core=ChronoLSTMCore):
     --------
     >>> import torch
     >>> from longrnn import ChronoLSTM
-    >>> chronolstm = ChronoLSTM(10, 20, num_layers=2)
-    >>> output, (h_n, c_n) = chronolstm(torch.randn(5, 3, 10))
+    >>> lstm = ChronoLSTM(10, 20, num_layers=2)
+    >>> output, (h_n, c_n) = lstm(torch.randn(5, 3, 10))
     >>> output.shape, h_n.shape
     (torch.Size([5, 3, 20]), torch.Size([2, 3, 20]))
     """

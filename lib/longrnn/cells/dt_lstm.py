@@ -106,8 +106,8 @@ class DtLSTM(Recurrent, core=DtLSTMCore):
     --------
     >>> import torch
     >>> from longrnn import DtLSTM
-    >>> dtlstm = DtLSTM(10, 20, num_layers=2)
-    >>> output, (h_n, c_n) = dtlstm(torch.randn(5, 3, 10))
+    >>> lstm = DtLSTM(10, 20, num_layers=2)
+    >>> output, (h_n, c_n) = lstm(torch.randn(5, 3, 10))
     >>> output.shape, h_n.shape
     (torch.Size([5, 3, 20]), torch.Size([2, 3, 20]))
     """

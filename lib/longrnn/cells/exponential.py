@@ -160,8 +160,8 @@ class ExponentialRNN(Recurrent, core=ExponentialRNNCore):
     --------
     >>> import torch
     >>> from longrnn import ExponentialRNN
-    >>> exponentialrnn = ExponentialRNN(10, 20, num_layers=2)
-    >>> output, x_n = exponentialrnn(torch.randn(5, 3, 10))
+    >>> rnn = ExponentialRNN(10, 20, num_layers=2)
+    >>> output, x_n = rnn(torch.randn(5, 3, 10))
     >>> output.shape, x_n.shape
     (torch.Size([5, 3, 20]), torch.Size([2, 3, 20]))
     """

@@ -100,8 +100,8 @@ class GatedAntisymmetricRNN(Recurrent, core=GatedAntisymmetricRNNCore):
     --------
     >>> import torch
     >>> from longrnn import GatedAntisymmetricRNN
-    >>> gatedantisymmetricrnn = GatedAntisymmetricRNN(10, 20, num_layers=2)
-    >>> output, x_n = gatedantisymmetricrnn(torch.randn(5, 3, 10))
+    >>> rnn = GatedAntisymmetricRNN(10, 20, num_layers=2)
+    >>> output, x_n = rnn(torch.randn(5, 3, 10))
     >>> output.shape, x_n.shape
     (torch.Size([5, 3, 20]), torch.Size([2, 3, 20]))
     """

@@ -145,8 +145,8 @@ class InverseRNN(Recurrent, core=InverseRNNCore):
     --------
     >>> import torch
     >>> from longrnn import InverseRNN
-    >>> inversernn = InverseRNN(10, 20, num_layers=2)
-    >>> output, (x_n, t_n) = inversernn(torch.randn(5, 3, 10))
+    >>> rnn = InverseRNN(10, 20, num_layers=2)
+    >>> output, (x_n, t_n) = rnn(torch.randn(5, 3, 10))
     >>> output.shape, x_n.shape
     (torch.Size([5, 3, 20]), torch.Size([2, 3, 20]))
     """

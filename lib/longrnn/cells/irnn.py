@@ -345,8 +345,8 @@ class IncrementalRNN(Recurrent, core=IncrementalRNNCore):
     --------
     >>> import torch
     >>> from longrnn import IncrementalRNN
-    >>> incrementalrnn = IncrementalRNN(10, 20, num_layers=2)
-    >>> output, h_n = incrementalrnn(torch.randn(5, 3, 10))
+    >>> rnn = IncrementalRNN(10, 20, num_layers=2)
+    >>> output, h_n = rnn(torch.randn(5, 3, 10))
     >>> output.shape, h_n.shape
     (torch.Size([5, 3, 20]), torch.Size([2, 3, 20]))
     """

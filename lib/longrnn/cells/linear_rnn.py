@@ -89,8 +89,8 @@ class LinearRNN(Recurrent, core=LinearRNNCore):
     --------
     >>> import torch
     >>> from longrnn import LinearRNN
-    >>> linearrnn = LinearRNN(10, 20, num_layers=2)
-    >>> output, x_n = linearrnn(torch.randn(5, 3, 10))
+    >>> rnn = LinearRNN(10, 20, num_layers=2)
+    >>> output, x_n = rnn(torch.randn(5, 3, 10))
     >>> output.shape, x_n.shape
     (torch.Size([5, 3, 20]), torch.Size([2, 3, 20]))
     """

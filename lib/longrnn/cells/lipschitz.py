@@ -137,8 +137,8 @@ class LipschitzRNN(Recurrent, core=LipschitzRNNCore):
     --------
     >>> import torch
     >>> from longrnn import LipschitzRNN
-    >>> lipschitzrnn = LipschitzRNN(10, 20, num_layers=2)
-    >>> output, x_n = lipschitzrnn(torch.randn(5, 3, 10))
+    >>> rnn = LipschitzRNN(10, 20, num_layers=2)
+    >>> output, x_n = rnn(torch.randn(5, 3, 10))
     >>> output.shape, x_n.shape
     (torch.Size([5, 3, 20]), torch.Size([2, 3, 20]))
     """

@@ -178,8 +178,11 @@ class LRU(Recurrent, core=LRUCore):
     -----
     ``output, state = layer(input, state)`` takes and returns sequences as `torch.nn.LSTM` does;
     see `Recurrent.forward`. The state is the tuple (y, re, im): the output, which no step reads,
-    and the real and imaginary part of the state. Its tensors are
-    (num_layers * num_directions, batch, hidden_size).
+    and the real and imaginary part of the state. Its tensors are (num_layers * num_directions,
+    batch, hidden_size).
+
+    Weights of the first layer, in ``layer.cells.l0``: ``nu``, ``theta`` and ``gamma`` (d,), ``B``
+    (2d, p), ``C`` (d, 2d), ``D`` (d, p), ``G`` (2d, d), ``g`` (2d,).
 
     Examples
     --------

@@ -218,8 +218,8 @@ class LURNN(Recurrent, core=LURNNCore):
     --------
     >>> import torch
     >>> from longrnn import LURNN
-    >>> lurnn = LURNN(10, 20, num_layers=2)
-    >>> output, (x_n, t_n) = lurnn(torch.randn(5, 3, 10))
+    >>> rnn = LURNN(10, 20, num_layers=2)
+    >>> output, (x_n, t_n) = rnn(torch.randn(5, 3, 10))
     >>> output.shape, x_n.shape
     (torch.Size([5, 3, 20]), torch.Size([2, 3, 20]))
     """

@@ -93,8 +93,8 @@ class MinGRU(Recurrent, core=MinGRUCore):
     Notes
     -----
     ``output, state = layer(input, state)`` takes and returns sequences as `torch.nn.GRU` does;
-    see `Recurrent.forward`. The state is one tensor,
-    (num_layers * num_directions, batch, hidden_size).
+    see `Recurrent.forward`. The state is the tensor h, (num_layers * num_directions, batch,
+    hidden_size).
 
     Weights of the first layer, in ``layer.cells.l0``: ``W`` (2d, p) and ``b`` (2d,).
 
