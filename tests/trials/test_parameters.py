@@ -8,10 +8,10 @@ from operator import getitem
 import pytest
 from designs import profile_of
 from study.config.datasets import datasets
+from study.config.definitions import read_definitions
 from study.config.expand import expand_groups
 from study.config.file import merge_profile
 from study.config.section import ParameterError
-from study.config.tables import read_definitions
 from study.tasks import TASKS, check_task
 from study.training.profile import DESIGNS
 from trials.faults import paths_and_values

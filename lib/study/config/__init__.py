@@ -11,6 +11,7 @@ From `params.yaml` to runs, in the order of the steps:
 
 - `file`: read the file, and apply a profile to the base
 - `grammar`: which keys a network, a task and a group may have
+- `definitions`: networks and tasks by name
 - `tables`, `levels`: collect the settings of each network on each task of a group
 - `vocabulary`, `checks`: refuse unknown settings and wrong values
 - `expand`, `names`: one `run.RunConfig` per combination of levels, with a unique name

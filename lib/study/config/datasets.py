@@ -5,17 +5,11 @@ from typing import Any
 
 from pydantic import ConfigDict
 
+from study.config.definitions import Definitions, read_definitions
 from study.config.grammar import Sections, Table
 from study.config.levels import Level
 from study.config.section import Factor, ParameterError, Section, format_value, parse_section
-from study.config.tables import (
-    Definitions,
-    Pair,
-    layers,
-    pairs,
-    read_definitions,
-    read_tables,
-)
+from study.config.tables import Pair, network_task_pairs, read_tables, setting_layers
 
 
 class _DesignData(Section):
@@ -55,7 +49,7 @@ def datasets(sections: Mapping[str, Any]) -> list[str]:
         if content is None:
             continue
         for where, table in read_tables(group, content).items():
-            for pair in pairs(where, table, definitions):
+            for pair in network_task_pairs(where, table, definitions):
                 names |= _names_of_pair(where, table, pair, definitions)
     return sorted(names)
 
@@ -63,7 +57,7 @@ def datasets(sections: Mapping[str, Any]) -> list[str]:
 def _names_of_pair(where: str, table: Table, pair: Pair, definitions: Definitions) -> set[str]:
     """Return the data sets of a pair: none, one, or the levels of a sweep over data sets."""
     levels: list[Level] = []
-    for layer in layers(where, table, pair, definitions):
+    for layer in setting_layers(where, table, pair, definitions):
         levels = layer.levels.get("dataset", levels)
     names = set()
     for level in levels:

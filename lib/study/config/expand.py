@@ -10,21 +10,14 @@ from collections.abc import Iterable, Mapping, Set
 from typing import Any, NamedTuple
 
 from study.config.checks import check_network, check_task
+from study.config.definitions import Definitions, read_definitions
 from study.config.grammar import Table
-from study.config.levels import Level
+from study.config.levels import Level, fill_label
 from study.config.names import with_names
 from study.config.recipe import WEIGHTS
 from study.config.run import PARTS, RunConfig
 from study.config.section import ParameterError, format_value, parse_section
-from study.config.tables import (
-    Definitions,
-    Pair,
-    fill_label,
-    layers,
-    pairs,
-    read_definitions,
-    read_tables,
-)
+from study.config.tables import Pair, network_task_pairs, read_tables, setting_layers
 from study.config.vocabulary import Makers, known_settings, refuse_unknown
 
 
@@ -75,13 +68,13 @@ def _expand_group(
     tables = read_tables(name, content)
     for where, table in tables.items():
         table_runs = []
-        for pair in pairs(where, table, definitions):
-            merged = _merge_layers(where, table, pair, definitions, makers)
+        for pair in network_task_pairs(where, table, definitions):
+            merged = _merge_levels(where, table, pair, definitions, makers)
             for chosen in itertools.product(*merged.levels.values()):
                 combination = dict(zip(merged.levels, chosen, strict=True))
                 combination = _drop_unused_penalties(combination, merged.own_settings, pair.where)
                 used |= combination.keys()
-                table_runs.append(_make_run(pair, combination, merged.parts, definitions))
+                table_runs.append(_make_run(pair, combination, merged.part_by_setting, definitions))
         _refuse_equal(where, table_runs)
         runs += table_runs
     if not runs:
@@ -91,52 +84,52 @@ def _expand_group(
     return with_names(runs)
 
 
-class _MergedLayers(NamedTuple):
+class _MergedLevels(NamedTuple):
     """The settings of a network on a task.
 
     Attributes
     ----------
     levels : dict
         The levels of every setting.
-    parts : dict
+    part_by_setting : dict
         The part of a run that each setting belongs to, see `known_settings`.
     own_settings : set of str
         Settings whose levels don't come from the defaults of the group or table.
     """
 
     levels: dict[str, list[Level]]
-    parts: dict[str, str]
+    part_by_setting: dict[str, str]
     own_settings: set[str]
 
 
-def _merge_layers(
+def _merge_levels(
     where: str, table: Table, pair: Pair, definitions: Definitions, makers: Makers
-) -> _MergedLayers:
+) -> _MergedLevels:
     """Merge the layers of a pair; later layers override earlier ones."""
-    setting_layers = layers(where, table, pair, definitions)
-    # The start decides which settings exist. By default it is `start_text`, as the paper says.
-    starts = [Level("text", "text")]
-    for layer in setting_layers:
-        starts = layer.levels.get("start", starts)
+    layers = setting_layers(where, table, pair, definitions)
     cell = definitions.networks[pair.network].cell
     maker = makers[definitions.tasks[pair.task].maker]
+    # The start decides which settings exist. By default it is `start_text`, as the paper says.
+    starts = [Level("text", "text")]
+    for layer in layers:
+        starts = layer.levels.get("start", starts)
     start_names = [str(level.value) for level in starts]
-    parts = known_settings(cell, start_names, [maker])
+    part_by_setting = known_settings(cell, start_names, [maker])
     _refuse_unknown_by_task(pair, start_names, definitions, makers)
     levels: dict[str, list[Level]] = {}
     own_settings = set()
-    for layer in setting_layers:
+    for layer in layers:
         for key, key_levels in layer.levels.items():
-            if layer.optional and key not in parts:
+            if layer.optional and key not in part_by_setting:
                 continue  # a default for other networks or tasks
-            refuse_unknown(key, layer.where, parts)
+            refuse_unknown(key, layer.where, part_by_setting)
             levels.pop(key, None)  # insert it again at the end, because labels follow this order
             levels[key] = key_levels
             if layer.optional:
                 own_settings.discard(key)
             else:
                 own_settings.add(key)
-    return _MergedLayers(levels, parts, own_settings)
+    return _MergedLevels(levels, part_by_setting, own_settings)
 
 
 def _refuse_unknown_by_task(
@@ -159,8 +152,9 @@ def _drop_unused_penalties(
     The defaults of a group may give a weight that only some of its networks use. A weight that a
     network's definition or its entry gives must be used.
     """
-    objective = combination.get("objective")
-    name = "plain" if objective is None or objective.value is None else str(objective.value)
+    name = "plain"
+    if "objective" in combination and combination["objective"].value is not None:
+        name = str(combination["objective"].value)
     if name not in WEIGHTS:
         return dict(combination)  # `Recipe` refuses the objective
     needed = WEIGHTS[name]
@@ -186,7 +180,7 @@ def _objective_with(weight: str) -> str:
 def _make_run(
     pair: Pair,
     combination: Mapping[str, Level],
-    parts: Mapping[str, str],
+    part_by_setting: Mapping[str, str],
     definitions: Definitions,
 ) -> RunConfig:
     """Return the run of a network on a task with one combination of levels."""
@@ -195,7 +189,7 @@ def _make_run(
     texts = {key: level.text for key, level in combination.items()}
     label = pair.entry.label or network.label
     if label is None:
-        swept = [level.label_part for level in combination.values() if level.label_part]
+        swept = [level.label_suffix for level in combination.values() if level.label_suffix]
         label = ", ".join([pair.network, *swept])
     names = {
         "network_name": pair.network,
@@ -205,12 +199,12 @@ def _make_run(
     values = {key: level.value for key, level in combination.items() if level.value is not None}
     if values.get("kappa") == 0:
         values["objective"] = "plain"  # the same loss, without the cost of the penalty
-    content = _by_part(values, parts, network.cell, task.maker)
-    return parse_section(RunConfig, names | content, pair.where, parts=(*PARTS, "settings"))
+    content = _by_part(values, part_by_setting, network.cell, task.maker)
+    return parse_section(RunConfig, names | content, pair.where, hidden_fields=(*PARTS, "settings"))
 
 
 def _by_part(
-    values: Mapping[str, Any], parts: Mapping[str, str], cell: str, maker: str
+    values: Mapping[str, Any], part_by_setting: Mapping[str, str], cell: str, maker: str
 ) -> dict[str, Any]:
     """Return the content of a `RunConfig`, with each value in its part."""
     hyper_parameters: dict[str, Any] = {}
@@ -237,7 +231,7 @@ def _by_part(
         "task": task,
     }
     for key, value in values.items():
-        contents[parts[key]][key] = value
+        contents[part_by_setting[key]][key] = value
     return run
 
 

@@ -4,11 +4,12 @@
 """
 
 import json
+import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from study.config.grammar import Levels, Settings
-from study.config.section import ParameterError, format_value
+from study.config.section import ParameterError, format_value, similar_names
 
 _COLUMNS = ("width", "learning_rate")
 """Settings with their own column in tables, which labels therefore leave out."""
@@ -23,13 +24,13 @@ class Level(NamedTuple):
         The value, or None for the default.
     text : str
         The level as text, which replaces ``{setting}`` in a label.
-    label_part : str
+    label_suffix : str
         Text to append to the default label of a network; empty for none.
     """
 
     value: Any
     text: str
-    label_part: str = ""
+    label_suffix: str = ""
 
 
 def settings_for_task(
@@ -89,6 +90,40 @@ def level_text(value: object) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
+def fill_label(template: str, texts: Mapping[str, str], where: str) -> str:
+    """Fill in a label template: replace each setting in braces by its level.
+
+    Parameters
+    ----------
+    template : str
+        Such as ``LEM, width={width}``.
+    texts : mapping of str to str
+        The level of each setting as text.
+    where : str
+        Path in `params.yaml`, for error messages.
+
+    Returns
+    -------
+    str
+        The label.
+
+    Raises
+    ------
+    ParameterError
+        The braces name a setting that has no level.
+    """
+
+    def text(match: re.Match) -> str:
+        if match[1] not in texts:
+            raise ParameterError(
+                f"params.yaml: the label of {where} is {format_value(template)}; expected "
+                f"settings in its braces, one of {similar_names(match[1], texts)}"
+            )
+        return texts[match[1]]
+
+    return re.sub(r"\{(.*?)\}", text, template)
+
+
 def single_level(value: object) -> list[Level]:
     """Return the level of a setting that is not swept.
 
@@ -146,4 +181,4 @@ def _swept(key: str, given: Levels, where: str, in_labels: bool) -> list[Level]:
         )
     if in_labels and key not in _COLUMNS:
         return levels
-    return [level._replace(label_part="") for level in levels]
+    return [level._replace(label_suffix="") for level in levels]

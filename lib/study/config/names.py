@@ -32,10 +32,10 @@ def with_names(runs: Sequence[RunConfig]) -> tuple[RunConfig, ...]:
         levels = [runs[index].levels() for index in indices]
         differing = _differing(levels)
         for index, run_levels in zip(indices, levels, strict=True):
-            parts = [
+            differences = [
                 f"{key}={level_text(run_levels[key])}" for key in differing if key in run_levels
             ]
-            name = ", ".join([label, *parts])
+            name = ", ".join([label, *differences])
             while name in used:
                 name += " (2)"
             used.add(name)

@@ -85,7 +85,7 @@ def parse_section(
     where: str,
     *,
     lead: str = "params.yaml: ",
-    parts: Iterable[str] = (),
+    hidden_fields: Iterable[str] = (),
 ) -> Any:
     """Convert plain values to a section, and check them.
 
@@ -99,7 +99,7 @@ def parse_section(
         Path of the section in the file, such as ``groups.pixels``, for error messages.
     lead : str
         First words of error messages.
-    parts : iterable of str
+    hidden_fields : iterable of str
         Field names to leave out of paths in error messages. The user writes the settings of these
         fields directly under `where`, so the names don't appear in the file.
 
@@ -117,7 +117,7 @@ def parse_section(
         # JSON turns lists into tuples where a tuple is expected and converts nothing else.
         return kind.model_validate_json(json.dumps(content))
     except ValidationError as error:
-        raise ParameterError(_explain(kind, lead, where, error, parts)) from None
+        raise ParameterError(_explain(kind, lead, where, error, hidden_fields)) from None
 
 
 def format_value(value: object) -> str:
@@ -189,10 +189,10 @@ def _section_in(annotation: Any) -> type[Section] | None:
 
 
 def _explain(
-    kind: type[Section], lead: str, where: str, error: ValidationError, parts: Iterable[str]
+    kind: type[Section], lead: str, where: str, error: ValidationError, hidden: Iterable[str]
 ) -> str:
     """Return one line for each problem that pydantic reports."""
-    hidden = set(parts)
+    hidden = set(hidden)
     lines = []
     for problem in error.errors():
         keys = [str(key) for key in problem["loc"] if key not in hidden]

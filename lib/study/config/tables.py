@@ -1,38 +1,25 @@
 """Groups of `params.yaml`: which network is trained on which task, and with which settings.
 
-A setting can be given in three layers. A later layer overrides an earlier one:
+A setting can be given in four layers. A later layer overrides an earlier one:
 
 1. the task's definition, under ``tasks``;
-2. the ``defaults`` of the group, overridden by those of its table;
-3. the network's definition, under ``networks``, overridden by its entry in the group.
+2. the ``defaults`` of the group, merged with those of its table, which come first;
+3. the network's definition, under ``networks``;
+4. the network's entry in the group or table.
 
-Within the defaults and within an entry, a value for one task (``by_task``, ``sweep_by_task``)
-overrides a value for all tasks (``set``, ``sweep``).
+Layers 2 and 4 may give a value for all tasks (``set``, ``sweep``) and one for single tasks
+(``by_task``, ``sweep_by_task``), which overrides it.
 """
 
 import itertools
-import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
+from study.config.definitions import Definitions
 from study.config.file import merge_mappings
-from study.config.grammar import (
-    Entry,
-    Group,
-    NetworkDefinition,
-    Settings,
-    Table,
-    TaskDefinition,
-)
+from study.config.grammar import Entry, Group, Settings, Table
 from study.config.levels import Level, settings_for_task, single_level
 from study.config.section import ParameterError, format_value, parse_section, similar_names
-
-
-class Definitions(NamedTuple):
-    """The networks and tasks of a profile by name. Names with braces are already expanded."""
-
-    networks: Mapping[str, NetworkDefinition]
-    tasks: Mapping[str, TaskDefinition]
 
 
 class Pair(NamedTuple):
@@ -55,7 +42,7 @@ class Pair(NamedTuple):
 
 
 class Layer(NamedTuple):
-    """The settings from one section of `params.yaml`, such as a group's defaults.
+    """The settings that one place in `params.yaml` gives, such as a group's defaults.
 
     Attributes
     ----------
@@ -71,39 +58,6 @@ class Layer(NamedTuple):
     where: str
     levels: dict[str, list[Level]]
     optional: bool = False
-
-
-def read_definitions(
-    networks: Mapping[str, Any], tasks: Mapping[str, Any]
-) -> tuple[Definitions, Mapping[str, TaskDefinition]]:
-    """Return the definitions of a profile.
-
-    Parameters
-    ----------
-    networks, tasks : mapping
-        These sections of `params.yaml`, as plain values.
-
-    Returns
-    -------
-    definitions : Definitions
-        Networks and tasks by name.
-    templates : mapping
-        The tasks as written in the file. Their names may contain settings in braces.
-
-    Raises
-    ------
-    ParameterError
-        If a definition has unknown keys, or two tasks have the same name.
-    """
-    known_networks = {
-        name: parse_section(NetworkDefinition, content, f"networks.{name}")
-        for name, content in networks.items()
-    }
-    templates = {
-        name: parse_section(TaskDefinition, content, f"tasks.{name}")
-        for name, content in tasks.items()
-    }
-    return Definitions(known_networks, _tasks_by_name(templates)), templates
 
 
 def read_tables(group: str, content: Any) -> dict[str, Table]:
@@ -139,7 +93,7 @@ def read_tables(group: str, content: Any) -> dict[str, Table]:
     return tables
 
 
-def pairs(where: str, table: Table, definitions: Definitions) -> Iterator[Pair]:
+def network_task_pairs(where: str, table: Table, definitions: Definitions) -> Iterator[Pair]:
     """Yield each network of a table with each of its tasks, grouped by network.
 
     Parameters
@@ -177,8 +131,8 @@ def pairs(where: str, table: Table, definitions: Definitions) -> Iterator[Pair]:
     yield from itertools.chain.from_iterable(by_network.values())
 
 
-def layers(where: str, table: Table, pair: Pair, definitions: Definitions) -> list[Layer]:
-    """Return the layers of settings for a network on a task; later layers override earlier ones.
+def setting_layers(where: str, table: Table, pair: Pair, definitions: Definitions) -> list[Layer]:
+    """Return the four layers of settings of a network on a task; later ones override earlier ones.
 
     Parameters
     ----------
@@ -186,7 +140,7 @@ def layers(where: str, table: Table, pair: Pair, definitions: Definitions) -> li
         Path of the table in `params.yaml`, for error messages.
     table : Table
     pair : Pair
-        The network and the task, one of `pairs`.
+        The network and the task, one of `network_task_pairs`.
     definitions : Definitions
 
     Returns
@@ -222,40 +176,6 @@ def _refuse_unknown_tasks(where: str, settings: Settings, definitions: Definitio
             refuse_unknown_names(values, definitions.tasks, f"{where}.{word}.{key}", "tasks")
 
 
-def fill_label(template: str, texts: Mapping[str, str], where: str) -> str:
-    """Fill in a label template: replace each setting in braces by its level.
-
-    Parameters
-    ----------
-    template : str
-        Such as ``LEM, width={width}``.
-    texts : mapping of str to str
-        The level of each setting as text.
-    where : str
-        Path in `params.yaml`, for error messages.
-
-    Returns
-    -------
-    str
-        The label.
-
-    Raises
-    ------
-    ParameterError
-        The braces name a setting that has no level.
-    """
-
-    def text(match: re.Match) -> str:
-        if match[1] not in texts:
-            raise ParameterError(
-                f"params.yaml: the label of {where} is {format_value(template)}; expected "
-                f"settings in its braces, one of {similar_names(match[1], texts)}"
-            )
-        return texts[match[1]]
-
-    return re.sub(r"\{(.*?)\}", text, template)
-
-
 def refuse_unknown_names(names: Iterable[str], known: Iterable[str], where: str, kind: str) -> None:
     """Refuse unknown networks or tasks.
 
@@ -281,25 +201,3 @@ def refuse_unknown_names(names: Iterable[str], known: Iterable[str], where: str,
                 f"params.yaml: {where} names {format_value(name)}, which is not one of the {kind}; "
                 f"expected one of {similar_names(name, known)}"
             )
-
-
-def _tasks_by_name(templates: Mapping[str, TaskDefinition]) -> dict[str, TaskDefinition]:
-    """Return the tasks by name; a template becomes one task per combination of swept levels."""
-    tasks: dict[str, TaskDefinition] = {}
-    for template, definition in templates.items():
-        where = f"tasks.{template}"
-        for key in definition.sweep:
-            if f"{{{key}}}" not in template:
-                raise ParameterError(
-                    f"params.yaml: {where} sweeps {key}; put {{{key}}} into its name"
-                )
-        for levels in itertools.product(*definition.sweep.values()):
-            chosen = dict(zip(definition.sweep, levels, strict=True))
-            texts = {key: single_level(level)[0].text for key, level in chosen.items()}
-            name = fill_label(template, texts, where)
-            if name in tasks:
-                raise ParameterError(
-                    f"params.yaml: two tasks have the name {format_value(name)}; rename one"
-                )
-            tasks[name] = definition.model_copy(update={"set": definition.set | chosen})
-    return tasks

@@ -51,15 +51,15 @@ def known_settings(
         ``hyper_parameters``, ``start_settings`` or ``task``.
     """
     kind = cell_class(cell)
-    parts: dict[str, str] = {}
+    part_by_setting: dict[str, str] = {}
     for maker in makers:
-        parts |= dict.fromkeys(maker.model_fields, "task")
+        part_by_setting |= dict.fromkeys(maker.model_fields, "task")
     for name in starts:
         start = kind.starts.get(name)
         if start is not None:
-            parts |= dict.fromkeys(start.settings, "start_settings")
-    parts |= dict.fromkeys(kind.hyper_parameters, "hyper_parameters")
-    return parts | general_settings()
+            part_by_setting |= dict.fromkeys(start.settings, "start_settings")
+    part_by_setting |= dict.fromkeys(kind.hyper_parameters, "hyper_parameters")
+    return part_by_setting | general_settings()
 
 
 def refuse_unknown(key: str, where: str, known: Iterable[str]) -> None:

@@ -1,0 +1,71 @@
+"""Definitions of networks and tasks, the sections ``networks`` and ``tasks`` of `params.yaml`."""
+
+import itertools
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from study.config.grammar import NetworkDefinition, TaskDefinition
+from study.config.levels import fill_label, single_level
+from study.config.section import ParameterError, format_value, parse_section
+
+
+class Definitions(NamedTuple):
+    """The networks and tasks of a profile by name. Names with braces are already expanded."""
+
+    networks: Mapping[str, NetworkDefinition]
+    tasks: Mapping[str, TaskDefinition]
+
+
+def read_definitions(
+    networks: Mapping[str, Any], tasks: Mapping[str, Any]
+) -> tuple[Definitions, Mapping[str, TaskDefinition]]:
+    """Return the definitions of a profile.
+
+    Parameters
+    ----------
+    networks, tasks : mapping
+        These sections of `params.yaml`, as plain values.
+
+    Returns
+    -------
+    definitions : Definitions
+        Networks and tasks by name.
+    templates : mapping
+        The tasks as written in the file. Their names may contain settings in braces.
+
+    Raises
+    ------
+    ParameterError
+        If a definition has unknown keys, or two tasks have the same name.
+    """
+    known_networks = {
+        name: parse_section(NetworkDefinition, content, f"networks.{name}")
+        for name, content in networks.items()
+    }
+    templates = {
+        name: parse_section(TaskDefinition, content, f"tasks.{name}")
+        for name, content in tasks.items()
+    }
+    return Definitions(known_networks, _tasks_by_name(templates)), templates
+
+
+def _tasks_by_name(templates: Mapping[str, TaskDefinition]) -> dict[str, TaskDefinition]:
+    """Return the tasks by name; a template becomes one task per combination of swept levels."""
+    tasks: dict[str, TaskDefinition] = {}
+    for template, definition in templates.items():
+        where = f"tasks.{template}"
+        for key in definition.sweep:
+            if f"{{{key}}}" not in template:
+                raise ParameterError(
+                    f"params.yaml: {where} sweeps {key}; put {{{key}}} into its name"
+                )
+        for levels in itertools.product(*definition.sweep.values()):
+            chosen = dict(zip(definition.sweep, levels, strict=True))
+            texts = {key: single_level(level)[0].text for key, level in chosen.items()}
+            name = fill_label(template, texts, where)
+            if name in tasks:
+                raise ParameterError(
+                    f"params.yaml: two tasks have the name {format_value(name)}; rename one"
+                )
+            tasks[name] = definition.model_copy(update={"set": definition.set | chosen})
+    return tasks
