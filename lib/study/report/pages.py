@@ -33,7 +33,15 @@ from study.report.numbers import counted
 from study.report.questions import questions, tables_by_question
 from study.report.restricted import NOTEBOOK_FOLDER, caption_html
 from study.report.tables import PAGES, panels, show, to_html
-from study.report.tally import CAUSES, TALLY, count_causes, count_verdicts, in_words, tally
+from study.report.tally import (
+    CAUSES,
+    NOT_REFUTED,
+    TALLY,
+    count_causes,
+    count_verdicts,
+    in_words,
+    tally,
+)
 from study.report.titles import OURS, SHARED, chapter_name, slug, text_name
 from study.report.verdicts import COLUMNS, NOT_JUDGED
 from study.results import published
@@ -300,6 +308,22 @@ def _experiment(items: Iterable[Artefact]) -> str:
     return ""
 
 
+def inches(pixels: int) -> float:
+    """Return the width at which a figure was drawn.
+
+    Parameters
+    ----------
+    pixels : int
+        Width of its PNG file, which has 300 dots per inch.
+
+    Returns
+    -------
+    float
+        In inches of 96 CSS pixels.
+    """
+    return round(pixels / 300, 1)
+
+
 _FUNCTIONS = (
     answer,
     caption_html,
@@ -311,6 +335,7 @@ _FUNCTIONS = (
     escape_markdown,
     get_image_size,
     in_words,
+    inches,
     panels,
     rule_in_words,
     short_name,
@@ -326,6 +351,7 @@ PAGES.globals.update(
     states=STATES,
     verdicts=COLUMNS,
     kinds=list(TALLY),
+    not_refuted=NOT_REFUTED,
     cause_words={cause.value: words for cause, words in CAUSES.items()},
     publications=PUBLICATIONS,
 )
