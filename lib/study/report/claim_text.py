@@ -35,6 +35,13 @@ _SCALE = {
 }
 _STATUS = {AGREES: "Agrees with the paper", DIFFERS: "Differs from the paper"}
 _UNITS = {
+    "in units of its mean": "times the mean",
+    "standard deviation over tasks of": "accuracy",
+    "over that at chance": "times the error at chance",
+    "over that without memory": "times",
+    "over that in Model": "times",
+    "decades between": "orders of magnitude",
+    "difference of the errors": "squared error",
     "bits per character": "bits per character",
     "iterations until": "training steps",
     "iterations of": "times",
