@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 import xarray as xr
 from drawn import MEASURES, RECORD, Measure, drawn
-from study.claims.claim import Claim, Comparison, NetworkName
+from study.claims.claim import Claim, Comparison, NetworkSelection
 from study.results.networks import CLASS
 
 RATIOS = (
@@ -29,7 +29,7 @@ RATIOS = (
 """Verbs whose quantity is a ratio."""
 OF_ERRORS = ("ratio", "steps_needed", "longer", "share_of_chance", "memoryless")
 """Verbs that are about errors if a claim names no measure."""
-Levels = dict[NetworkName, float]
+Levels = dict[NetworkSelection, float]
 """Mean scores of networks."""
 
 
@@ -185,18 +185,18 @@ def _setting(label: str, comparison: Comparison) -> float:
     return comparison.paper_dt.get(label, 0.19)
 
 
-def _networks(comparison: Comparison) -> list[NetworkName]:
+def _networks(comparison: Comparison) -> list[NetworkSelection]:
     """Return the networks that a claim is about."""
     return list(comparison.networks) or [first for first, _ in comparison.pairs]
 
 
-def _pairs(comparison: Comparison) -> list[tuple[NetworkName, NetworkName | None]]:
+def _pairs(comparison: Comparison) -> list[tuple[NetworkSelection, NetworkSelection | None]]:
     """Return the networks that a claim compares; None stands for no second network."""
     if comparison.pairs:
         return list(comparison.pairs)
     others = comparison.others
     if others == "all":
-        others = [NetworkName(label=name) for name in ("other", "another")]
+        others = [NetworkSelection(label=name) for name in ("other", "another")]
     return list(product(comparison.networks, others or [None]))
 
 
@@ -236,7 +236,7 @@ def _draw_near_chance(case: Case) -> xr.Dataset:
     comparison = case.comparison
     chance = case.scale.chance
     learned = [name for name in (comparison.control, "another") if name not in ("", "any")]
-    levels = {NetworkName(label=name): case.scale.typical for name in learned}
+    levels = {NetworkSelection(label=name): case.scale.typical for name in learned}
     level = chance + case.value if case.verb == "over_chance" else chance * case.value
     levels |= dict.fromkeys(_networks(comparison), level)
     return _draw_group(case, levels, case.spread)
@@ -260,7 +260,7 @@ def _draw_memoryless(case: Case) -> xr.Dataset:
     return ds.assign(test_loss=loss * case.rng.uniform(0.97, 1.03, loss.shape))
 
 
-def _draw_equal(case: Case, levels: Mapping[NetworkName, float]) -> xr.Dataset:
+def _draw_equal(case: Case, levels: Mapping[NetworkSelection, float]) -> xr.Dataset:
     """Draw these networks with equal scores."""
     return _draw_group(case, dict.fromkeys(levels, case.scale.typical), case.spread)
 
@@ -293,7 +293,7 @@ def _steps_in_proportion(ds: xr.Dataset, levels: Levels) -> np.ndarray:
     steps = np.full(ds.sizes["run"], 100.0)
     for run, label in enumerate(ds["label"].values):
         length = "longest" if ds["time_steps"].values[run] == longest else "shortest"
-        names = [NetworkName(label=label), NetworkName(label=label, length=length)]
+        names = [NetworkSelection(label=label), NetworkSelection(label=label, length=length)]
         known = [levels[name] for name in names if name in levels]
         if known:
             steps[run] = 100 * known[0] / lowest

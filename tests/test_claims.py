@@ -339,7 +339,7 @@ def test_null_claims_state_the_detectable_effect(low, high, verdict):
     effect = f"detectable at 80 % power: an effect of {2.8016 / 3.9199 * (high - low):.2g}"
     assert (effect in row["note"]) == (verdict != DIFFERS)
     assert "80 % power" not in judged_row("diss-3.5-terminal-sign", between(0, 0.008))["note"]
-    assert not CLAIMS["diss-3.5-terminal-mild"].no_effect
+    assert not CLAIMS["diss-3.5-terminal-mild"].denies_effect
 
 
 @pytest.mark.parametrize(("low", "times"), [(-0.004, 4.6), (-0.001, 2.5), (-0.1, 4.6)])

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import xarray as xr
 from drawn import RECORD, drawn
-from study.claims.claim import NetworkName
+from study.claims.claim import NetworkSelection
 from study.claims.comparisons import UNSETTLED
 from study.claims.estimates import Z
 from study.claims.estimating import VERBS
@@ -338,9 +338,9 @@ def test_unsolved_problems_need_seeds_and_learning_rates():
 def test_tuning_takes_the_best_validated_network():
     ds = _draw({"LEM": 95, "LEM, dt=1": 50, "LEM, dt=0.1": 90, "LEM, L=2": 99}, dt=[2, 1, 0.1, 1])
     for some, best in ((ds, 95), (ds.isel(run=slice(1, None)), 90)):  # a plain label is a level
-        assert Networks(some).scores(NetworkName(label="LEM", best="dt")).mean() == pytest.approx(
-            best, abs=2
-        )
+        assert Networks(some).scores(
+            NetworkSelection(label="LEM", best="dt")
+        ).mean() == pytest.approx(best, abs=2)
     assert Networks(tuned(some, LEM="dt")).scores("LEM").mean() == pytest.approx(90, abs=2)
 
 

@@ -61,7 +61,7 @@ FIRST_OF_VERB = {claim.comparison.verb: claim.id for claim in reversed(COMPARED)
 
 
 def test_claims_are_complete_and_have_one_judge():
-    for column in ("text", "section", "statement", "quantity", "region", "refuted_by"):
+    for column in ("paper", "section", "statement", "quantity", "region", "refuted_by"):
         assert (LISTED[column] != "").all(), column
     assert set(LISTED["artefact"]) <= set(artefacts()["id"])
     assert {claim.comparison.verb for claim in COMPARED} <= set(VERBS)
@@ -166,7 +166,7 @@ def test_claims_that_shuffled_data_support_are_marked():
     counts = pd.Series(agreed).value_counts()
     often = counts.index[counts > 0.3 * draws]
     assert len(often), "the metric explains too little to see what a claim of no effect says of it"
-    assert LISTED.loc[often, "no_effect"].all(), often
+    assert LISTED.loc[often, "denies_effect"].all(), often
 
 
 # runs shorter than the paper's

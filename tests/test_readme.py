@@ -39,7 +39,7 @@ def test_stored_verdicts_follow_from_their_intervals():
             assert region.contains(row["low"], row["high"]), row["id"]
         if row["verdict"] == DIFFERS:
             assert region.excludes(row["low"], row["high"]), row["id"]
-    rows = zip(corrected_verdicts(judged), judged["no_effect"], judged["null_is"], strict=True)
+    rows = zip(corrected_verdicts(judged), judged["denies_effect"], judged["null_is"], strict=True)
     assert [displayed_verdict(*row) for row in rows] == judged["corrected"].tolist()
 
 

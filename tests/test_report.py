@@ -100,7 +100,7 @@ def test_every_link_resolves(each_site):
             assert not inside or not parts.fragment or parts.fragment in inside.ids, (path, link)
 
 
-OF_DISSERTATION = (claim_table()["text"] == "dissertation").sum()
+OF_DISSERTATION = (claim_table()["paper"] == "dissertation").sum()
 DIFFERENT = artefacts()["same_data"].isna().sum()
 
 

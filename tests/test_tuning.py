@@ -7,7 +7,7 @@ import pytest
 import xarray as xr
 from drawn import drawn
 from study.claims import extremes
-from study.claims.claim import Claim, NetworkName
+from study.claims.claim import Claim, NetworkSelection
 from study.claims.estimates import Estimate
 from study.claims.estimating import estimate_claim
 from study.claims.judging import judged_row
@@ -145,7 +145,7 @@ def test_swept_factors_count_as_settings():
     ds["dt"] = "run", [float(label.partition("=")[2] or "nan") for label in ds["label"].values]
     ds["network"] = "run", [label.partition(", ")[0] for label in ds["label"].values]
     networks = Networks(ds)
-    assert networks.settings_tried(NetworkName(label="LEM", best="dt")) == 4
+    assert networks.settings_tried(NetworkSelection(label="LEM", best="dt")) == 4
     assert networks.settings_tried("LSTM") == 3
 
 

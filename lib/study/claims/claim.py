@@ -27,8 +27,8 @@ class ClaimError(LookupError):
     """The list of claims is invalid, or it has no claim about the requested group."""
 
 
-class NetworkName(Frozen):
-    """A network that a claim is about; selects its runs in a dataset.
+class NetworkSelection(Frozen):
+    """The runs of one network in a dataset, on one task and at one level of a swept setting.
 
     In YAML a plain string stands for a `label` alone.
 
@@ -50,7 +50,7 @@ class NetworkName(Frozen):
     best: str = ""
     task: str = ""
     length: Literal["", "longest", "shortest"] = ""
-    pooled: tuple["NetworkName", ...] = ()
+    pooled: tuple["NetworkSelection", ...] = ()
 
     @model_validator(mode="before")
     @classmethod
@@ -113,29 +113,34 @@ class Comparison(Frozen):
         of the compared networks suffices.
     against
         Coordinate for a trend: the claim says that the quantity rises or falls with it.
-    target
-        The dt at which, by the claim, the distribution of time steps has its peak.
+    peak_dt
+        The dt at which, by the claim, the distribution of learned time steps has its peak.
     paper_steps
         Number of optimizer steps in the paper, or ``not printed``.
     paper_accuracy
-        The paper's accuracy in percent. A standard deviation between runs is rescaled from the
-        binomial one at our accuracy to the binomial one at this accuracy.
-    paper_dt, paper_length
-        The paper's time step dt of networks that have one, by label, and the number of time steps
-        of its sequences, if ours differ (`study.claims.tuning.dt_kept`).
+        The paper's accuracy in percent, for claims about the standard deviation between runs. The
+        closer an accuracy is to 100 %, the less it can vary. So our deviation is multiplied by
+        sqrt(p (100 - p)) / sqrt(q (100 - q)), with p the paper's accuracy and q ours, before it is
+        compared with the paper's (`study.claims.measurements.deviation`).
+    paper_dt
+        The paper's time step dt, by label of the network, for networks that have one.
+    paper_length
+        Number of time steps of the paper's sequences. If ours are shorter or longer, a network that
+        kept the paper's dt counts as not tuned (`study.claims.tuning.dt_kept`). None if the
+        length does not matter.
     """
 
     group: str
     verb: str
     tasks: tuple[str, ...] = ()
     tasks_where: TaskCondition | None = None
-    networks: tuple[NetworkName, ...] = ()
-    others: tuple[NetworkName, ...] | Literal["all"] = ()
-    pairs: tuple[tuple[NetworkName, NetworkName], ...] = ()
+    networks: tuple[NetworkSelection, ...] = ()
+    others: tuple[NetworkSelection, ...] | Literal["all"] = ()
+    pairs: tuple[tuple[NetworkSelection, NetworkSelection], ...] = ()
     measure: str = ""
     control: str = ""
     against: str = ""
-    target: float | None = None
+    peak_dt: float | None = None
     paper_steps: int | Literal["not printed"]
     paper_accuracy: float | None = None
     paper_dt: dict[str, float] = Field(default_factory=dict)
@@ -197,8 +202,8 @@ class Claim(Frozen):
     comparison: Comparison | None = None
 
     @property
-    def no_effect(self) -> bool:
-        """Whether the claim denies an effect: its region contains `null`."""
+    def denies_effect(self) -> bool:
+        """Whether the claim says that there is no effect: its region contains `null`."""
         return self.region.contains(self.null, self.null)
 
 
@@ -264,10 +269,10 @@ def claim_table() -> pd.DataFrame:
     Returns
     -------
     pandas.DataFrame
-        Indexed by ``id``; columns ``id``, ``text`` (the paper), ``chapter``, ``section``, ``page``,
+        Indexed by ``id``; columns ``id``, ``paper``, ``chapter``, ``section``, ``page``,
         ``statement``, ``artefact``, ``quantity``, ``region`` (as text), ``published``, ``null``,
-        ``refuted_by``, ``no_effect``, ``threshold`` (``ours``, or empty if it is the paper's), and
-        ``group`` and ``verb`` (empty if the claim has no `Comparison`).
+        ``refuted_by``, ``denies_effect``, ``threshold`` (``ours``, or empty if it is the paper's),
+        and ``group`` and ``verb`` (empty if the claim has no `Comparison`).
     """
     rows = []
     for claim in claims().values():
@@ -275,7 +280,7 @@ def claim_table() -> pd.DataFrame:
         rows.append(
             {
                 "id": claim.id,
-                "text": claim.paper,
+                "paper": claim.paper,
                 "chapter": claim.chapter,
                 "section": claim.section,
                 "page": claim.page,
@@ -286,7 +291,7 @@ def claim_table() -> pd.DataFrame:
                 "published": claim.published,
                 "null": claim.null,
                 "refuted_by": claim.refuted_by,
-                "no_effect": claim.no_effect,
+                "denies_effect": claim.denies_effect,
                 "threshold": "ours" if claim.threshold else "",
                 "group": comparison.group if comparison else "",
                 "verb": comparison.verb if comparison else "",

@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
-from study.claims.claim import NetworkName
+from study.claims.claim import NetworkSelection
 from study.claims.estimates import (
     Cause,
     Estimate,
@@ -36,7 +36,7 @@ SOLVED = 0.01
 UNSETTLED = "some of these networks were still improving when training stopped"
 """Caveat: a lead may only reflect faster learning."""
 
-Name = NetworkName | str
+Name = NetworkSelection | str
 
 
 def lead(networks: Networks, first: Name, second: Name) -> Estimate:

@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 import pandas as pd
 
 from study.claims import measurements, time_steps
-from study.claims.claim import Claim, ClaimError, Comparison, NetworkName
+from study.claims.claim import Claim, ClaimError, Comparison, NetworkSelection
 from study.claims.comparisons import apart, lead, longer, ratio
 from study.claims.estimates import Cause, Estimate, not_testable
 from study.claims.extremes import largest, smallest
@@ -51,14 +51,14 @@ VERBS = {
     "deviation": Verb(measurements.deviation, "itself", "paper_accuracy"),
     "trend": Verb(measurements.trend, "itself", "against"),
     "steps_needed": Verb(measurements.steps_needed, "nobody"),
-    "peak": Verb(time_steps.peak, "itself", "target"),
+    "peak": Verb(time_steps.peak, "itself", "peak_dt"),
     "span": Verb(time_steps.span, "itself"),
     "decades": Verb(time_steps.decades, "itself"),
     "power_law": Verb(time_steps.power_law, "itself"),
 }
 """The quantities that claims name."""
 
-Name = NetworkName | str
+Name = NetworkSelection | str
 
 
 def estimate_claim(networks: Networks, claim: Claim) -> Estimate:
@@ -205,10 +205,10 @@ def _tasks_of(networks: Networks, comparison: Comparison) -> _Tasks:
 
 def _pairs_on(
     networks: Networks, comparison: Comparison, by_length: dict[str, str]
-) -> list[tuple[NetworkName, ...]]:
+) -> list[tuple[NetworkSelection, ...]]:
     """Return the networks of a claim on one task, alone or as pairs to compare."""
 
-    def on_task(name: NetworkName) -> NetworkName:
+    def on_task(name: NetworkSelection) -> NetworkSelection:
         if not name.length:
             return name
         return name.model_copy(update={"task": by_length[name.length], "length": ""})
@@ -218,7 +218,9 @@ def _pairs_on(
     firsts = [on_task(name) for name in comparison.networks]
     if comparison.others == "all":
         labels = {name.label for name in firsts}
-        others = [NetworkName(label=label) for label in networks.labels() if label not in labels]
+        others = [
+            NetworkSelection(label=label) for label in networks.labels() if label not in labels
+        ]
     else:
         others = [on_task(name) for name in comparison.others]
     if not others:
@@ -230,7 +232,7 @@ def _compared_tasks(rows: pd.DataFrame, trained: list[str], comparison: Comparis
     """Return the tasks on which both sides of a claim were trained; else the first."""
     sides = [comparison.networks]
     if comparison.control and comparison.control != "any":
-        sides.append((NetworkName(label=comparison.control),))
+        sides.append((NetworkSelection(label=comparison.control),))
     if comparison.others and comparison.others != "all":
         sides.append(comparison.others)
     labels_of_sides = []

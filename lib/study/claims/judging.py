@@ -152,7 +152,7 @@ def judged_row(name: str, estimate: Estimate) -> dict[str, object]:
     verdict = verdict_on(estimate, claim)
     other = sensitivity(estimate, claim)
     notes = [note for note in (estimate.note, verdict.reason) if note]
-    if claim.no_effect and estimate.known and verdict.verdict != DIFFERS:
+    if claim.denies_effect and estimate.known and verdict.verdict != DIFFERS:
         notes.append(_null_note(estimate, verdict.verdict))
     published = claim.published
     excluded = published < estimate.low or published > estimate.high  # False without a value
@@ -240,7 +240,7 @@ def sentences(judged: pd.DataFrame) -> list[str]:
     for row in judged.itertuples():
         claim = claims()[row.id]
         known = not math.isnan(row.low)
-        verdict = displayed_verdict(row.verdict, claim.no_effect, row.null_is)
+        verdict = displayed_verdict(row.verdict, claim.denies_effect, row.null_is)
         if row.cause:
             verdict += f": {row.cause}"
         result = row.note or "nothing could be measured"

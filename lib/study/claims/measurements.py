@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import chi2, norm, t
 
-from study.claims.claim import NetworkName
+from study.claims.claim import NetworkSelection
 from study.claims.comparisons import solved_steps
 from study.claims.estimates import (
     TAIL,
@@ -31,7 +31,7 @@ from study.claims.region import Region
 from study.claims.reservations import chance_reservation, still_falling, too_few_seeds
 from study.claims.sampling import sampling_error, sampling_variance
 
-Name = NetworkName | str
+Name = NetworkSelection | str
 
 
 def over_chance(networks: Networks, name: Name) -> Estimate:

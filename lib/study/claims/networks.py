@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from study.claims.claim import NetworkName
+from study.claims.claim import NetworkSelection
 from study.claims.estimates import Cause, Estimate, Scale, not_testable
 from study.results.learned import LEAST, above_chance, data_of, stand_in
 from study.results.networks import IDENTITY, levels_of, validated_best
@@ -122,7 +122,7 @@ class Networks:
             self.direction = -1
         self._cached_runs = cache(self._find_runs)
 
-    def runs(self, name: NetworkName | str) -> pd.DataFrame:
+    def runs(self, name: NetworkSelection | str) -> pd.DataFrame:
         """Return the runs of a network.
 
         Parameters
@@ -137,7 +137,7 @@ class Networks:
         """
         return self._cached_runs(name)
 
-    def _find_runs(self, name: NetworkName | str) -> pd.DataFrame:
+    def _find_runs(self, name: NetworkSelection | str) -> pd.DataFrame:
         if isinstance(name, str):
             rows = self.rows
             return rows[rows["label"] == name]
@@ -153,14 +153,14 @@ class Networks:
         return levels[levels["run"].isin(validated_best(levels, ["task"]))]
 
     @staticmethod
-    def _levels(rows: pd.DataFrame, name: NetworkName) -> pd.DataFrame:
+    def _levels(rows: pd.DataFrame, name: NetworkSelection) -> pd.DataFrame:
         plain = rows[rows["label"] == name.label]
         if not name.best:
             return plain
         # A network under its plain label is a level, too.
         return pd.concat([plain, levels_of(rows, name.label, name.best)])
 
-    def levels(self, name: NetworkName | str) -> pd.DataFrame:
+    def levels(self, name: NetworkSelection | str) -> pd.DataFrame:
         """Return the runs among which validation chose those of a network.
 
         Parameters
@@ -189,7 +189,7 @@ class Networks:
         """
         return list(dict.fromkeys(self.rows["label"]))
 
-    def scores(self, name: NetworkName | str) -> np.ndarray:
+    def scores(self, name: NetworkSelection | str) -> np.ndarray:
         """Return the score of each run of a network.
 
         Parameters
@@ -204,7 +204,7 @@ class Networks:
         """
         return self.runs(name)["score"].to_numpy()
 
-    def learned(self, name: NetworkName | str) -> bool:
+    def learned(self, name: NetworkSelection | str) -> bool:
         """Return whether a network was trained and does better than chance.
 
         An accuracy must be beyond chance, an error a tenth below that of guessing. The median
@@ -238,7 +238,7 @@ class Networks:
         """
         return [label for label in self.labels() if not self.learned(label)]
 
-    def scale(self, *names: NetworkName | str) -> Scale:
+    def scale(self, *names: NetworkSelection | str) -> Scale:
         """Return the size of the experiment behind some networks.
 
         Parameters
@@ -267,11 +267,11 @@ class Networks:
             at_chance=join_reasons(*(str(name) for name in names if self._guesses(name))) or None,
         )
 
-    def _guesses(self, name: NetworkName | str) -> bool:
+    def _guesses(self, name: NetworkSelection | str) -> bool:
         """Return whether a network was trained and does no better than chance."""
         return not self.runs(name).empty and not self.learned(name)
 
-    def rate_at_edge(self, name: NetworkName | str) -> str:
+    def rate_at_edge(self, name: NetworkSelection | str) -> str:
         """Return that a network's best learning rate is at an end of those tried.
 
         Parameters
@@ -293,7 +293,7 @@ class Networks:
             return f"{name} on {row['task']} ({row['learning_rate']:g})"
         return ""
 
-    def rates_tried(self, name: NetworkName | str) -> list[float]:
+    def rates_tried(self, name: NetworkSelection | str) -> list[float]:
         """Return the learning rates at which a network was trained.
 
         Parameters
@@ -309,7 +309,7 @@ class Networks:
         row = self.runs(name).iloc[0]
         return sorted(self.learning_rates[row["label"], row["task"]])
 
-    def settings_tried(self, name: NetworkName | str) -> int:
+    def settings_tried(self, name: NetworkSelection | str) -> int:
         """Return among how many settings validation chose those of a network.
 
         Parameters
@@ -328,7 +328,7 @@ class Networks:
         same &= rows["task"].isin(levels["task"].unique())
         return rows.loc[same, "run"].nunique()
 
-    def gain_of_last_rate(self, name: NetworkName | str, *, logs: bool) -> float:
+    def gain_of_last_rate(self, name: NetworkSelection | str, *, logs: bool) -> float:
         """Return by how much a network is better at its best learning rate than at the next one.
 
         Parameters
@@ -362,7 +362,7 @@ class Networks:
             direction = -1
         return max(0.0, direction * (means[0] - means[1]))
 
-    def steps_trained(self, name: NetworkName | str) -> int:
+    def steps_trained(self, name: NetworkSelection | str) -> int:
         """Return for how many optimizer steps a network was trained.
 
         Parameters
@@ -378,7 +378,7 @@ class Networks:
         return int(self._longest[self.runs(name)["run"].unique()].max())
 
     def refusal(
-        self, names: Sequence[NetworkName | str], learners: Iterable[NetworkName | str]
+        self, names: Sequence[NetworkSelection | str], learners: Iterable[NetworkSelection | str]
     ) -> Estimate | None:
         """Return why no claim about some networks can be judged.
 

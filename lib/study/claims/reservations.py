@@ -5,7 +5,7 @@ In every function, `networks` are the networks on the claim's task; the names ar
 
 import pandas as pd
 
-from study.claims.claim import NetworkName
+from study.claims.claim import NetworkSelection
 from study.claims.networks import Networks
 from study.claims.short_runs import in_words
 from study.claims.tuning import few_rates_at_chance
@@ -39,7 +39,7 @@ def too_few_seeds(*sides: pd.DataFrame) -> str:
     return f"one side has {fewest} {runs}, and {SEEDS} are needed"
 
 
-def chance_reservation(networks: Networks, name: NetworkName | str) -> str:
+def chance_reservation(networks: Networks, name: NetworkSelection | str) -> str:
     """Return the reservation that a network is at chance and only one learning rate was tried.
 
     One rate decides nothing, neither against the network nor for its rival. If several were tried,
@@ -55,7 +55,7 @@ def chance_reservation(networks: Networks, name: NetworkName | str) -> str:
     return f"{name} is at chance, and only one learning rate was tried"
 
 
-def rate_reservation(networks: Networks, name: NetworkName | str) -> str:
+def rate_reservation(networks: Networks, name: NetworkSelection | str) -> str:
     """Return the reservation that a learning rate was chosen on the test part.
 
     Without a validation part the test part chooses. That does no harm if both halves of the
@@ -87,7 +87,7 @@ def rate_reservation(networks: Networks, name: NetworkName | str) -> str:
     return f"{reservation}, whose two halves disagree"
 
 
-def shorter_than_paper(networks: Networks, *names: NetworkName | str) -> str:
+def shorter_than_paper(networks: Networks, *names: NetworkSelection | str) -> str:
     """Return that a network was trained for fewer steps than in the paper.
 
     Returns
@@ -101,7 +101,9 @@ def shorter_than_paper(networks: Networks, *names: NetworkName | str) -> str:
     return ""
 
 
-def catching_up(networks: Networks, behind: NetworkName | str, ahead: NetworkName | str) -> str:
+def catching_up(
+    networks: Networks, behind: NetworkSelection | str, ahead: NetworkSelection | str
+) -> str:
     """Return the reservation that a network would draw level if trained for twice as long.
 
     It is extrapolated from the last third of the training, unless the network was trained
@@ -122,7 +124,7 @@ def catching_up(networks: Networks, behind: NetworkName | str, ahead: NetworkNam
     return f"{behind} was still closing the gap to {ahead} when training stopped"
 
 
-def still_falling(networks: Networks, name: NetworkName | str) -> str:
+def still_falling(networks: Networks, name: NetworkSelection | str) -> str:
     """Return the reservation that an error would become small if trained for twice as long.
 
     Returns

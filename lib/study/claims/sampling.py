@@ -12,7 +12,7 @@ import pandas as pd
 from scipy import stats
 from statsmodels.api import OLS
 
-from study.claims.claim import NetworkName
+from study.claims.claim import NetworkSelection
 from study.claims.estimates import TAIL, Z
 from study.claims.networks import Networks
 from study.paths import PUBLISHED
@@ -37,7 +37,7 @@ class SamplingError(NamedTuple):
 
 
 def sampling_error(
-    networks: Networks, *names: NetworkName | str, logs: bool = False
+    networks: Networks, *names: NetworkSelection | str, logs: bool = False
 ) -> SamplingError:
     """Return how much a score, or a difference of two, depends on the finite test set.
 
@@ -115,7 +115,9 @@ def error_of_mean(values: np.ndarray, clusters: np.ndarray | None = None) -> flo
     return float(fit.bse[0] * few)
 
 
-def _by_sequence(networks: Networks, name: NetworkName | str, *, logs: bool) -> np.ndarray | None:
+def _by_sequence(
+    networks: Networks, name: NetworkSelection | str, *, logs: bool
+) -> np.ndarray | None:
     """Return each test sequence's influence on the score (or its log), (sequences,).
 
     It is the mean over runs; None if scores by sequence were not stored.
@@ -137,7 +139,7 @@ def _by_sequence(networks: Networks, name: NetworkName | str, *, logs: bool) -> 
     return slope * (each - middle)
 
 
-def _answers(networks: Networks, name: NetworkName | str) -> np.ndarray | None:
+def _answers(networks: Networks, name: NetworkSelection | str) -> np.ndarray | None:
     """Return each run's score of each test sequence, (n, sequences); None if not stored."""
     rows = networks.runs(name)
     if rows["run"].nunique() != 1 or networks.measure in ("perplexity", "bits"):
@@ -150,7 +152,7 @@ def _answers(networks: Networks, name: NetworkName | str) -> np.ndarray | None:
     return scores if scores.shape[1] > 1 else None
 
 
-def sampling_variance(networks: Networks, name: NetworkName | str) -> float:
+def sampling_variance(networks: Networks, name: NetworkSelection | str) -> float:
     """Return the variance of a run's score due to the finite test set.
 
     The difficulty that a sequence has for all runs is removed.

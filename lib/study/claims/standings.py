@@ -5,7 +5,7 @@ from collections.abc import Iterable
 import pandas as pd
 import xarray as xr
 
-from study.claims.claim import NetworkName
+from study.claims.claim import NetworkSelection
 from study.claims.comparisons import lead
 from study.claims.networks import Networks
 from study.claims.region import Region
@@ -16,7 +16,7 @@ from study.claims.verdict import (
 )
 from study.results.networks import compare_with_published, outcomes
 
-Name = NetworkName | str
+Name = NetworkSelection | str
 
 
 def leads_over(networks: Networks, name: Name, others: Iterable[Name]) -> pd.DataFrame:

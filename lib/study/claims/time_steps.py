@@ -10,37 +10,40 @@ from dataclasses import replace
 import numpy as np
 import xarray as xr
 
-from study.claims.claim import NetworkName
+from study.claims.claim import NetworkSelection
 from study.claims.estimates import Cause, Estimate, geometric_mean, mean, not_testable
 from study.claims.extremes import smallest
 from study.claims.networks import Networks
 from study.results.networks import CLASS
 from study.stats.scales import histograms, largest_step, likelihood_ratios, reach
 
-Name = NetworkName | str
+Name = NetworkSelection | str
 
 
 def _run(networks: Networks, name: Name) -> xr.Dataset:
     return networks.ds.sel(run=networks.runs(name)["run"].iloc[0])
 
 
-def peak(networks: Networks, name: Name, target: float) -> Estimate:
-    """Estimate how much more common time steps near a target are than those next to it.
+def peak(networks: Networks, name: Name, peak_dt: float) -> Estimate:
+    """Estimate how much more common time steps near `peak_dt` are than those next to it.
 
     Parameters
     ----------
-    target
+    networks, name
+        The networks on the claim's task, and one of them.
+    peak_dt
         A time step.
 
     Returns
     -------
     Estimate
-        The share of steps within a factor of two of `target`, less the larger of the shares in
+        The share of steps within a factor of two of `peak_dt`, less the larger of the shares in
         the two neighboring ranges of that width.
     """
     rows = histograms(_run(networks, name)).query("stage == 'trained'")
-    place = (np.log10(rows["dt"] / target) / (2 * np.log10(2))).round()
-    shares = rows.groupby(["replicate", place])["share"].sum().unstack(fill_value=0)
+    # Ranges of a factor of four, numbered from that of `peak_dt`.
+    number = (np.log10(rows["dt"] / peak_dt) / (2 * np.log10(2))).round()
+    shares = rows.groupby(["replicate", number])["share"].sum().unstack(fill_value=0)
     shares = shares / rows["scale"].nunique()  # each kind of step has shares of its own
     shares = shares.reindex(columns=[-1, 0, 1], fill_value=0.0)
     return mean(shares[0] - shares[[-1, 1]].max(axis=1), networks.scale(name))

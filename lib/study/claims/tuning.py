@@ -28,12 +28,12 @@ against a network that was chosen among fewer settings than the one it is compar
 import math
 from typing import NamedTuple
 
-from study.claims.claim import Claim, NetworkName
+from study.claims.claim import Claim, NetworkSelection
 from study.claims.estimates import Estimate
 from study.claims.networks import Networks, join_reasons
 from study.claims.short_runs import Statement, statement
 
-Name = NetworkName | str
+Name = NetworkSelection | str
 FURTHER_RATES = 2
 """Learning rates beyond the end of those tried, each as far away as the last one from its
 neighbor."""
@@ -261,7 +261,7 @@ def dt_kept(
         factor of two of the paper's.
     """
     label = name
-    if isinstance(name, NetworkName):
+    if isinstance(name, NetworkSelection):
         label = name.label
     if paper_length is None or label not in paper_dt:
         return ""

@@ -233,15 +233,15 @@ def verdict_on(estimate: Estimate, claim: Claim) -> Verdict:
     return verdict
 
 
-def displayed_verdict(verdict: str, no_effect: bool, null_is: str) -> str:
+def displayed_verdict(verdict: str, denies_effect: bool, null_is: str) -> str:
     """Return the verdict that readers see: `NO_EFFECT` and `WITHIN` are kinds of "agrees".
 
     Parameters
     ----------
     verdict
         One of `VERDICTS`.
-    no_effect
-        Whether the claim is true without an effect (`Claim.no_effect`).
+    denies_effect
+        Whether the claim is true without an effect (`Claim.denies_effect`).
     null_is
         Whether the value of no effect lies ``inside`` or ``outside`` the interval.
 
@@ -250,7 +250,7 @@ def displayed_verdict(verdict: str, no_effect: bool, null_is: str) -> str:
     str
         The verdict, or the kind of agreement.
     """
-    if not no_effect or verdict != AGREES:
+    if not denies_effect or verdict != AGREES:
         return verdict
     if null_is == "outside":
         return WITHIN

@@ -108,7 +108,7 @@ def _publication(notebook: str, made: tuple[Group, ...], judged: pd.DataFrame) -
     texts = [group.text for group in made if group.text]
     if not texts:
         judging = judged["judged_by"].map(attrgetter("notebook"), na_action="ignore")
-        texts = list(judged.loc[judging == notebook, "text"])
+        texts = list(judged.loc[judging == notebook, "paper"])
     if not texts:
         return SHARED
     return Counter(texts).most_common(1)[0][0]

@@ -47,9 +47,9 @@ def count_verdicts(table: pd.DataFrame) -> pd.DataFrame:
     Returns
     -------
     pandas.DataFrame
-        A row per ``text`` and ``chapter``; columns `COLUMNS`.
+        A row per ``paper`` and ``chapter``; columns `COLUMNS`.
     """
-    counts = table.groupby(["text", "chapter"], sort=False)["counted"].value_counts().unstack()
+    counts = table.groupby(["paper", "chapter"], sort=False)["counted"].value_counts().unstack()
     return counts.reindex(columns=list(COLUMNS)).fillna(0).astype(int)
 
 
@@ -90,7 +90,7 @@ def tally(judged: pd.DataFrame, column: str = "counted") -> pd.DataFrame:
         A row per publication and one called ``all``; the columns of `TALLY`, and ``total``.
     """
     kinds = [kind_of(*row) for row in zip(judged[column], judged["cause"], strict=True)]
-    counts = pd.crosstab(judged["text"], pd.Series(kinds, judged.index))
+    counts = pd.crosstab(judged["paper"], pd.Series(kinds, judged.index))
     counts = counts.reindex(index=list(PUBLICATIONS), columns=list(TALLY), fill_value=0)
     counts.loc["all"] = counts.sum()
     counts["total"] = counts.sum(axis="columns")
@@ -110,7 +110,7 @@ def count_causes(judged: pd.DataFrame) -> pd.DataFrame:
     pandas.DataFrame
         A row per publication and one called ``all``; a column per `Cause`, and ``total``.
     """
-    counts = pd.crosstab(judged["text"], judged["cause"])
+    counts = pd.crosstab(judged["paper"], judged["cause"])
     columns = [cause.value for cause in CAUSES]
     counts = counts.reindex(index=list(PUBLICATIONS), columns=columns, fill_value=0)
     counts.loc["all"] = counts.sum()

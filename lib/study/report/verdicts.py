@@ -114,7 +114,7 @@ def judge_claims(artefacts: Iterable[Artefact]) -> pd.DataFrame:
     table["counted"] = _displayed(table["verdict"], table)
     table["corrected"] = _displayed(corrected_verdicts(table, "holm"), table)
     table["discovered"] = _displayed(corrected_verdicts(table, "benjamini_hochberg"), table)
-    by_paper = table.groupby("text")["p"]
+    by_paper = table.groupby("paper")["p"]
     table["p_holm"] = by_paper.transform(holm_adjusted)
     table["p_bh"] = by_paper.transform(benjamini_hochberg_adjusted)
     return table
@@ -149,5 +149,5 @@ def _nothing_judged(listed: pd.DataFrame) -> pd.DataFrame:
 
 def _displayed(verdicts: pd.Series, table: pd.DataFrame) -> list[str]:
     """Return verdicts as readers see them: claims of no effect agree under names of their own."""
-    rows = zip(verdicts, table["no_effect"], table["null_is"], strict=True)
+    rows = zip(verdicts, table["denies_effect"], table["null_is"], strict=True)
     return [displayed_verdict(*row) for row in rows]
