@@ -7,7 +7,8 @@ import xarray as xr
 from drawn import RECORD, drawn
 from drawn_judged import factorial, linear
 from study.results import networks
-from study.results.learned import SURE, above_chance, chance_bound, networks_learned, stands_in
+from study.results.data_used import has_stand_ins
+from study.results.learned import SIGNIFICANCE, above_chance, chance_bound, networks_learned
 from study.results.netcdf import ResultsError
 from study.results.runs import run_table
 from study.results.schema import DIVERGED
@@ -91,8 +92,8 @@ def test_the_first_record_below_a_threshold_counts(ds):
 @pytest.mark.parametrize("tried", [1, 50])
 def test_guessing_runs_are_rarely_above_chance(tried):
     best = np.random.default_rng(0).binomial(1000, 0.11, (20_000, tried)).max(axis=1) / 1000
-    assert 0.02 < above_chance(best, 0.11, 1000, tried).mean() <= SURE
-    assert (best + 0.001 > chance_bound(0.11, 1000, tried)).mean() > 0.9 * SURE
+    assert 0.02 < above_chance(best, 0.11, 1000, tried).mean() <= SIGNIFICANCE
+    assert (best + 0.001 > chance_bound(0.11, 1000, tried)).mean() > 0.9 * SIGNIFICANCE
     assert (best > chance_bound(0.11, 1000, tried, level=0.5)).mean() > 0.3
 
 
@@ -145,7 +146,7 @@ STAND_INS = [
 @pytest.mark.parametrize(("substitute", "dataset", "expected"), STAND_INS)
 def test_stand_ins_are_seen(ds, substitute, dataset, expected):
     said = {"substitute": substitute, "task_settings": f'{{"dataset": "{dataset}"}}'}
-    assert stands_in(ds.assign({k: ("run", [v] * 3) for k, v in said.items()})) is expected
+    assert has_stand_ins(ds.assign({k: ("run", [v] * 3) for k, v in said.items()})) is expected
 
 
 def test_results_without_a_needed_task_are_refused(ds, tmp_path, capsys, monkeypatch):

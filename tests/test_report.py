@@ -38,8 +38,8 @@ from study.report.tables import PAGES, key_columns, paired_html, panels, to_html
 from study.report.tally import count_causes, count_verdicts, in_words, tally
 from study.report.verdicts import NOT_JUDGED, judge_claims
 from study.results.artefacts import Artefacts
+from study.results.data_used import data_and_length
 from study.results.datasets import load
-from study.results.learned import data_and_length
 from study.results.published import artefacts
 
 

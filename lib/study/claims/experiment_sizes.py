@@ -3,7 +3,7 @@
 import xarray as xr
 
 from study.claims.estimates import Scale
-from study.results.learned import longest
+from study.results.data_used import longest_sequence
 from study.results.schema import settings_of
 
 
@@ -28,7 +28,7 @@ def scale_of_settings(ds: xr.Dataset, replicates: int) -> Scale:
         width=settings["width"],
         replicates=replicates,
         test_size=settings["test_size"],
-        time_steps=longest(ds),
+        time_steps=longest_sequence(ds),
     )
 
 
@@ -48,5 +48,5 @@ def scale_of_rows(ds: xr.Dataset) -> Scale:
         width=int(ds["width"][0]),
         replicates=ds.sizes["replicate"],
         test_size=int(ds["test_sequences"][0]),
-        time_steps=longest(ds),
+        time_steps=longest_sequence(ds),
     )

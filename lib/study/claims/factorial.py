@@ -10,7 +10,7 @@ import xarray as xr
 
 from study.claims.estimates import Cause, Estimate, Scale, not_testable
 from study.claims.judging import Judge
-from study.results.learned import STAND_INS, longest
+from study.results.data_used import STAND_INS, longest_sequence
 from study.results.schema import COMPLETED, MISSING, settings_of
 from study.stats import task_models
 from study.stats.accuracy import at_best, can_cross, grade
@@ -48,7 +48,7 @@ class Evidence(Fits):
             width=int(self.ds["width"].max()),
             replicates=int(replicates.min()),
             test_size=settings.get("test_size"),
-            time_steps=longest(self.ds),
+            time_steps=longest_sequence(self.ds),
         )
 
     @cached_property

@@ -15,7 +15,8 @@ import xarray as xr
 
 from study.claims.claim import NetworkSelection
 from study.claims.estimates import Cause, Estimate, Scale, not_testable
-from study.results.learned import LEAST, above_chance, data_of, stand_in
+from study.results.data_used import data_of, describe_stand_in
+from study.results.learned import LEARNED_ERROR, above_chance
 from study.results.networks import IDENTITY, levels_of, validated_best
 from study.results.runs import in_measure, run_table
 
@@ -225,7 +226,7 @@ class Networks:
         score = rows["score"].median() / self.unit
         guess = rows["guess_metric"].iloc[0]
         if not self.higher_is_better:
-            return bool(score < LEAST * guess)
+            return bool(score < LEARNED_ERROR * guess)
         return bool(above_chance(score, guess, int(rows["test_sequences"].iloc[0])))
 
     def at_chance(self) -> list[str]:
@@ -398,7 +399,7 @@ class Networks:
         if missing:
             return not_testable(f"not trained: {', '.join(missing)}", Cause.NO_DATA)
         first = self.runs(names[0]).iloc[0]
-        replaced = stand_in(first["task_settings"], first["substitute"])
+        replaced = describe_stand_in(first["task_settings"], first["substitute"])
         if replaced:
             return not_testable(replaced, Cause.NO_DATA, self.scale(*names))
         poor = [str(name) for name in learners if not self.learned(name)]

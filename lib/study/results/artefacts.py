@@ -18,7 +18,8 @@ from pandas.io.formats.style import Styler
 from study.paths import ROOT, resolve
 from study.pipeline.files import write_whole
 from study.results.artefact_files import has_labels, write_csv, write_figure
-from study.results.learned import data_and_length, networks_learned, stands_in
+from study.results.data_used import data_and_length, has_stand_ins
+from study.results.learned import networks_learned
 from study.results.manifest import Manifest, check_name
 from study.results.published import artefacts
 from study.results.schema import COMPLETED, DIVERGED
@@ -87,7 +88,7 @@ class Artefacts:
     def _describe(self, ds: xr.Dataset | None) -> None:
         self.trained_on = "" if ds is None else data_and_length(ds)
         self.learned = ds is not None and networks_learned(ds) is True
-        self.stand_in = ds is not None and stands_in(ds)
+        self.stand_in = ds is not None and has_stand_ins(ds)
 
     def of_runs(self, ds: xr.Dataset) -> "Artefacts":
         """Return the artefacts of some of the runs, for figures and tables that show no others.

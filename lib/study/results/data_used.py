@@ -1,0 +1,164 @@
+"""The data that networks were trained on: stand-ins for a paper's data, and sequence lengths."""
+
+import json
+from collections.abc import Iterable
+
+import xarray as xr
+
+from study.results.names import label
+
+STAND_INS = ("digits", "imdb_ratings", "ucr_worms")
+"""Data sets that no paper uses. Made-up data name themselves a stand-in in ``substitute``."""
+COMPRESSED = "JPEG"
+"""A word of ``substitute`` if images were compressed again, so that their pixels differ."""
+
+
+def describe_stand_in(task_settings: str, substitute: str) -> str:
+    """Return which data replace a paper's, as a sentence.
+
+    Parameters
+    ----------
+    task_settings
+        The task's settings, as JSON.
+    substitute
+        What the prepared data say about themselves.
+
+    Returns
+    -------
+    str
+        Empty if the data are the paper's.
+    """
+    name = json.loads(task_settings).get("dataset", "")
+    if name in STAND_INS:
+        return f"the data set {name} stands in for the paper's"
+    return substitute if "stand-in" in substitute else ""
+
+
+def is_comparable(task_settings: str, substitute: str) -> bool:
+    """Return whether a task reads the paper's data, or real data of the same source.
+
+    A part of the paper's data is comparable, and so are windows cut again from the same
+    recordings. Other data are not, nor made-up ones, nor images that were compressed again.
+
+    Parameters
+    ----------
+    task_settings
+        The task's settings, as JSON.
+    substitute
+        What the prepared data say about themselves.
+
+    Returns
+    -------
+    bool
+
+    Examples
+    --------
+    >>> is_comparable('{"dataset": "cifar10"}', "14,987 of 50,000 training images")
+    True
+    >>> is_comparable('{"dataset": "cifar10"}', "decoded from JPEG copies of the images")
+    False
+    """
+    return not describe_stand_in(task_settings, substitute) and COMPRESSED not in substitute
+
+
+def has_stand_ins(ds: xr.Dataset) -> bool:
+    """Return whether any run read data that are not comparable to the paper's.
+
+    Parameters
+    ----------
+    ds
+        Results of any schema.
+
+    Returns
+    -------
+    bool
+        See `is_comparable`.
+    """
+    if "dataset" in ds.dims:
+        return bool(ds["dataset"].isin(STAND_INS).any())
+    if "task_settings" not in ds:
+        return False
+    tasks = ds["task_settings"].values
+    substitutes = ds["substitute"].values if "substitute" in ds else [""] * len(tasks)
+    return not all(map(is_comparable, tasks, substitutes))
+
+
+def shortest_and_longest(ds: xr.Dataset) -> tuple[int, int] | tuple[()]:
+    """Return the shortest and the longest sequence length.
+
+    Parameters
+    ----------
+    ds
+        Results of any schema.
+
+    Returns
+    -------
+    tuple of int
+        Both in time steps; empty if neither data nor design has a length.
+    """
+    if "time_steps" in ds:
+        return int(ds["time_steps"].min()), int(ds["time_steps"].max())
+    settings = json.loads(ds.attrs.get("settings", "{}"))
+    length = settings.get("time_steps", settings.get("horizon"))
+    return (length, length) if length else ()
+
+
+def longest_sequence(ds: xr.Dataset) -> int | None:
+    """Return the longest sequence length, in time steps.
+
+    Parameters
+    ----------
+    ds
+        Results of any schema.
+
+    Returns
+    -------
+    int or None
+        None if neither data nor design has a length.
+    """
+    return max(shortest_and_longest(ds), default=None)
+
+
+def data_and_length(ds: xr.Dataset) -> str:
+    """Return the data that networks read and the length of the sequences, for people.
+
+    Parameters
+    ----------
+    ds
+        Results of any schema.
+
+    Returns
+    -------
+    str
+        Such as ``MNIST, 196 time steps``.
+    """
+    if "dataset" in ds.dims:
+        data = _words(ds["dataset"].values)
+    else:
+        data = data_of(ds["task_settings"].values if "task_settings" in ds else ())
+    ends = dict.fromkeys(shortest_and_longest(ds))
+    length = ""
+    if ends:
+        length = " to ".join(f"{n:,}" for n in ends) + " time steps"
+    return ", ".join(filter(None, [data, length]))
+
+
+def data_of(task_settings: Iterable[str]) -> str:
+    """Return the data that tasks read, or the problems that they draw, for people.
+
+    Parameters
+    ----------
+    task_settings
+        Settings of each task, as JSON.
+
+    Returns
+    -------
+    str
+        Labels of the data sets or problems.
+    """
+    tasks = map(json.loads, task_settings)
+    return _words(task.get("dataset") or task["task"] for task in tasks)
+
+
+def _words(names: Iterable[str]) -> str:
+    return "; ".join(label(name).replace("_", " ") for name in dict.fromkeys(names))
