@@ -195,6 +195,11 @@ def odds_ratio(
         return not_testable("all trials of both groups end alike", Cause.PREMISE, scale)
     value, low, high = _conditional_odds(first, second)
 
+    def ends(count: int) -> tuple[float, float]:
+        """Return the interval if the first group had this many successes."""
+        _, below, above = _conditional_odds((count, first[1]), second)
+        return below, above
+
     def chance(region: Region, truth: float) -> float:
         """Return how often the whole interval lies in the region if `truth` is the ratio."""
         counts = range(first[1] + 1)
@@ -204,10 +209,6 @@ def odds_ratio(
         odds = truth * second[0] / max(failures[1], 0.5)
         drawn = stats.binom(first[1], odds / (1 + odds))
         return max(0.0, float(drawn.cdf(beyond - 1) - drawn.cdf(least - 1)))
-
-    def ends(count: int) -> tuple[float, float]:
-        _, below, above = _conditional_odds((count, first[1]), second)
-        return below, above
 
     return Estimate(value, low, high, scale or Scale(), ratio=True, chance=chance)
 
@@ -240,13 +241,13 @@ def mean(values: Iterable[float], scale: Scale | None = None) -> Estimate:
         In the unit of the values.
     """
     values = np.asarray(list(values), float)
-    refusal = _without_interval(scale, values)
+    refusal = _refuse_interval(scale, values)
     if refusal:
         return refusal
     value = float(values.mean())
     if np.ptp(values) == 0:
         return Estimate(value, value, value, scale or Scale(), df=len(values) - 1)
-    test = _without_warning(stats.ttest_1samp, values, 0.0)
+    test = _run_quietly(stats.ttest_1samp, values, 0.0)
     low, high = test.confidence_interval(CONFIDENCE)
     return Estimate(value, float(low), float(high), scale or Scale(), df=float(test.df))
 
@@ -290,13 +291,13 @@ def difference(
     """
     first = np.asarray(list(first), float)
     second = np.asarray(list(second), float)
-    refusal = _without_interval(scale, first, second)
+    refusal = _refuse_interval(scale, first, second)
     if refusal:
         return refusal
     value = float(first.mean() - second.mean())
     if np.ptp(first) == 0 and np.ptp(second) == 0:
         return Estimate(value, value, value, scale or Scale())
-    test = _without_warning(stats.ttest_ind, first, second, equal_var=False)
+    test = _run_quietly(stats.ttest_ind, first, second, equal_var=False)
     low, high = test.confidence_interval(CONFIDENCE)
     return Estimate(value, float(low), float(high), scale or Scale(), df=float(test.df))
 
@@ -333,15 +334,15 @@ def correlation(
     return Estimate(rho, low, high, scale or Scale())
 
 
-def _without_warning(test: Callable, *samples: object, **options: object):
+def _run_quietly(test: Callable, *samples: object, **options: object):
     """Run a t-test without scipy's warning about nearly identical values, which runs may have."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Precision loss", RuntimeWarning)
         return test(*samples, **options)
 
 
-def _without_interval(scale: Scale | None, *sides: np.ndarray) -> Estimate | None:
-    """Return an estimate without a value if these values give no interval, else None."""
+def _refuse_interval(scale: Scale | None, *sides: np.ndarray) -> Estimate | None:
+    """Return an estimate without a value if these values give no interval; None if they do."""
     if min(len(side) for side in sides) < 2:
         return not_testable("fewer than two replicates give no interval", Cause.NO_SEEDS, scale)
     values = np.concatenate(sides)

@@ -1,4 +1,4 @@
-"""What became of the networks of a group of rows (`study.results.rows`), as tables.
+"""Tables of the outcomes of a group's networks (the schema `study.results.rows`).
 
 A paper chooses a network's epoch by its validation part and reports the mean over a few runs with
 its standard deviation. So does `outcomes`.
@@ -43,7 +43,8 @@ def outcomes(ds: xr.Dataset) -> pd.DataFrame:
     """
     runs = run_table(ds).groupby("run", sort=False)
     table = runs["test"].agg(ours="mean", spread="std", n="count").join(about(ds))
-    return table.assign(diverged=runs.size() - runs["completed"].sum()).reset_index()
+    diverged = runs.size() - runs["completed"].sum()
+    return table.assign(diverged=diverged).reset_index()
 
 
 def chosen_rates(ds: xr.Dataset) -> xr.Dataset:
@@ -89,31 +90,32 @@ def validated_best(rows: pd.DataFrame, same: list[str]) -> set[str]:
 
 
 def tuned(ds: xr.Dataset, **factors: str) -> xr.Dataset:
-    """Add networks under their plain name: the level of a factor that validates best, per task.
+    """Add each network once more, at the level of a factor that validates best on each task.
 
-    ``tuned(ds, LEM="dt")`` adds to ``LEM, dt=1`` and ``LEM, dt=0.1`` the better of both as ``LEM``.
+    If there are ``LEM, dt=1`` and ``LEM, dt=0.1``, then ``tuned(ds, LEM="dt")`` adds the better of
+    the two on each task under the label ``LEM``.
 
     Parameters
     ----------
     ds
         Results of a group.
     factors
-        A factor for each network.
+        From the name of a network to the factor that was swept.
 
     Returns
     -------
     xarray.Dataset
         The same results with more runs.
     """
-    whole = [ds]
+    parts = [ds]
     rows = run_table(ds)
     for network, factor in factors.items():
         best = validated_best(levels_of(rows, network, factor), ["task"])
         added = ds.isel(run=ds["run"].isin([*best]).values)
         added = added.assign(label=("run", [network] * len(best)))
         names = [f"{network} = {run}" for run in added["run"].values]
-        whole.append(added.assign_coords(run=names))
-    return xr.concat(whole, "run", combine_attrs="override", data_vars="minimal", coords="minimal")
+        parts.append(added.assign_coords(run=names))
+    return xr.concat(parts, "run", combine_attrs="override", data_vars="minimal", coords="minimal")
 
 
 def at_best_level(ds: xr.Dataset, networks: Iterable[str], factor: str) -> xr.Dataset:
@@ -135,14 +137,14 @@ def at_best_level(ds: xr.Dataset, networks: Iterable[str], factor: str) -> xr.Da
     """
     rows = run_table(ds)
     labels = ds["label"].to_series()
-    others: set[str] = set()
+    dropped: set[str] = set()
     for network in networks:
         levels = pd.concat([rows[rows["label"] == network], levels_of(rows, network, factor)])
         best = validated_best(levels, ["task"])
         labels[list(best)] = network
-        others |= set(levels["run"]) - best
+        dropped |= set(levels["run"]) - best
     ds = ds.assign(label=("run", labels.to_numpy()))
-    return ds.sel(run=[run for run in ds["run"].values if run not in others])
+    return ds.sel(run=[run for run in ds["run"].values if run not in dropped])
 
 
 def levels_of(rows: pd.DataFrame, network: str, factor: str) -> pd.DataFrame:
@@ -231,22 +233,23 @@ def curves(ds: xr.Dataset, name: str = "test_metric", *more: str) -> pd.DataFram
 
 
 def steps_to(ds: xr.Dataset, threshold: float) -> pd.DataFrame:
-    """Return after how many steps each run's test loss first lay below a threshold.
+    """Return the number of steps until each run's test loss was first below a threshold.
 
     Parameters
     ----------
     ds
         Results of a group.
     threshold
-        Of the test loss.
+        Threshold of the test loss.
 
     Returns
     -------
     pandas.DataFrame
-        Columns ``run``, ``label``, ``task``, ``architecture``, ``replicate``, ``steps`` (``inf``
-        if the loss never was so low, as in a run that diverged before), ``before`` (step of the
-        record before, 0 if there is none; the loss fell between the two), and ``trained``, all
-        steps of the run.
+        Columns ``run``, ``label``, ``task``, ``architecture``, ``replicate``, and:
+
+        - ``steps``: step of the first record below the threshold; ``inf`` if there is none;
+        - ``before``: step of the record before it, 0 if there is none;
+        - ``trained``: number of steps of the whole run.
     """
     loss = ds.variables["test_loss"]
     step = ds.variables["step"]

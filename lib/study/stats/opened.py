@@ -53,8 +53,9 @@ def open_results(
     networks
         Labels of networks that the notebook needs.
     published_scale
-        Size of the paper's experiment: variables, coordinates or settings of the results, and
-        their largest values there.
+        Size of the paper's experiment: the largest value of each of these variables, coordinates
+        or settings, such as ``{"width": 256}``. The artefacts count as made at published scale if
+        the results have the same.
 
     Returns
     -------
@@ -70,13 +71,13 @@ def open_results(
     path = resolve(results)
     ds = load(path)
     _check_group(ds, path, notebook)
-    _check_holds(ds, path, notebook, tasks, networks)
+    _check_contents(ds, path, notebook, tasks, networks)
     artefacts = Artefacts(
         out,
         ds=ds,
         notebook=notebook,
         result_set=result_set,
-        published_scale=_at_scale(ds, published_scale),
+        published_scale=_has_published_size(ds, published_scale),
     )
     return ds, artefacts
 
@@ -154,7 +155,7 @@ def _check_group(ds: xr.Dataset, path: Path, notebook: str) -> None:
                 f"{notebook} analyses the results {default.stem!r}, got {path.stem!r}; "
                 f"pass -p results <folder>/{default.name}"
             )
-    elif _kind(ds) not in default.stem:
+    elif _kind(ds) not in default.stem:  # short_factorial.nc holds factorial results, too
         raise ResultsError(
             f"{notebook} analyses the results {default.stem!r}, "
             f"{path.name} holds results of the schema {ds.attrs['schema']!r}"
@@ -166,7 +167,7 @@ def _kind(ds: xr.Dataset) -> str:
     return ds.attrs["schema"].partition("/")[0].removeprefix("simulated_")
 
 
-def _check_holds(
+def _check_contents(
     ds: xr.Dataset, path: Path, notebook: str, tasks: tuple[str, ...], networks: tuple[str, ...]
 ) -> None:
     """Refuse results without the tasks and networks that a notebook needs."""
@@ -177,19 +178,19 @@ def _check_holds(
     labels = []
     if "label" in ds:
         labels = list(dict.fromkeys(ds["label"].values.tolist()))
-    lacking = [name for name in tasks if name not in makers]
-    lacking += [name for name in networks if name not in labels]
-    if not lacking:
+    missing = [name for name in tasks if name not in makers]
+    missing += [name for name in networks if name not in labels]
+    if not missing:
         return
     holds = ", ".join(labels) or "no networks"
     if makers:
         holds += f" on {', '.join(makers)}"
     raise ResultsError(
-        f"{notebook} needs {', '.join(map(repr, lacking))}; {path.name} holds {holds}"
+        f"{notebook} needs {', '.join(map(repr, missing))}; {path.name} holds {holds}"
     )
 
 
-def _at_scale(ds: xr.Dataset, published_scale: dict[str, int] | None) -> bool:
+def _has_published_size(ds: xr.Dataset, published_scale: dict[str, int] | None) -> bool:
     """Return whether the results have the size of the paper's experiment."""
     if published_scale is None:
         return False

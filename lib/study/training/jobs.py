@@ -129,7 +129,7 @@ def run_jobs(
 
 def _summarize(cache: Path, group: str, pending: Sequence[PendingJob]) -> GroupResults:
     """Write the costs of a group's jobs, in this call or an earlier one, and return the results."""
-    unique_jobs = list(dict.fromkeys(pending))
+    unique_jobs = list(dict.fromkeys(pending))  # jobs with the same cache key are one object
     cost = {
         "jobs": len(unique_jobs),
         "diverged": sum(job.diverged for job in unique_jobs),
@@ -159,9 +159,9 @@ def _run_missing(
         futures = _submit(client, batches, prepared, cache)
         for future in as_completed(list(futures)):
             batch = futures.pop(future)
-            failure = _failure(future)
+            failure = _failure_message(future)
             if failure is not None:
-                failures += [f"{_title([pending])}: {failure}" for pending in batch]
+                failures += [f"{_batch_title([pending])}: {failure}" for pending in batch]
                 continue
             try:
                 results = future.result()
@@ -170,9 +170,9 @@ def _run_missing(
                 continue
             for pending, result in zip(batch, results, strict=True):
                 pending.store(result, cache)
-            progress.report(_title(batch), workers)
+            progress.report(_batch_title(batch), workers)
     if unfinished:
-        raise ConnectionError(_lost(cluster, unfinished, len(missing)))
+        raise ConnectionError(_lost_message(cluster, unfinished, len(missing)))
     if failures:
         raise JobError(
             f"{len(failures)} of {len(missing)} jobs failed, the others are cached; "
@@ -210,7 +210,7 @@ def _submit(
     return futures
 
 
-def _failure(future: Future) -> str | None:
+def _failure_message(future: Future) -> str | None:
     """Return the error message of a failed job; None if it is done, or its worker was lost."""
     if future.status != "error":
         return None
@@ -220,7 +220,7 @@ def _failure(future: Future) -> str | None:
     return f"{type(error).__name__}: {error}"
 
 
-def _lost(cluster: Jobs, unfinished: int, total: int) -> str:
+def _lost_message(cluster: Jobs, unfinished: int, total: int) -> str:
     """Return the error message for lost workers, or for a lost scheduler."""
     counts = f"{unfinished} of {total} jobs unfinished; finished jobs are cached"
     if cluster.scheduler == "local":
@@ -272,7 +272,7 @@ def _split_batches(missing: Iterable[PendingJob]) -> list[list[PendingJob]]:
     for pending in missing:
         job = pending.job
         if job.pass_size == 1:
-            by_key[(id(pending),)] = [pending]  # a batch of its own
+            by_key[(id(pending),)] = [pending]  # a unique key: this job is a batch by itself
         else:
             key = (job.experiment.name, job.batch_key, job.pass_size)
             by_key.setdefault(key, []).append(pending)
@@ -283,7 +283,7 @@ def _split_batches(missing: Iterable[PendingJob]) -> list[list[PendingJob]]:
     return batches
 
 
-def _title(batch: Sequence[PendingJob]) -> str:
+def _batch_title(batch: Sequence[PendingJob]) -> str:
     """Return the name of a batch for lines of progress and error messages."""
     first = batch[0]
     title = f"{first.group}: {first.job.title}"

@@ -126,7 +126,9 @@ class VmappedPass:
     def _run(self, *tensors: Tensor) -> Tensor:
         """Return the losses, (run,), for stacked weights, inputs and targets."""
 
+        # The loss of one network. `torch.vmap` maps it over the leading axis of all tensors.
         def loss(weights: dict[str, Tensor], inputs: Tensor, targets: Tensor) -> Tensor:
+            # What the objective calls as its model: the template with this network's weights.
             def network(inputs: Tensor, *, engine: str = self.engine) -> Tensor:
                 return functional_call(self._template, weights, (inputs,), {"engine": engine})
 
@@ -156,6 +158,7 @@ class VmappedPass:
         for name in tensors[0]:
             weights[name] = self._stack([of_model[name] for of_model in tensors])
         if self._has_parametrizations:
+            # Add the weights that are functions of free parameters, such as orthogonal matrices.
             compute = torch.vmap(lambda free: functional_call(self._parametrizations, free, ()))
             weights |= compute(weights)
         return [weights[name] for name in self._names]

@@ -30,7 +30,8 @@ def run_batch(
     ----------
     jobs : sequence of Job
     keys : sequence of mapping
-        Their cache keys, as computed by the process that called `run_jobs` (the driver).
+        Their cache keys, as computed by the process that called `study.training.jobs.run_jobs`
+        (the driver).
     prepared : Path, optional
         Folder of the prepared data sets.
     cache : Path
@@ -39,7 +40,8 @@ def run_batch(
     Returns
     -------
     list of dict
-        Variables of each job, and the job's cost under the names in `study.training.shards`.
+        Variables of each job, and its cost: `SECONDS`, `RESUMED`, `WORKER` and `THREADS` of
+        `study.training.shards`.
 
     Raises
     ------
@@ -51,9 +53,9 @@ def run_batch(
     """
     address, threads = this_worker()
     checkpoints = []
-    for job, key in zip(jobs, keys, strict=True):
-        _check_key(cache_key(job, prepared), key)
-        path = shard_path(cache, key).with_suffix(".state")
+    for job, driver_key in zip(jobs, keys, strict=True):
+        _check_key(cache_key(job, prepared), driver_key)
+        path = shard_path(cache, driver_key).with_suffix(".state")
         checkpoints.append(Checkpoint(path, job.title, batch_size=len(jobs)))
     torch.set_num_threads(1)
     # Denormals make the loops two to ten times slower, and no result depends on them.
@@ -84,11 +86,11 @@ def _use_exact_square_roots() -> None:
     torch.optim.Adam.__init__.__kwdefaults__["fused"] = True
 
 
-def _check_key(here: Mapping, drivers: Mapping) -> None:
+def _check_key(worker_key: Mapping, driver_key: Mapping) -> None:
     """Raise `JobError` if the cache key of this process differs from the driver's."""
-    for name, value in here.items():
-        if value != drivers[name]:
+    for name, value in worker_key.items():
+        if value != driver_key[name]:
             raise JobError(
-                f"{name} of this worker is {value}, but {drivers[name]} in the process that sent "
-                "the job; restart the worker with the same commit and environment"
+                f"{name} of this worker is {value}, but {driver_key[name]} in the process that "
+                "sent the job; restart the worker with the same commit and environment"
             )
