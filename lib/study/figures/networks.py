@@ -76,7 +76,7 @@ def plot_accuracies(
         rows = drawn[drawn["task"] == task]
         plot_curves(ax, rows.assign(value=100 * rows["value"]), styles=styles)
         guess = 100 * float(ds["guess_metric"].where(ds["task"] == task).max())
-        ax.axhline(guess, color="black", linestyle=":", label="guess")
+        ax.axhline(guess, color="black", linestyle=":", label="chance")
         ax.set(title=task, xlabel="training steps (batches)")
     axes[0, 0].set(ylabel="test accuracy (%)")
     axes[0, -1].legend(loc="upper left", bbox_to_anchor=(1, 1))
