@@ -11,7 +11,7 @@ import xarray as xr
 from drawn import drawn
 from longrnn.cells import cell_class, cell_names
 from study import figures as plotting
-from study.claims.estimates import proportion
+from study.claims.estimators import proportion
 from study.claims.judging import Judges, show_claims
 from study.results import names
 from study.results.artefacts import Artefacts

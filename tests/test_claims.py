@@ -11,7 +11,7 @@ from claim_verdicts import (
 )
 from scipy import stats
 from statsmodels.stats.multitest import multipletests
-from study.claims import estimates, extremes
+from study.claims import estimators, extremes
 from study.claims.comparisons import magnitude
 from study.claims.correction import (
     benjamini_hochberg_adjusted,
@@ -19,7 +19,8 @@ from study.claims.correction import (
     holm_adjusted,
     p_value,
 )
-from study.claims.estimates import Cause, Estimate, Z, proportion
+from study.claims.estimates import Cause, Estimate, not_testable
+from study.claims.estimators import Z, proportion
 from study.claims.judging import (
     judged_row,
     sentences,
@@ -109,7 +110,7 @@ def test_p_agrees_with_the_interval(region, ratio):
     for _ in range(200):
         low, high = np.sort(rng.normal(0.5, 1, 2))
         finding = between(low, high)
-        finding = estimates.exponential(finding) if ratio else finding
+        finding = estimators.exponential(finding) if ratio else finding
         ends = finding.low, finding.high
         decided = region.contains(*ends) or region.excludes(*ends)
         assert (p_value(finding, region) < 0.05) == decided
@@ -129,15 +130,15 @@ def test_holm_corrects_within_a_paper():
 @pytest.mark.parametrize(
     ("found", "region", "published"),
     [
-        (lambda rng: estimates.mean(0.5 + rng.standard_normal(30)), Region(above=0), 0.5),
+        (lambda rng: estimators.mean(0.5 + rng.standard_normal(30)), Region(above=0), 0.5),
         (
-            lambda rng: estimates.geometric_mean(np.exp(2 * rng.standard_normal(30))),
+            lambda rng: estimators.geometric_mean(np.exp(2 * rng.standard_normal(30))),
             Region(above=0.4, below=2.5),
             1.0,
         ),
         (lambda rng: proportion(rng.binomial(20, 0.8), 20), Region(above=0.5), 0.8),
         (
-            lambda rng: magnitude(estimates.mean(3 * rng.standard_normal(30))),
+            lambda rng: magnitude(estimators.mean(3 * rng.standard_normal(30))),
             Region(below=1.5),
             0.0,
         ),
@@ -177,7 +178,7 @@ def test_power_does_not_depend_on_the_estimated_variance():
 
 def test_intervals_are_those_of_scipy():
     values = [0.1, 0.4, 0.2, 0.7]
-    found = estimates.mean(values)
+    found = estimators.mean(values)
     expected = stats.t.interval(0.95, 3, np.mean(values), stats.sem(values))
     assert (found.low, found.high) == pytest.approx(expected)
     for successes, trials in ((7, 20), (0, 5), (5, 5)):
@@ -186,7 +187,7 @@ def test_intervals_are_those_of_scipy():
         assert (found.low, found.high) == pytest.approx(tuple(expected), abs=1e-12)
     ours = [1.0, 2.0, 3.0]
     others = [0.0, 0.5]
-    found = estimates.difference(ours, others)
+    found = estimators.difference(ours, others)
     welch = stats.ttest_ind(ours, others, equal_var=False).confidence_interval(0.95)
     assert (found.value, found.low, found.high) == pytest.approx((1.75, *welch))
 
@@ -194,7 +195,7 @@ def test_intervals_are_those_of_scipy():
 @pytest.mark.parametrize("first", [(0, 101), (4, 101), (30, 40)])
 def test_intervals_of_odds_ratios_are_exact(first):
     second = (138, 450)
-    found = estimates.odds_ratio(first, second)
+    found = estimators.odds_ratio(first, second)
     successes = first[0] + second[0]
     margins = (first[1] + second[1], first[1], successes)
     at_high = stats.nchypergeom_fisher(*margins, found.high)
@@ -212,7 +213,7 @@ def test_power_of_an_odds_ratio_is_the_rate_of_agreement():
     region = Region(above=0.5)
     share = 2 * 0.25 / (0.75 + 2 * 0.25)  # the odds of 1 in 3, doubled
     drawn = [
-        estimates.odds_ratio((int(rng.binomial(60, share)), 60), (50, 200)) for _ in range(400)
+        estimators.odds_ratio((int(rng.binomial(60, share)), 60), (50, 200)) for _ in range(400)
     ]
     agreed = np.mean([region.contains(one.low, one.high) for one in drawn])
     assert decide(drawn[0], region, 2.0).power == pytest.approx(agreed, abs=0.06)
@@ -225,29 +226,29 @@ def test_intervals_of_correlations_cover(rho):
     truth = 6 / math.pi * math.asin(rho / 2)  # Spearman's of a normal pair
     for _ in range(400):
         one, noise = rng.standard_normal((2, 24))
-        found = estimates.correlation(one, rho * one + math.sqrt(1 - rho**2) * noise)
+        found = estimators.correlation(one, rho * one + math.sqrt(1 - rho**2) * noise)
         inside += found.low < truth < found.high
     assert 0.92 < inside / 400 < 0.98
 
 
 @pytest.mark.parametrize("found, why", [
-    (lambda: estimates.mean([0.3]), "fewer than two"),
-    (lambda: estimates.difference([1.0], [2.0, 3.0]), "fewer than two"),
+    (lambda: estimators.mean([0.3]), "fewer than two"),
+    (lambda: estimators.difference([1.0], [2.0, 3.0]), "fewer than two"),
     (lambda: proportion(0, 0), "no trial"),
-    (lambda: estimates.odds_ratio((0, 0), (1, 5)), "is empty"),
-    (lambda: estimates.odds_ratio((0, 4), (0, 5)), "end alike"),
-    (lambda: estimates.mean([0.3, -math.inf]), "gave no finite value"),
-    (lambda: estimates.geometric_mean([0.0, 1.0]), "gave no finite value"),
-    (lambda: estimates.difference([1.0, math.nan], [2.0] * 2), "gave no finite value"),
-    (lambda: estimates.correlation(range(6), [1] * 6), "hardly vary"),
+    (lambda: estimators.odds_ratio((0, 0), (1, 5)), "is empty"),
+    (lambda: estimators.odds_ratio((0, 4), (0, 5)), "end alike"),
+    (lambda: estimators.mean([0.3, -math.inf]), "gave no finite value"),
+    (lambda: estimators.geometric_mean([0.0, 1.0]), "gave no finite value"),
+    (lambda: estimators.difference([1.0, math.nan], [2.0] * 2), "gave no finite value"),
+    (lambda: estimators.correlation(range(6), [1] * 6), "hardly vary"),
     (
         lambda: extremes.smallest(
-            [Estimate(1, 0.5, 1.5), estimates.not_testable("not run", Cause.NO_DATA)]
+            [Estimate(1, 0.5, 1.5), not_testable("not run", Cause.NO_DATA)]
         ),
         "not run",
     ),
     (lambda: extremes.largest([]), "nothing was measured"),
-    (lambda: estimates.correlation([*range(5), math.nan], range(6)), "have no number"),
+    (lambda: estimators.correlation([*range(5), math.nan], range(6)), "have no number"),
 ])  # fmt: skip
 def test_estimates_without_data_give_the_reason(found, why):
     assert math.isnan(found().low) and why in found().note
@@ -259,7 +260,7 @@ def test_an_extreme_has_the_widest_interval():
     assert extremes.largest([known, Estimate(2, 0.1, 4)]).high == 4
     # Either of two could exceed a bound, so the end is farther out than its own interval's.
     assert extremes.largest([known, known]).low < 0.5 == extremes.largest([known]).low
-    few = estimates.mean(np.array([0.9, 1.0, 1.1]))  # of two degrees of freedom, in an extreme too
+    few = estimators.mean(np.array([0.9, 1.0, 1.1]))  # of two degrees of freedom, in an extreme too
     p = stats.ttest_1samp([0.9, 1.0, 1.1], 0.5).pvalue
     for found in (few, extremes.smallest([few, Estimate(2, 1.5, 2.5)])):
         assert p_value(found, Region(above=0.5)) == pytest.approx(p)
@@ -271,8 +272,8 @@ def test_an_extreme_has_the_widest_interval():
     above = Region(above=5)  # one suffices
     assert p_value(extremes.largest(pair), above) == 2 * p_value(pair[0], above)
     assert p_value(Estimate(0, 0, 0), Region(above=0)) == 1  # two that are always right
-    logs = [few, estimates.mean([0.2, 0.3, 0.5])]  # of ratios: widened on their scale
-    of_ratios = extremes.largest([*map(estimates.exponential, logs)])
+    logs = [few, estimators.mean([0.2, 0.3, 0.5])]  # of ratios: widened on their scale
+    of_ratios = extremes.largest([*map(estimators.exponential, logs)])
     assert math.log(of_ratios.low) == pytest.approx(extremes.largest(logs).low)
 
 

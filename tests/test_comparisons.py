@@ -8,8 +8,8 @@ import xarray as xr
 from drawn import RECORD, drawn
 from study.claims.claim import NetworkSelection
 from study.claims.comparisons import UNSETTLED
-from study.claims.estimates import Z
 from study.claims.estimating import VERBS
+from study.claims.estimators import Z
 from study.claims.extremes import smallest
 from study.claims.networks import Networks
 from study.claims.region import Region

@@ -21,10 +21,11 @@ from claim_verdicts import (
 from drawn_claims import evidence
 from drawn_judged import FALSE, IN_NOTEBOOKS, JUDGES, TRUE, deciding, failing, linear
 from refusals import refused
-from study.claims import estimates, extremes
+from study.claims import extremes
 from study.claims.claim import ClaimError, claim_table, read_claims
-from study.claims.estimates import Cause, Estimate, proportion
+from study.claims.estimates import Cause, Estimate, Scale
 from study.claims.estimating import VERBS
+from study.claims.estimators import proportion
 from study.claims.factorial import Evidence
 from study.claims.judging import (
     TOYS,
@@ -261,7 +262,7 @@ def test_a_short_lead_has_a_reservation(name, steps, words):
 
 def test_a_judged_row_states_reservations():
     edge = "LEM on PTB (0.1); GRU on PTB (0.1)"
-    scale = estimates.Scale(steps=474, at_edge=edge, at_chance="coRNN; antisymmetric")
+    scale = Scale(steps=474, at_edge=edge, at_chance="coRNN; antisymmetric")
     row = judged_row("lem-5-ptbchar-rnns", Estimate(0.25, 0.23, 0.29, scale))
     assert row["verdict"] == AGREES
     assert row["reservation"].split("; ") == [
@@ -278,8 +279,8 @@ def test_a_judged_row_states_reservations():
 
 def test_the_smallest_lead_keeps_every_reservation():
     pairs = [
-        Estimate(2, 1, 3, estimates.Scale(steps=20, at_edge="LEM", at_chance="RNN")),
-        Estimate(3, 2, 4, estimates.Scale(steps=10, at_edge="LEM; GRU")),
+        Estimate(2, 1, 3, Scale(steps=20, at_edge="LEM", at_chance="RNN")),
+        Estimate(3, 2, 4, Scale(steps=10, at_edge="LEM; GRU")),
     ]
     scale = extremes.smallest(pairs).scale
     assert (scale.steps, scale.at_edge, scale.at_chance) == (10, "LEM; GRU", "RNN")

@@ -20,7 +20,8 @@ import xarray as xr
 from fabricated_report import counts, drawing, error_rates, write_notebook
 from lxml.html import HTMLParser, document_fromstring
 from study.claims.claim import claim_table
-from study.claims.estimates import Cause, Estimate, Scale, not_testable, proportion
+from study.claims.estimates import Cause, Estimate, Scale, not_testable
+from study.claims.estimators import proportion
 from study.claims.judging import judged_row, show_claims
 from study.claims.networks import Networks
 from study.claims.region import Region

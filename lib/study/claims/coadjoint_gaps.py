@@ -5,11 +5,8 @@ from dataclasses import replace
 import numpy as np
 import xarray as xr
 
-from study.claims.estimates import (
-    Estimate,
-    mean,
-    proportion,
-)
+from study.claims.estimates import Estimate
+from study.claims.estimators import mean, proportion
 from study.claims.experiment_sizes import scale_of_rows
 from study.claims.extremes import smallest
 from study.claims.judging import Judges

@@ -10,14 +10,8 @@ import numpy as np
 import pandas as pd
 
 from study.claims.claim import NetworkSelection
-from study.claims.estimates import (
-    Cause,
-    Estimate,
-    add_standard_error,
-    difference,
-    exponential,
-    not_testable,
-)
+from study.claims.estimates import Cause, Estimate, not_testable
+from study.claims.estimators import add_standard_error, difference, exponential
 from study.claims.networks import Networks, join_reasons
 from study.claims.power import normal_chance
 from study.claims.region import Region

@@ -11,15 +11,8 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from study.claims.estimates import (
-    Cause,
-    Estimate,
-    correlation,
-    mean,
-    not_testable,
-    odds_ratio,
-    proportion,
-)
+from study.claims.estimates import Cause, Estimate, not_testable
+from study.claims.estimators import correlation, mean, odds_ratio, proportion
 from study.claims.extremes import smallest
 from study.claims.factorial import Evidence, judge_of
 from study.claims.judging import Judges

@@ -4,7 +4,8 @@ from collections.abc import Iterable
 
 import xarray as xr
 
-from study.claims.estimates import Cause, Estimate, not_testable, proportion
+from study.claims.estimates import Cause, Estimate, not_testable
+from study.claims.estimators import proportion
 from study.claims.extremes import largest, smallest
 from study.claims.factorial import judge_of
 from study.claims.judging import Judges

@@ -6,7 +6,8 @@ from dataclasses import replace
 
 from scipy import stats
 
-from study.claims.estimates import TAIL, Cause, Estimate, not_testable
+from study.claims.estimates import Cause, Estimate, not_testable
+from study.claims.estimators import TAIL
 
 
 def smallest(estimates: Iterable[Estimate]) -> Estimate:

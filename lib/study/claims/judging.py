@@ -16,8 +16,9 @@ from study.claims.claim import (
     claims,
 )
 from study.claims.correction import p_value
-from study.claims.estimates import Cause, Estimate, Z, not_testable
+from study.claims.estimates import Cause, Estimate, not_testable
 from study.claims.estimating import estimate_claim
+from study.claims.estimators import Z
 from study.claims.networks import Networks, join_reasons
 from study.claims.short_runs import Statement, lead_reservation, statement
 from study.claims.verdict import (

@@ -12,10 +12,9 @@ from scipy.stats import chi2, norm, t
 
 from study.claims.claim import NetworkSelection
 from study.claims.comparisons import solved_steps
-from study.claims.estimates import (
+from study.claims.estimates import Cause, Estimate, not_testable
+from study.claims.estimators import (
     TAIL,
-    Cause,
-    Estimate,
     Z,
     add_standard_error,
     correlation,
@@ -23,7 +22,6 @@ from study.claims.estimates import (
     exponential,
     geometric_mean,
     mean,
-    not_testable,
 )
 from study.claims.networks import Networks, join_reasons
 from study.claims.power import normal_chance

@@ -6,12 +6,8 @@ import numpy as np
 import xarray as xr
 
 from study.claims.comparisons import magnitude
-from study.claims.estimates import (
-    Cause,
-    Estimate,
-    correlation,
-    not_testable,
-)
+from study.claims.estimates import Cause, Estimate, not_testable
+from study.claims.estimators import correlation
 from study.claims.experiment_sizes import scale_of_rows
 from study.claims.extremes import largest, smallest
 from study.claims.judging import Judges

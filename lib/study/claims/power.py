@@ -6,7 +6,8 @@ import numpy as np
 from scipy import stats
 from statsmodels.stats.proportion import proportion_confint
 
-from study.claims.estimates import Estimate, Z
+from study.claims.estimates import Estimate
+from study.claims.estimators import Z
 from study.claims.region import Region
 from study.stats.power import CONFIDENCE
 

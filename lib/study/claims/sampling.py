@@ -13,7 +13,7 @@ from scipy import stats
 from statsmodels.api import OLS
 
 from study.claims.claim import NetworkSelection
-from study.claims.estimates import TAIL, Z
+from study.claims.estimators import TAIL, Z
 from study.claims.networks import Networks
 from study.paths import PUBLISHED
 

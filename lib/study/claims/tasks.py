@@ -13,7 +13,8 @@ import pandas as pd
 from scipy import stats
 from scipy.optimize import brentq
 
-from study.claims.estimates import TAIL, Cause, Estimate, not_testable, proportion
+from study.claims.estimates import Cause, Estimate, not_testable
+from study.claims.estimators import TAIL, proportion
 from study.claims.factorial import Evidence, judge_of
 from study.claims.judging import Judges
 from study.stats import comparisons, convergence, task_models, task_pairs

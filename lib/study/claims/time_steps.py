@@ -11,7 +11,8 @@ import numpy as np
 import xarray as xr
 
 from study.claims.claim import NetworkSelection
-from study.claims.estimates import Cause, Estimate, geometric_mean, mean, not_testable
+from study.claims.estimates import Cause, Estimate, not_testable
+from study.claims.estimators import geometric_mean, mean
 from study.claims.extremes import smallest
 from study.claims.networks import Networks
 from study.results.networks import CLASS
