@@ -18,12 +18,14 @@ import hashlib
 import math
 import os
 import tempfile
+import time
 import warnings
 from collections.abc import Callable
 from fractions import Fraction
 from functools import cache, partial
 from pathlib import Path
 from types import FunctionType
+from typing import IO
 
 import numba
 import numpy as np
@@ -33,6 +35,14 @@ from numba.core.caching import FunctionCache
 from numba.extending import overload
 
 from longrnn.kernels import register
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
+
+_LONGEST_WAIT = 60
+"""Seconds that a process waits for another one to compile a kernel, before it compiles as well."""
 
 ONE = np.float32(1)
 """One in a scalar function, which is compiled for both types. Next to a float64 it becomes one."""
@@ -80,9 +90,23 @@ def _warn_without_cache(reason: str) -> None:
 
 
 class _Cache(FunctionCache):
-    """A cache on disk without which a kernel still runs."""
+    """A cache on disk without which a kernel still runs.
+
+    If two processes need a kernel at once, one compiles it while the other waits.
+    """
+
+    _lock = None
 
     def load_overload(self, sig, target_context):
+        code = self._load(sig, target_context)
+        if code is None and self._lock is None:
+            self._lock = _lock_file(cache_folder() / f"{self._impl.filename_base}.lock")
+            code = self._load(sig, target_context)  # what the other process has compiled
+            if code is not None:
+                self._unlock()
+        return code
+
+    def _load(self, sig, target_context):
         try:
             return super().load_overload(sig, target_context)
         except OSError:
@@ -93,6 +117,37 @@ class _Cache(FunctionCache):
             super().save_overload(sig, data)
         except OSError as error:  # the disk is full, say
             _warn_without_cache(type(error).__name__)
+        finally:
+            self._unlock()
+
+    def _unlock(self):
+        if self._lock is not None:
+            self._lock.close()
+            self._lock = None
+
+
+def _lock_file(path: Path) -> IO | None:
+    """Return a locked file; None if it cannot be locked or another process holds it too long."""
+    if fcntl is None:
+        return None
+    try:
+        file = path.open("ab")
+    except OSError:
+        return None
+    deadline = time.monotonic() + _LONGEST_WAIT
+    while True:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() > deadline:
+                break
+            time.sleep(0.05)
+        except OSError:  # a file system without locks
+            break
+        else:
+            return file
+    file.close()
+    return None
 
 
 def kernel(function: Callable, **constants: int) -> Callable:
