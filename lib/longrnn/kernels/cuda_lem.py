@@ -151,6 +151,7 @@ def _backward_kernel(
     W_start = run * 3 * d * d
     W_y_start = run * d * d
     memory = cuda.shared.array(0, real)
+    # A name that ends in _at is the index of the first value of that array in shared memory.
     delta_12z_at = 0  # (3 d, tile)
     delta_y_at = 3 * d * tile
     # The other vectors hold values that only the thread that wrote them reads: lambda and mu, the
