@@ -276,7 +276,7 @@ def test_code_files_change_only_with_their_content(stages, tmp_path, monkeypatch
     assert "30_tenet" in changed, "another statsmodels may give other numbers"
     assert not {"10_train", "00_prepare_data"} & changed, "training does not use statsmodels"
     gru = small / "lib" / "longrnn" / "cells" / "gru.py"
-    edit(gru, '"""', '"""Said anew. ')
+    edit(gru, '"""', '"""Another wording. ')
     assert write_code(code, small) == []
     edit(gru, "return ", "return 0.999 * ")
     changed = write_code(code, small)

@@ -63,7 +63,7 @@ def test_stored_slopes_are_those_of_the_pipeline():
 
 def test_a_missing_analysis_is_named(tmp_path, capsys):
     assert main(["--data", str(tmp_path)]) == 1
-    assert "run `make look` or `make repro` first" in capsys.readouterr().err
+    assert "run `make repro` first" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("code", CODE)

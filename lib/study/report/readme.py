@@ -17,8 +17,6 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
-from longrnn.cells import cell_names
-from longrnn.kernels import engine_names
 from matplotlib.figure import Figure
 
 from study.claims.estimates import Cause
@@ -57,6 +55,8 @@ _ROWS = {
 _WITHIN_TASKS = "the same, comparing only within tasks"
 _VANISHED = 40
 """Orders of magnitude after which the dissertation calls a gradient vanished, rounded."""
+CELLS = "own-cells"
+"""Notebook 50's table of cells and their engines."""
 _LIMIT = round(-math.log10(np.finfo(np.float32).smallest_subnormal))
 """Orders of magnitude between 1 and the smallest number in single precision."""
 _OURS = ("o", "#0072B2")
@@ -76,12 +76,12 @@ def store_numbers(data: Path, stored: Path) -> None:
         Folder of ``made/``, as the pipeline leaves it.
     stored : Path
         Folder that receives ``verdicts.csv``, ``coverage.csv``, ``slopes.csv``,
-        ``intervention.csv`` and ``slopes.png``.
+        ``intervention.csv``, ``cells.csv`` and ``slopes.png``.
 
     Raises
     ------
     ReportError
-        The stored reference of the slopes was not analysed there.
+        The stored reference of the slopes was not analyzed there, or notebook 50 was not run.
     """
     items = load_artefacts(data)
     judged = judge_claims(items)
@@ -93,7 +93,8 @@ def store_numbers(data: Path, stored: Path) -> None:
         "verdicts": judged.reindex(columns=_COLUMNS),
         "coverage": coverage.reset_index(),
         "slopes": slopes,
-        "intervention": _reference_table(items, EFFECTS),
+        "intervention": _artefact_table(items, EFFECTS, "reference"),
+        "cells": _artefact_table(items, CELLS, "rebuilt")[["cell", "engines"]],
     }
     for name, table in tables.items():
         path = stored / f"{name}.csv"
@@ -130,7 +131,7 @@ def collect_slopes(items: tuple[Artefact, ...], judged: pd.DataFrame) -> pd.Data
     ReportError
         The stored reference of the slopes was not analyzed.
     """
-    table = _reference_table(items, SLOPES).set_index("variances")
+    table = _artefact_table(items, SLOPES, "reference").set_index("variances")
     rows = []
     for name, words in _ROWS.items():
         slope = 100 * table.loc[name, "estimate"]
@@ -142,14 +143,12 @@ def collect_slopes(items: tuple[Artefact, ...], judged: pd.DataFrame) -> pd.Data
     return pd.DataFrame(rows, columns=["gradients", "slope", "low", "high"])
 
 
-def _reference_table(items: tuple[Artefact, ...], artefact: str) -> pd.DataFrame:
-    """Return the data of an artefact made of the stored reference."""
+def _artefact_table(items: tuple[Artefact, ...], artefact: str, result_set: str) -> pd.DataFrame:
+    """Return the data of an artefact that was made of one set of results."""
     for item in items:
-        if item.artefact == artefact and item.result_set == "reference":
+        if item.artefact == artefact and item.result_set == result_set:
             return read_table(item.path(".csv"))
-    raise ReportError(
-        f"no {artefact} of the stored reference; run `make look` or `make repro` first"
-    )
+    raise ReportError(f"no {artefact} of the results `{result_set}`; run `make repro` first")
 
 
 def draw_slopes(slopes: pd.DataFrame) -> Figure:
@@ -230,7 +229,7 @@ def render_blocks(stored: Path) -> dict[str, str]:
         "In parentheses: our 95 % interval and the paper's value. Points are percentage points.",
         f"{_findings(judged)}\n{_intervention(read_table(stored / 'intervention.csv'))}",
     ]
-    layers = _layers()
+    layers = _layers(read_table(stored / "cells.csv"))
     speed = _speed(REFERENCE / "timings")
     return {"results": "\n\n".join(parts), "layers": _wrap(f"{layers} {speed}")}
 
@@ -334,9 +333,9 @@ def _short_status(sentence: Sentence) -> str:
     return f"{words}†" if sentence.claim.reservations else words
 
 
-def _layers() -> str:
+def _layers(cells: pd.DataFrame) -> str:
     """Return how many layers there are, and how many of them have fast engines."""
-    engines = [engine_names(name) for name in cell_names()]
+    engines = cells["engines"].str.split(", ")
     compiled = sum("numba-cpu" in names for names in engines)
     on_gpu = sum("numba-cuda" in names for names in engines)
     return (
