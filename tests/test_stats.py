@@ -338,8 +338,8 @@ def test_likelihood_ratio_equals_a_grid_search(law):
     side = one.iloc[mode:] if mode < len(one) / 2 else one.iloc[: mode + 1]
     share = side["share"].to_numpy() / side["share"].sum()
     points = np.linspace(-0.05, 0.05, 401) + np.log10(side["dt"].to_numpy())[:, None]
-    ends = np.log10(side["dt"].iloc[[0, -1]].to_numpy()) + (-0.05, 0.05)
-    whole = 10 ** np.linspace(*ends, 4001)
+    low, high = np.log10(side["dt"].iloc[[0, -1]].to_numpy())
+    whole = 10 ** np.linspace(low - 0.05, high + 0.05, 4001)
 
     def best(density, parameters):
         values = []

@@ -1,13 +1,13 @@
 """What readers call architectures, data sets and publications, and how figures draw architectures.
 
 Rows of a table carry their own labels; these are the names of the factorial's levels and of the
-cells' pages. What is not listed keeps the name of its file and is drawn as a grey cross.
+cells' pages. What is not listed keeps the name of its file and is drawn as a gray cross.
 """
 
 from dataclasses import dataclass
 
 LOOKS = {
-    # Okabe and Ito's palette for the factorial study: distinct in any common colour vision.
+    # Okabe and Ito's palette for the factorial study: distinct in any common color vision.
     "rnn": ("#000000", "o"),
     "lstm": ("#E69F00", "s"),
     "gru": ("#56B4E9", "D"),
@@ -15,7 +15,7 @@ LOOKS = {
     "antisymmetric": ("#0072B2", "v"),
     "exponential": ("#D55E00", "P"),
     "unicornn": ("#CC79A7", "X"),
-    # Tol's muted palette, then colours far from all others in any kind of colour vision.
+    # Tol's muted palette, then colors far from all others in any kind of color vision.
     "sru": ("#882255", "p"),
     "indrnn": ("#999933", "d"),
     "cornn": ("#332288", "h"),
@@ -32,9 +32,9 @@ LOOKS = {
     "lru": ("#0033CC", "d"),
     "mingru": ("#AA7700", "p"),
 }
-"""Colour and marker of the architectures."""
+"""Color and marker of the architectures."""
 OTHERS = ("#777777", "x")
-"""Colour and marker of an architecture that is not listed yet."""
+"""Color and marker of an architecture that is not listed yet."""
 LABELS = {
     "antisymmetric": "Antisymmetric RNN",
     "beats_short": "Beats",
