@@ -3,9 +3,11 @@
 import math
 
 import numpy as np
+import pandas as pd
 import pytest
 import xarray as xr
 from drawn import RECORD, drawn
+from study.claims import comparisons
 from study.claims.claim import NetworkSelection
 from study.claims.comparisons import UNSETTLED
 from study.claims.estimating import VERBS
@@ -375,3 +377,11 @@ def test_windows_of_stored_runs_have_a_patient():
         runs = ds.isel(run=np.flatnonzero(ds["task"] == task))
         assert int(runs["test_sequences"].max()) == size
     assert patients_in_test("adding 100") is None
+
+
+def test_a_diverged_run_counts_with_its_own_end_too():
+    columns = {"steps": [200, np.inf], "early": [150, 1000], "late": [200, 1000]}
+    rows = pd.DataFrame(columns | {"trained": [1000, 300]})
+    counted = comparisons.with_own_end(rows)
+    assert list(counted["early"]) == [150, 300] and list(counted["late"]) == [200, 300]
+    assert list(rows["late"]) == [200, 1000], "the table itself stays"

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from study.claims.claim import NetworkSelection
-from study.claims.estimates import Cause, Estimate, not_testable
+from study.claims.estimates import Cause, Estimate, Scale, not_testable
 from study.claims.estimators import add_standard_error, difference, exponential
 from study.claims.networks import Networks, join_reasons
 from study.claims.power import normal_chance
@@ -198,9 +198,10 @@ def longer(networks: Networks, first: Name, second: Name) -> Estimate:
     Returns
     -------
     Estimate
-        A ratio. A run that never reached the error counts with its last step, and the interval
-        has no end on its side. The step is known up to the spacing of records, which the interval
-        includes.
+        A ratio. A run that never reached the error counts with the last step of the longest run,
+        and the interval has no end on its side. It also includes the interval that results if such
+        a run counts with its own last step, which is earlier if it diverged. The step is known up
+        to the spacing of records, which the interval includes as well.
     """
     scale = networks.scale(first, second)
     if first == second:
@@ -216,6 +217,20 @@ def longer(networks: Networks, first: Name, second: Name) -> Estimate:
         if short:
             refused = not_testable(f"{reason}; {short}", Cause.TOO_SMALL, scale)
         return refused
+    estimate = _log_ratio(sides, scale)
+    by_own_end = _log_ratio([with_own_end(rows) for rows in sides], scale)
+    low = min(estimate.low, by_own_end.low)
+    high = max(estimate.high, by_own_end.high)
+    if never[0]:
+        high = math.inf
+    if never[1]:
+        low = -math.inf
+    reservation = join_reasons(too_few_seeds(*sides), chance_reservation(networks, first))
+    return exponential(replace(estimate, low=low, high=high, reservation=reservation))
+
+
+def _log_ratio(sides: list[pd.DataFrame], scale: Scale) -> Estimate:
+    """Estimate the log of the ratio of two networks' steps, up to the spacing of records."""
     middles = []
     spacing = 0.0
     for rows in sides:
@@ -223,14 +238,7 @@ def longer(networks: Networks, first: Name, second: Name) -> Estimate:
         middles.append((late + early) / 2)
         spacing += float(np.mean(late - early)) / 2
     estimate = difference(*middles, scale)
-    low = estimate.low - spacing
-    high = estimate.high + spacing
-    if never[0]:
-        high = math.inf
-    if never[1]:
-        low = -math.inf
-    reservation = join_reasons(too_few_seeds(*sides), chance_reservation(networks, first))
-    return exponential(replace(estimate, low=low, high=high, reservation=reservation))
+    return replace(estimate, low=estimate.low - spacing, high=estimate.high + spacing)
 
 
 def solved_steps(networks: Networks, name: Name) -> pd.DataFrame:
@@ -246,3 +254,22 @@ def solved_steps(networks: Networks, name: Name) -> pd.DataFrame:
     end = rows["trained"].max()
     early = rows["before"].where(np.isfinite(rows["steps"]), end)
     return rows.assign(early=early, late=rows["steps"].clip(upper=end))
+
+
+def with_own_end(rows: pd.DataFrame) -> pd.DataFrame:
+    """Count runs that never solved the problem with their own last step.
+
+    Parameters
+    ----------
+    rows
+        Runs of a network, as from `solved_steps`.
+
+    Returns
+    -------
+    pandas.DataFrame
+        The same with other ``early`` and ``late``.
+    """
+    solved = np.isfinite(rows["steps"])
+    early = rows["early"].where(solved, rows["trained"])
+    late = rows["late"].where(solved, rows["trained"])
+    return rows.assign(early=early, late=late)

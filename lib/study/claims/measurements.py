@@ -11,7 +11,7 @@ import pandas as pd
 from scipy.stats import chi2, norm, t
 
 from study.claims.claim import NetworkSelection
-from study.claims.comparisons import solved_steps
+from study.claims.comparisons import solved_steps, with_own_end
 from study.claims.estimates import Cause, Estimate, not_testable
 from study.claims.estimators import (
     TAIL,
@@ -137,7 +137,8 @@ def steps_needed(networks: Networks, name: Name) -> Estimate:
     -------
     Estimate
         In optimizer steps, up to the spacing of records. A run that never solved the problem
-        counts with its last step, and its interval has no upper end.
+        counts with the last step of the longest run, and the interval has no upper end. Its lower
+        end is that which results if such a run counts with its own last step, if that is smaller.
     """
     rows = solved_steps(networks, name)
     half = float((rows["late"] - rows["early"]).mean()) / 2
@@ -145,6 +146,9 @@ def steps_needed(networks: Networks, name: Name) -> Estimate:
     low = estimate.low - half
     if not np.isinf(rows["steps"]).any():
         return replace(estimate, low=low, high=estimate.high + half)
+    by_own_end = with_own_end(rows)
+    earlier = mean((by_own_end["late"] + by_own_end["early"]) / 2, networks.scale(name))
+    low = min(low, earlier.low - half)
     reservation = join_reasons(too_few_seeds(rows), chance_reservation(networks, name))
     return replace(estimate, low=low, high=math.inf, reservation=reservation)
 
