@@ -107,7 +107,7 @@ def test_shard_names_follow_what_results_depend_on(prepared, tmp_path):
 EDITS = [
     ("longrnn/cells/lstm.py", "Take one step.", "Take one step of the equations above.", set()),
     ("longrnn/cells/lstm.py", "torch.tanh(g)", "0.999 * torch.tanh(g)", {"lstm"}),
-    ("longrnn/cells/irnn.py", "form == 8 else a", "form != 8 else a", set()),
+    ("longrnn/cells/irnn.py", "if weights.form == 8", "if weights.form != 8", set()),
     ("study/training/seeds.py", 'digest(), "big")', 'digest(), "little")', {"lstm", "linear_rnn"}),
     ("study/training/progress.py", "QUIET = 5.0", "QUIET = 6.0", set()),
     ("study/config/file.py", "import ", "import os\nimport ", set()),

@@ -177,7 +177,8 @@ def test_engine_of_a_pass_follows_cell_and_device(monkeypatch):
     assert kernels.choose("unicornn", "cuda") == "numba-cuda"
     assert kernels.choose_for_runs("unicornn", "cuda") == "numba-cuda"
     assert kernels.choose_for_runs("lipschitz", "cuda") == "numba-cuda"
-    assert kernels.choose_for_runs("chrono_lstm", "cuda") == "reference-cuda"
+    assert kernels.choose_for_runs("chrono_lstm", "cuda") == "numba-cuda"
+    assert kernels.choose_for_runs("mingru", "cuda") == "reference-cuda"
 
 
 @pytest.mark.parametrize("cell", ["unicornn", "indrnn", "rnn", "lipschitz", "cornn", "lem"])
