@@ -535,6 +535,9 @@ def test_a_short_lead_is_quoted_with_its_reservation():
     for steps in (474.0, 200_000.0):
         text = write_sentence(finding, table.assign(steps=steps).loc[finding.claim]).text
         assert text.endswith(ends.get(steps, "paper: 0.11)."))
+    table["reservation"] = "tuned less; not robust: one run decides"
+    text = write_sentence(finding, table.assign(steps=200_000.0).loc[finding.claim]).text
+    assert text.endswith("paper: 0.11). Not robust: one run decides.")
 
 
 def test_scale_names_the_data_of_its_task():

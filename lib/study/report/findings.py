@@ -18,6 +18,8 @@ from study.claims.verdict import AGREES
 from study.report.claim_text import ClaimText, describe_claim
 
 _FILE = Path(__file__).with_name("findings.yaml")
+NOT_ROBUST = "not robust:"
+"""How a notebook begins a reservation about a verdict that other choices change."""
 
 
 class Finding(BaseModel):
@@ -179,13 +181,20 @@ def _state_claim(claim: ClaimText) -> str:
 
 
 def _reservation(row: pd.Series) -> str:
-    """Return the reservation about a lead in runs shorter than the paper's, as a sentence."""
-    if row["verdict"] != AGREES or pd.isna(row.get("steps")):
+    """Return the reservations about a verdict that agrees, as sentences.
+
+    These are that runs are shorter than the paper's, and that the verdict is not robust.
+    """
+    if row["verdict"] != AGREES:
         return ""
-    reservation = lead_reservation(claims()[row["id"]], int(row["steps"]))
-    if not reservation:
-        return ""
-    return f" {reservation[:1].upper()}{reservation[1:]}."
+    reservations = []
+    if not pd.isna(row.get("steps")):
+        reservations.append(lead_reservation(claims()[row["id"]], int(row["steps"])))
+    for reservation in str(row.get("reservation", "")).split("; "):
+        if reservation.startswith(NOT_ROBUST):
+            reservations.append(reservation)
+    sentences = [f" {text[:1].upper()}{text[1:]}." for text in reservations if text]
+    return "".join(sentences)
 
 
 def _shorter(row: pd.Series) -> str:
