@@ -65,6 +65,17 @@ def test_interrupted_pipelines_print_one_line(without_dvc, capsys):
     assert capsys.readouterr().err == "interrupted; every finished stage and run is kept\n"
 
 
+def test_wrong_records_run_again_at_once(without_dvc, monkeypatch):
+    wrong = iter([{"analyse@one": None}, {}])
+    monkeypatch.setattr(repro, "wrong_records", lambda root: next(wrong))
+    discards = MagicMock(return_value=0)
+    monkeypatch.setattr(repro.code, "main", discards)
+    rebuilds = MagicMock(return_value=0)
+    monkeypatch.setattr(repro, "_bring_up_to_date", rebuilds)
+    assert repro.main([]) == 0
+    assert (discards.call_count, rebuilds.call_count) == (2, 2)
+
+
 @pytest.mark.parametrize(("owner", "message"), [(1, True), (999_999_999, False)])
 def test_other_running_dvc_is_reported(without_dvc, tmp_path, capsys, owner, message):
     without_dvc.return_value.__enter__.return_value.wait.return_value = 255

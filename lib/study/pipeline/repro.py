@@ -28,6 +28,7 @@ from study.paths import DATA, ROOT
 from study.pipeline import code, warm
 from study.pipeline.execute import STAGES
 from study.pipeline.instructions import InstructionError
+from study.pipeline.ledger import wrong_records
 
 LOCK = DATA / "cache" / "repro.lock"
 
@@ -66,12 +67,16 @@ def main(arguments: list[str]) -> int:
     """
     try:
         with _locked() as lock, warm.serving():
-            status = code.main()
-            if status:
-                return status
-            if arguments:
-                return _dvc_repro(lock, *arguments)
-            return _bring_up_to_date(lock)
+            while True:
+                status = code.main()
+                if status:
+                    return status
+                if arguments:
+                    return _dvc_repro(lock, *arguments)
+                status = _bring_up_to_date(lock)
+                if status or not wrong_records(ROOT):
+                    return status
+                # An input was saved as its stage ended. What was made from it runs again too.
     except InstructionError as error:
         return _report_status(str(error), 2)
     except OSError as error:
