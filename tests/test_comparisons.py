@@ -18,6 +18,7 @@ from study.claims.region import Region
 from study.claims.reservations import rate_reservation
 from study.claims.sampling import error_of_mean, patients_in_test, sampling_variance
 from study.claims.standings import leads_over, standing_among
+from study.claims.testable import refuse_claim
 from study.claims.verdict import decide
 from study.paths import DATA
 from study.results import networks
@@ -38,7 +39,7 @@ def _draw(scores=LEVELS, spread=0.5, **more):
 def ask(networks, verb, *names):
     """Return what a verb estimates for one network, or for two."""
     learners = {"lead": names[:1], "ratio": names[:1], "longer": names[1:]}.get(verb, ())
-    return networks.refusal(names, learners) or VERBS[verb].estimate(networks, *names)
+    return refuse_claim(networks, names, learners) or VERBS[verb].estimate(networks, *names)
 
 
 def test_leads_are_ahead_behind_or_undecided():

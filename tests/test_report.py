@@ -22,6 +22,7 @@ from lxml.html import HTMLParser, document_fromstring
 from study.claims.claim import claim_table
 from study.claims.estimates import Cause, Estimate, Scale, not_testable
 from study.claims.estimators import proportion
+from study.claims.experiment_sizes import scale_of_networks
 from study.claims.judging import judged_row, show_claims
 from study.claims.networks import Networks
 from study.claims.region import Region
@@ -542,7 +543,7 @@ def test_a_short_lead_is_quoted_with_its_reservation():
 
 def test_scale_names_the_data_of_its_task():
     stored = load(ROOT / "data/reference/real/language.nc")  # words, too
-    scale = Networks(stored, "PTB characters").scale("LEM", "LSTM")
+    scale = scale_of_networks(Networks(stored, "PTB characters"), "LEM", "LSTM")
     said = describe_claim(judge_claims([]).assign(**asdict(scale)).iloc[0]).scale
     assert said.startswith("5,000 sequences, T = 100, ") and "words" not in said
     assert said.endswith("Penn Treebank, characters")

@@ -13,6 +13,7 @@ from study.claims.estimating import estimate_claim
 from study.claims.judging import judged_row
 from study.claims.networks import Networks
 from study.claims.region import Region
+from study.claims.search import settings_tried
 from study.claims.verdict import AGREES, DIFFERS, UNDECIDED, verdict_on
 
 RATES = (0.001, 0.003, 0.01)
@@ -145,8 +146,8 @@ def test_swept_factors_count_as_settings():
     ds["dt"] = "run", [float(label.partition("=")[2] or "nan") for label in ds["label"].values]
     ds["network"] = "run", [label.partition(", ")[0] for label in ds["label"].values]
     networks = Networks(ds)
-    assert networks.settings_tried(NetworkSelection(label="LEM", best="dt")) == 4
-    assert networks.settings_tried("LSTM") == 3
+    assert settings_tried(networks, NetworkSelection(label="LEM", best="dt")) == 4
+    assert settings_tried(networks, "LSTM") == 3
 
 
 def test_one_pair_tuned_equally_is_enough_to_differ():

@@ -6,6 +6,9 @@
 - ``verdict``: the one rule that turns an estimate into a verdict, with its reason;
 - ``correction``: p-values, Holm, and Benjamini and Hochberg;
 - ``networks``: the networks of one group of runs;
+- ``search``: what was tried for a network, and whether its best setting is at an end;
+- ``experiment_sizes``: the size of an experiment;
+- ``testable``: whether a claim about networks can be tested;
 - ``reservations``, ``tuning``, ``short_runs``: objections to a verdict on networks;
 - ``comparisons``, ``measurements``, ``time_steps``: the quantities that claims name, by verb;
 - ``estimating``: the quantity that decides a claim, from its verb and its networks;

@@ -67,6 +67,10 @@ class NetworkSelection(Frozen):
         return " & ".join([name, *map(str, self.pooled)])
 
 
+NetworkName = NetworkSelection | str
+"""A network in the arguments of functions: its selection, or its label alone."""
+
+
 class TaskCondition(Frozen):
     """Selects tasks by a number, such as their length in time steps."""
 
@@ -203,7 +207,7 @@ class Claim(Frozen):
 
     @property
     def denies_effect(self) -> bool:
-        """Whether the claim says that there is no effect: its region contains `null`."""
+        """Whether the claim denies an effect: its region contains `null`."""
         return self.region.contains(self.null, self.null)
 
 

@@ -9,10 +9,11 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
-from study.claims.claim import NetworkSelection
-from study.claims.estimates import Cause, Estimate, Scale, not_testable
+from study.claims.claim import NetworkName
+from study.claims.estimates import Cause, Estimate, Scale, join_reasons, not_testable
 from study.claims.estimators import add_standard_error, difference, exponential
-from study.claims.networks import Networks, join_reasons
+from study.claims.experiment_sizes import scale_of_networks
+from study.claims.networks import Networks
 from study.claims.power import normal_chance
 from study.claims.region import Region
 from study.claims.reservations import (
@@ -30,10 +31,8 @@ SOLVED = 0.01
 UNSETTLED = "some of these networks were still improving when training stopped"
 """Caveat: a lead may only reflect faster learning."""
 
-Name = NetworkSelection | str
 
-
-def lead(networks: Networks, first: Name, second: Name) -> Estimate:
+def lead(networks: Networks, first: NetworkName, second: NetworkName) -> Estimate:
     """Estimate the difference of two networks' scores.
 
     Parameters
@@ -51,7 +50,7 @@ def lead(networks: Networks, first: Name, second: Name) -> Estimate:
     return _compared(networks, first, second, logs=False)
 
 
-def ratio(networks: Networks, first: Name, second: Name) -> Estimate:
+def ratio(networks: Networks, first: NetworkName, second: NetworkName) -> Estimate:
     """Estimate the ratio of two networks' errors.
 
     Parameters
@@ -69,7 +68,7 @@ def ratio(networks: Networks, first: Name, second: Name) -> Estimate:
     return exponential(_compared(networks, first, second, logs=True))
 
 
-def apart(networks: Networks, first: Name, second: Name) -> Estimate:
+def apart(networks: Networks, first: NetworkName, second: NetworkName) -> Estimate:
     """Estimate the absolute difference of two networks' scores.
 
     Parameters
@@ -87,12 +86,14 @@ def apart(networks: Networks, first: Name, second: Name) -> Estimate:
     return magnitude(lead(networks, first, second))
 
 
-def _compared(networks: Networks, first: Name, second: Name, *, logs: bool) -> Estimate:
+def _compared(
+    networks: Networks, first: NetworkName, second: NetworkName, *, logs: bool
+) -> Estimate:
     """Return the difference of two networks' scores, or of the logarithms of their errors."""
     names = (first, second)
     rows = [networks.runs(name) for name in names]
     sides = [_oriented(networks, side["score"], logs=logs) for side in rows]
-    scale = networks.scale(*names)
+    scale = scale_of_networks(networks, *names)
     estimate = difference(*sides, scale)
     error, paired = sampling_error(networks, *names, logs=logs)
     fewest = min(len(side) for side in sides)
@@ -123,7 +124,9 @@ def _compared(networks: Networks, first: Name, second: Name, *, logs: bool) -> E
     return replace(estimate, note=note, reservation=reservation)
 
 
-def _note_on_last_record(networks: Networks, names: tuple[Name, Name], estimate: Estimate) -> str:
+def _note_on_last_record(
+    networks: Networks, names: tuple[NetworkName, NetworkName], estimate: Estimate
+) -> str:
     """Return the lead at the last record, if it lies outside the interval of the validated one."""
     at_end = difference_at_end(networks, *names)
     if estimate.low <= at_end <= estimate.high or not estimate.known:
@@ -148,8 +151,15 @@ def _is_behind(sides: list[np.ndarray], *, logs: bool) -> bool:
     return first <= second
 
 
-def difference_at_end(networks: Networks, first: Name, second: Name) -> float:
+def difference_at_end(networks: Networks, first: NetworkName, second: NetworkName) -> float:
     """Return the lead at the last record instead of the record that validates best.
+
+    Parameters
+    ----------
+    networks
+        The networks on the claim's task.
+    first, second
+        Two of them.
 
     Returns
     -------
@@ -185,7 +195,7 @@ def magnitude(estimate: Estimate) -> Estimate:
     return replace(estimate, value=abs(estimate.value), low=near, high=far, chance=chance)
 
 
-def longer(networks: Networks, first: Name, second: Name) -> Estimate:
+def longer(networks: Networks, first: NetworkName, second: NetworkName) -> Estimate:
     """Estimate how many times as many steps one network needs as another to an error of `SOLVED`.
 
     Parameters
@@ -203,10 +213,12 @@ def longer(networks: Networks, first: Name, second: Name) -> Estimate:
         a run counts with its own last step, which is earlier if it diverged. The step is known up
         to the spacing of records, which the interval includes as well.
     """
-    scale = networks.scale(first, second)
+    scale = scale_of_networks(networks, first, second)
     if first == second:
         return not_testable(
-            "trained at only one of these lengths", Cause.NO_DATA, networks.scale(first)
+            "trained at only one of these lengths",
+            Cause.NO_DATA,
+            scale_of_networks(networks, first),
         )
     sides = [solved_steps(networks, name) for name in (first, second)]
     never = [bool(np.isinf(rows["steps"]).any()) for rows in sides]
@@ -241,8 +253,15 @@ def _log_ratio(sides: list[pd.DataFrame], scale: Scale) -> Estimate:
     return replace(estimate, low=estimate.low - spacing, high=estimate.high + spacing)
 
 
-def solved_steps(networks: Networks, name: Name) -> pd.DataFrame:
+def solved_steps(networks: Networks, name: NetworkName) -> pd.DataFrame:
     """Return when each run's error fell below `SOLVED`.
+
+    Parameters
+    ----------
+    networks
+        The networks on the claim's task.
+    name
+        One of them.
 
     Returns
     -------

@@ -135,3 +135,24 @@ def not_testable(reason: str, cause: Cause, scale: Scale | None = None) -> Estim
         One without a value.
     """
     return Estimate(math.nan, math.nan, math.nan, scale or Scale(), note=reason, cause=cause)
+
+
+def join_reasons(*reasons: str) -> str:
+    """Join the reasons that are not empty into one text.
+
+    Parameters
+    ----------
+    reasons
+        Reasons; some may be empty.
+
+    Returns
+    -------
+    str
+        Separated by semicolons.
+
+    Examples
+    --------
+    >>> join_reasons("too few runs", "", "at chance")
+    'too few runs; at chance'
+    """
+    return "; ".join(reason for reason in reasons if reason)

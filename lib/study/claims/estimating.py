@@ -9,13 +9,14 @@ from typing import Literal, NamedTuple
 import pandas as pd
 
 from study.claims import measurements, time_steps
-from study.claims.claim import Claim, ClaimError, Comparison, NetworkSelection
+from study.claims.claim import Claim, ClaimError, Comparison, NetworkName, NetworkSelection
 from study.claims.comparisons import apart, lead, longer, ratio
-from study.claims.estimates import Cause, Estimate, not_testable
+from study.claims.estimates import Estimate
 from study.claims.extremes import largest, smallest
 from study.claims.networks import Networks
 from study.claims.reservations import shorter_than_paper
 from study.claims.short_runs import barred_verdicts
+from study.claims.testable import refuse_claim, refuse_without_control
 from study.claims.tuning import find_unequal, find_untuned
 
 
@@ -27,10 +28,10 @@ class Verb(NamedTuple):
     estimate
         Function of `Networks` and one network, or two.
     learners
-        Who must have learned: the network ``ahead`` by the claim's region, the ``second``,
+        Which networks must have learned: the one ``ahead`` by the claim's region, the ``second``,
         the network ``itself``, or ``nobody``; ``control``: the control that the claim names.
     argument
-        The field of `Comparison` that the function gets besides the networks.
+        The field of `Comparison` that is a further argument of the function.
     """
 
     estimate: Callable[..., Estimate]
@@ -57,8 +58,6 @@ VERBS = {
     "power_law": Verb(time_steps.power_law, "itself"),
 }
 """The quantities that claims name."""
-
-Name = NetworkSelection | str
 
 
 def estimate_claim(networks: Networks, claim: Claim) -> Estimate:
@@ -104,14 +103,14 @@ def estimate_claim(networks: Networks, claim: Claim) -> Estimate:
     return smallest(estimates)
 
 
-def _estimate_pair(networks: Networks, claim: Claim, pair: tuple[Name, ...]) -> Estimate:
+def _estimate_pair(networks: Networks, claim: Claim, pair: tuple[NetworkName, ...]) -> Estimate:
     """Estimate the quantity for one network, or for two, with the objections to a verdict."""
     comparison = claim.comparison
     verb = VERBS[comparison.verb]
     refused = None
     if verb.learners == "control":
-        refused = _without_control(networks, comparison)
-    refused = refused or networks.refusal(pair, _learners(verb, pair, claim))
+        refused = refuse_without_control(networks, comparison)
+    refused = refused or refuse_claim(networks, pair, _learners(verb, pair, claim))
     if refused:
         return refused
     arguments = []
@@ -130,11 +129,11 @@ def _estimate_pair(networks: Networks, claim: Claim, pair: tuple[Name, ...]) -> 
         unequal_to_agree=unequal.to_agree,
         unequal_to_differ=unequal.to_differ,
     )
-    return _guarded(estimate, shorter_than_paper(networks, *pair), claim)
+    return _mark_too_short(estimate, shorter_than_paper(networks, *pair), claim)
 
 
-def _guarded(estimate: Estimate, short: str, claim: Claim) -> Estimate:
-    """Note on an estimate, and on its parts, which verdicts runs that are too short bar."""
+def _mark_too_short(estimate: Estimate, short: str, claim: Claim) -> Estimate:
+    """Mark an estimate and its parts with the verdicts that runs shorter than the paper's bar."""
     barred = barred_verdicts(claim.comparison.verb, claim.region, estimate)
     reasons = {
         "too_short_to_agree": short if barred.agrees else "",
@@ -144,19 +143,8 @@ def _guarded(estimate: Estimate, short: str, claim: Claim) -> Estimate:
     return replace(estimate, parts=parts, **reasons)
 
 
-def _without_control(networks: Networks, comparison: Comparison) -> Estimate | None:
-    """Return that the control did not learn, so that a network at chance says nothing."""
-    if comparison.control == "any":
-        if networks.at_chance() == networks.labels():
-            return not_testable(f"no network learns {networks.task}", Cause.PREMISE)
-        return None
-    if comparison.control:
-        return networks.refusal([comparison.control], [comparison.control])
-    return None
-
-
-def _learners(verb: Verb, pair: tuple[Name, ...], claim: Claim) -> tuple[Name, ...]:
-    """Return who must have learned for the claim to be tested."""
+def _learners(verb: Verb, pair: tuple[NetworkName, ...], claim: Claim) -> tuple[NetworkName, ...]:
+    """Return the networks that must have learned for the claim to be tested."""
     if verb.learners == "second":
         return pair[1:]
     if verb.learners == "itself":
@@ -166,8 +154,8 @@ def _learners(verb: Verb, pair: tuple[Name, ...], claim: Claim) -> tuple[Name, .
     return ()
 
 
-def _ahead(claim: Claim, pair: tuple[Name, ...]) -> tuple[Name, ...]:
-    """Return who is ahead if the claim is true; both if it says that they are equal."""
+def _ahead(claim: Claim, pair: tuple[NetworkName, ...]) -> tuple[NetworkName, ...]:
+    """Return the network that is ahead if the claim is true; both if they are then equal."""
     region = claim.region
     if claim.comparison.verb == "apart":
         if math.isinf(region.above):

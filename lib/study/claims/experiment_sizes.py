@@ -1,9 +1,13 @@
-"""Sizes of the experiments of chapter 2 and section 3.6, for their estimates."""
+"""Sizes of experiments, which reports print next to their estimates."""
 
+import pandas as pd
 import xarray as xr
 
-from study.claims.estimates import Scale
-from study.results.data_used import longest_sequence
+from study.claims.claim import NetworkName
+from study.claims.estimates import Scale, join_reasons
+from study.claims.networks import Networks
+from study.claims.search import rate_at_edge
+from study.results.data_used import data_of, longest_sequence
 from study.results.schema import settings_of
 
 
@@ -50,3 +54,40 @@ def scale_of_rows(ds: xr.Dataset) -> Scale:
         test_size=int(ds["test_sequences"][0]),
         time_steps=longest_sequence(ds),
     )
+
+
+def scale_of_networks(networks: Networks, *names: NetworkName) -> Scale:
+    """Return the size of the experiment behind some networks.
+
+    Parameters
+    ----------
+    networks
+        The networks on the claim's task.
+    names
+        The networks.
+
+    Returns
+    -------
+    Scale
+        Empty if none was trained.
+    """
+    rows = pd.concat([networks.runs(name) for name in names])
+    rows = rows.drop_duplicates(["run", "replicate"])
+    if rows.empty:
+        return Scale()
+    return Scale(
+        sequences=int(rows["sequences"].max()) or None,
+        width=int(rows["width"].max()),
+        replicates=int(rows["run"].value_counts().min()),
+        test_size=int(rows["test_sequences"].max()),
+        time_steps=int(rows["time_steps"].max()),
+        data=data_of(rows["task_settings"]),
+        steps=min(networks.steps_trained(name) for name in names if not networks.runs(name).empty),
+        at_edge=join_reasons(*(rate_at_edge(networks, name) for name in names)) or None,
+        at_chance=join_reasons(*(str(name) for name in names if _guesses(networks, name))) or None,
+    )
+
+
+def _guesses(networks: Networks, name: NetworkName) -> bool:
+    """Return whether a network was trained and does no better than chance."""
+    return not networks.runs(name).empty and not networks.learned(name)

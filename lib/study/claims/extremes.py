@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from scipy import stats
 
-from study.claims.estimates import Cause, Estimate, not_testable
+from study.claims.estimates import Cause, Estimate, Scale, not_testable
 from study.claims.estimators import TAIL
 
 
@@ -66,16 +66,6 @@ def _extreme(estimates: list[Estimate], sign: int) -> Estimate:
         inner.append(_bonferroni_end(estimate, len(estimates), sign))
     ends = [_extreme_number(outer, sign), _extreme_number(inner, sign)]
     deciding = max(estimates, key=lambda estimate: sign * estimate.value)
-    scales = [estimate.scale for estimate in estimates]
-    data = dict.fromkeys(scale.data for scale in scales if scale.data)
-    steps = [scale.steps for scale in scales if scale.steps is not None]
-    scale = replace(
-        deciding.scale,
-        data=", ".join(data) or None,
-        steps=min(steps, default=None),
-        at_edge=_joined(scale.at_edge for scale in scales) or None,
-        at_chance=_joined(scale.at_chance for scale in scales) or None,
-    )
     parts: list[Estimate] = []
     for estimate in estimates:
         parts.extend(estimate.parts or (estimate,))
@@ -84,7 +74,7 @@ def _extreme(estimates: list[Estimate], sign: int) -> Estimate:
         deciding.value,
         min(ends),
         max(ends),
-        scale,
+        _joint_scale(deciding.scale, [estimate.scale for estimate in estimates]),
         n=None if None in trials else min(trials),
         note=_joined(estimate.note for estimate in estimates),
         ratio=all(estimate.ratio for estimate in estimates),
@@ -92,6 +82,19 @@ def _extreme(estimates: list[Estimate], sign: int) -> Estimate:
         df=deciding.df,
         sampled=deciding.sampled,
         chance=_joint_chance(estimates),
+    )
+
+
+def _joint_scale(deciding: Scale, scales: list[Scale]) -> Scale:
+    """Return the size of the deciding experiment, with what applies to all of them."""
+    data = dict.fromkeys(scale.data for scale in scales if scale.data)
+    steps = [scale.steps for scale in scales if scale.steps is not None]
+    return replace(
+        deciding,
+        data=", ".join(data) or None,
+        steps=min(steps, default=None),
+        at_edge=_joined(scale.at_edge for scale in scales) or None,
+        at_chance=_joined(scale.at_chance for scale in scales) or None,
     )
 
 

@@ -1,4 +1,4 @@
-"""What the judges of the factorial experiment share: its tables and models, made once each."""
+"""Tables and models that the judges of the factorial experiment share, each computed once."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -58,7 +58,7 @@ class Evidence(Fits):
 
     @cached_property
     def best(self) -> pd.DataFrame:
-        """The same; those that are not at h* are marked as left out.
+        """`frame`, in which attempts without the best hyper-parameters h* are marked as left out.
 
         h* is chosen on other replicates, if there are any.
         """

@@ -16,16 +16,17 @@ from study.claims.claim import (
     claims,
 )
 from study.claims.correction import p_value
-from study.claims.estimates import Cause, Estimate, not_testable
+from study.claims.estimates import Cause, Estimate, join_reasons, not_testable
 from study.claims.estimating import estimate_claim
 from study.claims.estimators import Z
-from study.claims.networks import Networks, join_reasons
+from study.claims.networks import Networks
 from study.claims.short_runs import Statement, lead_reservation, statement
 from study.claims.verdict import (
     AGREES,
     DIFFERS,
     UNDECIDED,
     UNTESTABLE,
+    Verdict,
     displayed_verdict,
     find_objections,
     sensitivity,
@@ -152,18 +153,6 @@ def judged_row(name: str, estimate: Estimate) -> dict[str, object]:
     claim = claims()[name]
     verdict = verdict_on(estimate, claim)
     other = sensitivity(estimate, claim)
-    notes = [note for note in (estimate.note, verdict.reason) if note]
-    if claim.denies_effect and estimate.known and verdict.verdict != DIFFERS:
-        notes.append(_null_note(estimate, verdict.verdict))
-    published = claim.published
-    excluded = published < estimate.low or published > estimate.high  # False without a value
-    if verdict.verdict in (UNDECIDED, UNTESTABLE) and excluded:
-        notes.append(f"the interval excludes the paper's value, {published:g}")
-    null_is = ""
-    if estimate.known and not math.isnan(claim.null):
-        null_is = "outside"
-        if estimate.low <= claim.null <= estimate.high:
-            null_is = "inside"
     steps = None
     if claim.comparison and claim.comparison.paper_steps != NOT_PRINTED:
         steps = claim.comparison.paper_steps
@@ -178,12 +167,36 @@ def judged_row(name: str, estimate: Estimate) -> dict[str, object]:
         "p": p_value(estimate, claim.region),
         "at_half": other.at_half,
         "at_double": other.at_double,
-        "null_is": null_is,
+        "null_is": _null_is(estimate, claim),
         "paper_steps": steps,
         **asdict(estimate.scale),
         "reservation": _reservation(estimate, claim, verdict.verdict),
-        "note": "; ".join(notes),
+        "note": _note(estimate, claim, verdict),
     }
+
+
+def _null_is(estimate: Estimate, claim: Claim) -> str:
+    """Return whether the value of no effect lies ``inside`` or ``outside`` the interval.
+
+    Empty if there is no such value or no interval.
+    """
+    if not estimate.known or math.isnan(claim.null):
+        return ""
+    if estimate.low <= claim.null <= estimate.high:
+        return "inside"
+    return "outside"
+
+
+def _note(estimate: Estimate, claim: Claim, verdict: Verdict) -> str:
+    """Return what a reader should know of an estimate and its verdict, separated by semicolons."""
+    notes = [estimate.note, verdict.reason]
+    if claim.denies_effect and estimate.known and verdict.verdict != DIFFERS:
+        notes.append(_null_note(estimate, verdict.verdict))
+    published = claim.published
+    excluded = published < estimate.low or published > estimate.high  # False without a value
+    if verdict.verdict in (UNDECIDED, UNTESTABLE) and excluded:
+        notes.append(f"the interval excludes the paper's value, {published:g}")
+    return join_reasons(*notes)
 
 
 def _reservation(estimate: Estimate, claim: Claim, verdict: str) -> str:
@@ -206,7 +219,7 @@ def _reservation(estimate: Estimate, claim: Claim, verdict: str) -> str:
 
 
 def _unequal_tuning(estimate: Estimate, claim: Claim, verdict: str) -> str:
-    """Return that a verdict goes against a network that was tuned over fewer settings."""
+    """Explain that a verdict goes against a network tuned over fewer settings; empty if not."""
     inside = verdict == AGREES
 
     def fewer_settings(part: Estimate) -> str:

@@ -28,8 +28,8 @@ def deciding_input_emphasized(ds: xr.Dataset) -> Estimate:
     """Estimate how often the deciding input is emphasized relative to the other inputs.
 
     An input is emphasized if its weight is more than `EMPHASIS` times the mean of the others.
-    Networks at chance do not count. None can be much better: the best network of width four is
-    right in 63 % (notebook 41), and the paper says "some degree of learning".
+    Networks at chance do not count. No network is much better than chance: the best one of width
+    four is right in 63 % (notebook 41), and the paper says "some degree of learning".
 
     Parameters
     ----------
@@ -67,7 +67,9 @@ def deciding_input_emphasized(ds: xr.Dataset) -> Estimate:
 
 
 def orthogonality_costs(ds: xr.Dataset) -> Estimate:
-    """Estimate what the penalty adds to accuracy at the paper's deciding input, mean over starts.
+    """Estimate the gain in accuracy from the penalty at the paper's deciding input.
+
+    It is the mean over starts.
 
     Parameters
     ----------

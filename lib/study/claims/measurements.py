@@ -10,9 +10,9 @@ import numpy as np
 import pandas as pd
 from scipy.stats import chi2, norm, t
 
-from study.claims.claim import NetworkSelection
+from study.claims.claim import NetworkName
 from study.claims.comparisons import solved_steps, with_own_end
-from study.claims.estimates import Cause, Estimate, not_testable
+from study.claims.estimates import Cause, Estimate, join_reasons, not_testable
 from study.claims.estimators import (
     TAIL,
     Z,
@@ -23,17 +23,23 @@ from study.claims.estimators import (
     geometric_mean,
     mean,
 )
-from study.claims.networks import Networks, join_reasons
+from study.claims.experiment_sizes import scale_of_networks
+from study.claims.networks import Networks
 from study.claims.power import normal_chance
 from study.claims.region import Region
 from study.claims.reservations import chance_reservation, still_falling, too_few_seeds
 from study.claims.sampling import sampling_error, sampling_variance
 
-Name = NetworkSelection | str
 
-
-def over_chance(networks: Networks, name: Name) -> Estimate:
+def over_chance(networks: Networks, name: NetworkName) -> Estimate:
     """Estimate how much larger a network's score is than that of guessing.
+
+    Parameters
+    ----------
+    networks
+        The networks on the claim's task.
+    name
+        One of them.
 
     Returns
     -------
@@ -42,7 +48,9 @@ def over_chance(networks: Networks, name: Name) -> Estimate:
     """
     rows = networks.runs(name)
     error, _ = sampling_error(networks, name)
-    estimate = add_standard_error(mean(rows["score"] - rows["guess"], networks.scale(name)), error)
+    estimate = add_standard_error(
+        mean(rows["score"] - rows["guess"], scale_of_networks(networks, name)), error
+    )
     guess = rows["guess"].iloc[0]
     answers = len(rows) * rows["test_sequences"].iloc[0]
 
@@ -58,8 +66,15 @@ def over_chance(networks: Networks, name: Name) -> Estimate:
     return replace(estimate, reservation=chance_reservation(networks, name), chance=chance)
 
 
-def share_of_chance(networks: Networks, name: Name) -> Estimate:
+def share_of_chance(networks: Networks, name: NetworkName) -> Estimate:
     """Estimate a network's error over that of guessing.
+
+    Parameters
+    ----------
+    networks
+        The networks on the claim's task.
+    name
+        One of them.
 
     Returns
     -------
@@ -67,16 +82,22 @@ def share_of_chance(networks: Networks, name: Name) -> Estimate:
         A ratio, the geometric mean over runs.
     """
     rows = networks.runs(name)
-    estimate = geometric_mean(rows["score"] / rows["guess"], networks.scale(name))
+    estimate = geometric_mean(rows["score"] / rows["guess"], scale_of_networks(networks, name))
     reservation = join_reasons(chance_reservation(networks, name), still_falling(networks, name))
     return replace(estimate, reservation=reservation)
 
 
-def deviation(networks: Networks, name: Name, paper_accuracy: float | None = None) -> Estimate:
+def deviation(
+    networks: Networks, name: NetworkName, paper_accuracy: float | None = None
+) -> Estimate:
     """Estimate the standard deviation of a network's score over runs, beyond the finite test set.
 
     Parameters
     ----------
+    networks
+        The networks on the claim's task.
+    name
+        One of them.
     paper_accuracy
         The paper's accuracy in percent. Accuracies near 100 % leave less room to vary, so the
         deviation is multiplied by the ratio of the binomial deviations at this accuracy and at
@@ -88,7 +109,7 @@ def deviation(networks: Networks, name: Name, paper_accuracy: float | None = Non
         In points, with the interval of normal values.
     """
     scores = networks.scores(name)
-    scale = networks.scale(name)
+    scale = scale_of_networks(networks, name)
     if len(scores) < 2:
         return not_testable("fewer than two replicates have no spread", Cause.NO_SEEDS, scale)
     df = len(scores) - 1
@@ -113,11 +134,15 @@ def deviation(networks: Networks, name: Name, paper_accuracy: float | None = Non
     return Estimate(float(value), float(low), float(high), scale, ratio=True, chance=chance)
 
 
-def trend(networks: Networks, name: Name, factor: str) -> Estimate:
+def trend(networks: Networks, name: NetworkName, factor: str) -> Estimate:
     """Estimate the rank correlation of a network's score with a coordinate.
 
     Parameters
     ----------
+    networks
+        The networks on the claim's task.
+    name
+        One of them.
     factor
         Column of `Networks.rows`.
 
@@ -127,11 +152,18 @@ def trend(networks: Networks, name: Name, factor: str) -> Estimate:
         Spearman's correlation over runs.
     """
     rows = networks.runs(name)
-    return correlation(rows[factor], rows["score"], networks.scale(name))
+    return correlation(rows[factor], rows["score"], scale_of_networks(networks, name))
 
 
-def steps_needed(networks: Networks, name: Name) -> Estimate:
+def steps_needed(networks: Networks, name: NetworkName) -> Estimate:
     """Estimate the mean number of steps until the adding problem is solved.
+
+    Parameters
+    ----------
+    networks
+        The networks on the claim's task.
+    name
+        One of them.
 
     Returns
     -------
@@ -142,22 +174,26 @@ def steps_needed(networks: Networks, name: Name) -> Estimate:
     """
     rows = solved_steps(networks, name)
     half = float((rows["late"] - rows["early"]).mean()) / 2
-    estimate = mean((rows["late"] + rows["early"]) / 2, networks.scale(name))
+    estimate = mean((rows["late"] + rows["early"]) / 2, scale_of_networks(networks, name))
     low = estimate.low - half
     if not np.isinf(rows["steps"]).any():
         return replace(estimate, low=low, high=estimate.high + half)
     by_own_end = with_own_end(rows)
-    earlier = mean((by_own_end["late"] + by_own_end["early"]) / 2, networks.scale(name))
+    earlier = mean(
+        (by_own_end["late"] + by_own_end["early"]) / 2, scale_of_networks(networks, name)
+    )
     low = min(low, earlier.low - half)
     reservation = join_reasons(too_few_seeds(rows), chance_reservation(networks, name))
     return replace(estimate, low=low, high=math.inf, reservation=reservation)
 
 
-def gain(networks: Networks, first: Name, second: Name | None = None) -> Estimate:
+def gain(networks: Networks, first: NetworkName, second: NetworkName | None = None) -> Estimate:
     """Estimate log10 of the norm of dh_T/dh_1, mean over records.
 
     Parameters
     ----------
+    networks
+        The networks on the claim's task.
     first
         The network.
     second
@@ -174,7 +210,7 @@ def gain(networks: Networks, first: Name, second: Name | None = None) -> Estimat
     return _mean_or_difference(networks, sides, first, second)
 
 
-def decay(networks: Networks, first: Name, second: Name | None = None) -> Estimate:
+def decay(networks: Networks, first: NetworkName, second: NetworkName | None = None) -> Estimate:
     """Estimate how far log10 of the norm of dh_T/dh_1 is from that of dh_T/dh_(T-1).
 
     Distances are averaged as logarithms, because those of some runs are a hundred times those of
@@ -182,6 +218,8 @@ def decay(networks: Networks, first: Name, second: Name | None = None) -> Estima
 
     Parameters
     ----------
+    networks
+        The networks on the claim's task.
     first
         The network.
     second
@@ -207,12 +245,12 @@ def _of_both(networks, first, second, measure) -> list[np.ndarray] | Estimate:
     return [measure(networks, name) for name in names]
 
 
-def _mean_gain(networks: Networks, name: Name) -> np.ndarray:
+def _mean_gain(networks: Networks, name: NetworkName) -> np.ndarray:
     run = networks.ds.sel(run=networks.runs(name)["run"].iloc[0])
     return run["gain_first"].mean("record").dropna("replicate").values
 
 
-def _log_decay(networks: Networks, name: Name) -> np.ndarray:
+def _log_decay(networks: Networks, name: NetworkName) -> np.ndarray:
     run = networks.ds.sel(run=networks.runs(name)["run"].iloc[0])
     distance = np.abs(run["gain_first"] - run["gain_last"])
     values = distance.mean("record").dropna("replicate").values
@@ -221,13 +259,13 @@ def _log_decay(networks: Networks, name: Name) -> np.ndarray:
 
 def _mean_or_difference(networks, sides, first, second) -> Estimate:
     if second is None:
-        return mean(sides[0], networks.scale(first))
-    estimate = difference(*sides, networks.scale(first, second))
+        return mean(sides[0], scale_of_networks(networks, first))
+    estimate = difference(*sides, scale_of_networks(networks, first, second))
     few = too_few_seeds(*(pd.DataFrame(index=range(len(side))) for side in sides))
     return replace(estimate, reservation=few)
 
 
-def memoryless(networks: Networks, name: Name) -> Estimate:
+def memoryless(networks: Networks, name: NetworkName) -> Estimate:
     """Estimate the final cross entropy of copying over that of the best answer without memory.
 
     The latter is 10 ln 8 / (T + 20) for sequences of T + 20 time steps.
@@ -247,4 +285,4 @@ def memoryless(networks: Networks, name: Name) -> Estimate:
     best = 10 * math.log(8) / int(run["time_steps"])
     last = run["test_loss"].isel(record=run["records"] - 1)
     ratios = last.where(rows["completed"].to_numpy(), best).values / best
-    return geometric_mean(ratios, networks.scale(name))
+    return geometric_mean(ratios, scale_of_networks(networks, name))

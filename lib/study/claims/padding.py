@@ -23,8 +23,9 @@ SWEPT_KAPPA = 1.1e3
 def nearness(ds: xr.Dataset, padding: int) -> list[Estimate]:
     """Estimate the correlation of accuracy with how near the adjoint metric is to zero.
 
-    It is over the settings of the sweep, each the mean of its runs, up to the largest weight of
-    Figure A2. Both initializations together would only show which of them is better.
+    Each setting of the sweep counts as one point, the mean of its runs. Weights of the penalty go
+    up to the largest one of Figure A2. Both initializations together would only show which of them
+    is better.
 
     Parameters
     ----------

@@ -5,7 +5,7 @@ In every function, `networks` are the networks on the claim's task; the names ar
 
 import pandas as pd
 
-from study.claims.claim import NetworkSelection
+from study.claims.claim import NetworkName
 from study.claims.networks import Networks
 from study.claims.short_runs import in_words
 from study.claims.tuning import few_rates_at_chance
@@ -39,11 +39,18 @@ def too_few_seeds(*sides: pd.DataFrame) -> str:
     return f"one side has {fewest} {runs}, and {SEEDS} are needed"
 
 
-def chance_reservation(networks: Networks, name: NetworkSelection | str) -> str:
+def chance_reservation(networks: Networks, name: NetworkName) -> str:
     """Return the reservation that a network is at chance and only one learning rate was tried.
 
     One rate decides nothing, neither against the network nor for its rival. If several were tried,
     but too few, only verdicts against the network are barred (`study.claims.tuning`).
+
+    Parameters
+    ----------
+    networks
+        The networks on the claim's task.
+    name
+        One of them.
 
     Returns
     -------
@@ -55,12 +62,19 @@ def chance_reservation(networks: Networks, name: NetworkSelection | str) -> str:
     return f"{name} is at chance, and only one learning rate was tried"
 
 
-def rate_reservation(networks: Networks, name: NetworkSelection | str) -> str:
+def rate_reservation(networks: Networks, name: NetworkName) -> str:
     """Return the reservation that a learning rate was chosen on the test part.
 
     Without a validation part the test part chooses. That does no harm if both halves of the
     test sequences choose the same rate, because then each half is scored at the rate that the
     other one chose.
+
+    Parameters
+    ----------
+    networks
+        The networks on the claim's task.
+    name
+        One of them.
 
     Returns
     -------
@@ -87,8 +101,15 @@ def rate_reservation(networks: Networks, name: NetworkSelection | str) -> str:
     return f"{reservation}, whose two halves disagree"
 
 
-def shorter_than_paper(networks: Networks, *names: NetworkSelection | str) -> str:
-    """Return that a network was trained for fewer steps than in the paper.
+def shorter_than_paper(networks: Networks, *names: NetworkName) -> str:
+    """Explain that a network was trained for fewer steps than in the paper.
+
+    Parameters
+    ----------
+    networks
+        The networks on the claim's task.
+    names
+        Some of them.
 
     Returns
     -------
@@ -101,13 +122,18 @@ def shorter_than_paper(networks: Networks, *names: NetworkSelection | str) -> st
     return ""
 
 
-def catching_up(
-    networks: Networks, behind: NetworkSelection | str, ahead: NetworkSelection | str
-) -> str:
+def catching_up(networks: Networks, behind: NetworkName, ahead: NetworkName) -> str:
     """Return the reservation that a network would draw level if trained for twice as long.
 
     It is extrapolated from the last third of the training, unless the network was trained
     for as long as in the paper.
+
+    Parameters
+    ----------
+    networks
+        The networks on the claim's task.
+    behind, ahead
+        Two of them: the one with the worse score, and the other.
 
     Returns
     -------
@@ -124,8 +150,15 @@ def catching_up(
     return f"{behind} was still closing the gap to {ahead} when training stopped"
 
 
-def still_falling(networks: Networks, name: NetworkSelection | str) -> str:
+def still_falling(networks: Networks, name: NetworkName) -> str:
     """Return the reservation that an error would become small if trained for twice as long.
+
+    Parameters
+    ----------
+    networks
+        The networks on the claim's task.
+    name
+        One of them.
 
     Returns
     -------

@@ -12,8 +12,9 @@ import pandas as pd
 from scipy import stats
 from statsmodels.api import OLS
 
-from study.claims.claim import NetworkSelection
+from study.claims.claim import NetworkName
 from study.claims.estimators import TAIL, Z
+from study.claims.experiment_sizes import scale_of_networks
 from study.claims.networks import Networks
 from study.paths import PUBLISHED
 
@@ -36,9 +37,7 @@ class SamplingError(NamedTuple):
     """
 
 
-def sampling_error(
-    networks: Networks, *names: NetworkSelection | str, logs: bool = False
-) -> SamplingError:
+def sampling_error(networks: Networks, *names: NetworkName, logs: bool = False) -> SamplingError:
     """Return how much a score, or a difference of two, depends on the finite test set.
 
     Parameters
@@ -60,7 +59,7 @@ def sampling_error(
         differences = np.subtract.reduce(by_sequence)
         patients = patients_in_test(networks.task)
         return SamplingError(error_of_mean(differences, patients), paired=True)
-    size = networks.scale(*names).test_size
+    size = scale_of_networks(networks, *names).test_size
     if not networks.higher_is_better or not size:
         return SamplingError(0.0, paired=False)
     variances = []
@@ -99,7 +98,7 @@ def error_of_mean(values: np.ndarray, clusters: np.ndarray | None = None) -> flo
         One value per test sequence, (n,).
     clusters
         Name of the cluster of each, (n,). Windows of one patient overlap, so their errors are
-        alike. If the number of sequences is another one, each sequence counts as independent.
+        correlated. If there are not as many clusters as values, each value counts as independent.
 
     Returns
     -------
@@ -115,9 +114,7 @@ def error_of_mean(values: np.ndarray, clusters: np.ndarray | None = None) -> flo
     return float(fit.bse[0] * few)
 
 
-def _by_sequence(
-    networks: Networks, name: NetworkSelection | str, *, logs: bool
-) -> np.ndarray | None:
+def _by_sequence(networks: Networks, name: NetworkName, *, logs: bool) -> np.ndarray | None:
     """Return each test sequence's influence on the score (or its log), (sequences,).
 
     It is the mean over runs; None if scores by sequence were not stored.
@@ -139,7 +136,7 @@ def _by_sequence(
     return slope * (each - middle)
 
 
-def _answers(networks: Networks, name: NetworkSelection | str) -> np.ndarray | None:
+def _answers(networks: Networks, name: NetworkName) -> np.ndarray | None:
     """Return each run's score of each test sequence, (n, sequences); None if not stored."""
     rows = networks.runs(name)
     if rows["run"].nunique() != 1 or networks.measure in ("perplexity", "bits"):
@@ -152,7 +149,7 @@ def _answers(networks: Networks, name: NetworkSelection | str) -> np.ndarray | N
     return scores if scores.shape[1] > 1 else None
 
 
-def sampling_variance(networks: Networks, name: NetworkSelection | str) -> float:
+def sampling_variance(networks: Networks, name: NetworkName) -> float:
     """Return the variance of a run's score due to the finite test set.
 
     The difficulty that a sequence has for all runs is removed.

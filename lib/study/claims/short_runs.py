@@ -10,7 +10,7 @@ one network leads another    stays, with a reservation   become not testable
 a network learns             stays                       become not testable
 a network fails to learn     becomes not testable        stay
 networks do equally well     becomes not testable        become not testable
-a network is no worse        stays, if it is ahead       become not testable
+a network is not worse       stays, if it is ahead       become not testable
 networks have a property     becomes not testable        become not testable
 training takes steps         stays                       stay, if the runs got there
 ===========================  ==========================  ==========================
@@ -119,7 +119,7 @@ def barred_verdicts(verb: str, region: Region, estimate: Estimate) -> Barred:
 
 
 def _ahead_of_a_margin(verb: str, region: Region, estimate: Estimate) -> bool:
-    """Return whether a network that is said to be no worse is ahead."""
+    """Return whether a network that, by the claim, is not worse than another is even ahead."""
     if statement(verb, region) is not Statement.NO_WORSE:
         return False
     same = _NO_DIFFERENCE[verb]
@@ -166,7 +166,7 @@ def lead_reservation(claim: Claim, steps: int | None) -> str:
     if comparison is None or steps is None or not steps < comparison.steps:
         return ""
     kind = statement(comparison.verb, claim.region)
-    # A network that is said to be no worse agrees after short runs only if it is ahead.
+    # A claim "not worse" agrees after short runs only if the network is ahead.
     if kind not in (Statement.LEADS, Statement.NO_WORSE):
         return ""
     return f"{in_words(steps, comparison.steps)}: the lead may only reflect faster learning"

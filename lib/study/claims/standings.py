@@ -5,10 +5,11 @@ from collections.abc import Iterable
 import pandas as pd
 import xarray as xr
 
-from study.claims.claim import NetworkSelection
+from study.claims.claim import NetworkName
 from study.claims.comparisons import lead
 from study.claims.networks import Networks
 from study.claims.region import Region
+from study.claims.testable import refuse_claim
 from study.claims.verdict import (
     AGREES,
     DIFFERS,
@@ -16,10 +17,10 @@ from study.claims.verdict import (
 )
 from study.results.networks import compare_with_published, outcomes
 
-Name = NetworkSelection | str
 
-
-def leads_over(networks: Networks, name: Name, others: Iterable[Name]) -> pd.DataFrame:
+def leads_over(
+    networks: Networks, name: NetworkName, others: Iterable[NetworkName]
+) -> pd.DataFrame:
     """Compare one network with others, by the rule that judges claims that a network leads.
 
     Parameters
@@ -41,7 +42,7 @@ def leads_over(networks: Networks, name: Name, others: Iterable[Name]) -> pd.Dat
     """
     rows = []
     for rival in others:
-        estimate = networks.refusal((name, rival), (name,)) or lead(networks, name, rival)
+        estimate = refuse_claim(networks, (name, rival), (name,)) or lead(networks, name, rival)
         verdict = decide(estimate, Region(above=0.0)).verdict
         standing = {AGREES: "ahead", DIFFERS: "behind"}.get(verdict, "undecided")
         note = estimate.note if not estimate.known else estimate.reservation

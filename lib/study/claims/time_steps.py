@@ -10,22 +10,21 @@ from dataclasses import replace
 import numpy as np
 import xarray as xr
 
-from study.claims.claim import NetworkSelection
+from study.claims.claim import NetworkName
 from study.claims.estimates import Cause, Estimate, not_testable
 from study.claims.estimators import geometric_mean, mean
+from study.claims.experiment_sizes import scale_of_networks
 from study.claims.extremes import smallest
 from study.claims.networks import Networks
 from study.results.networks import CLASS
 from study.stats.scales import histograms, largest_step, likelihood_ratios, reach
 
-Name = NetworkSelection | str
 
-
-def _run(networks: Networks, name: Name) -> xr.Dataset:
+def _run(networks: Networks, name: NetworkName) -> xr.Dataset:
     return networks.ds.sel(run=networks.runs(name)["run"].iloc[0])
 
 
-def peak(networks: Networks, name: Name, peak_dt: float) -> Estimate:
+def peak(networks: Networks, name: NetworkName, peak_dt: float) -> Estimate:
     """Estimate how much more common time steps near `peak_dt` are than those next to it.
 
     Parameters
@@ -47,10 +46,10 @@ def peak(networks: Networks, name: Name, peak_dt: float) -> Estimate:
     shares = rows.groupby(["replicate", number])["share"].sum().unstack(fill_value=0)
     shares = shares / rows["scale"].nunique()  # each kind of step has shares of its own
     shares = shares.reindex(columns=[-1, 0, 1], fill_value=0.0)
-    return mean(shares[0] - shares[[-1, 1]].max(axis=1), networks.scale(name))
+    return mean(shares[0] - shares[[-1, 1]].max(axis=1), scale_of_networks(networks, name))
 
 
-def span(networks: Networks, name: Name) -> Estimate:
+def span(networks: Networks, name: NetworkName) -> Estimate:
     """Estimate the factor from the smallest learned time step to the largest allowed one.
 
     Parameters
@@ -64,7 +63,7 @@ def span(networks: Networks, name: Name) -> Estimate:
         A ratio.
     """
     run = _run(networks, name)
-    scale = networks.scale(name)
+    scale = scale_of_networks(networks, name)
     smallest_steps = reach(histograms(run)).pivot(index="replicate", columns="stage", values="low")
     moved = abs(np.log10(smallest_steps["trained"] / smallest_steps["untrained"]))
     if (moved < 1.5 * CLASS).all():
@@ -75,7 +74,7 @@ def span(networks: Networks, name: Name) -> Estimate:
     return replace(ratio, low=ratio.low / half_class, high=ratio.high * half_class)
 
 
-def decades(networks: Networks, name: Name) -> Estimate:
+def decades(networks: Networks, name: NetworkName) -> Estimate:
     """Estimate the decades between the 1st and the 99th percentile of the time steps.
 
     Of several kinds of steps the one with the smallest range counts.
@@ -94,11 +93,11 @@ def decades(networks: Networks, name: Name) -> Estimate:
     ranges = []
     for _, kind in rows.groupby("scale"):
         ends = reach(kind, outside=0.01)
-        ranges.append(mean(np.log10(ends["high"] / ends["low"]), networks.scale(name)))
+        ranges.append(mean(np.log10(ends["high"] / ends["low"]), scale_of_networks(networks, name)))
     return smallest(ranges)
 
 
-def power_law(networks: Networks, name: Name) -> Estimate:
+def power_law(networks: Networks, name: NetworkName) -> Estimate:
     """Estimate how much likelier the time steps are by a power law than by an exponential.
 
     Of several kinds of steps the one with the smallest difference counts.
@@ -113,7 +112,7 @@ def power_law(networks: Networks, name: Name) -> Estimate:
     Estimate
         Mean log-likelihood ratio per step over runs, in nats.
     """
-    scale = networks.scale(name)
+    scale = scale_of_networks(networks, name)
     trained = histograms(_run(networks, name)).query("stage == 'trained'")
     fits = likelihood_ratios(trained).dropna(subset="ratio")
     if fits.empty:

@@ -1,4 +1,4 @@
-"""What a verdict may rest on if a network could have been tuned better.
+"""Verdicts that would go against a network that could have been tuned better.
 
 A better learning rate or time step makes a network better, never worse. So a verdict must not go
 against a network that was not given its chance. The rule, by what a claim says:
@@ -28,12 +28,12 @@ against a network that was chosen among fewer settings than the one it is compar
 import math
 from typing import NamedTuple
 
-from study.claims.claim import Claim, NetworkSelection
-from study.claims.estimates import Estimate
-from study.claims.networks import Networks, join_reasons
+from study.claims.claim import Claim, NetworkName, NetworkSelection
+from study.claims.estimates import Estimate, join_reasons
+from study.claims.networks import Networks
+from study.claims.search import gain_of_last_rate, rate_at_edge, rates_tried, settings_tried
 from study.claims.short_runs import Statement, statement
 
-Name = NetworkSelection | str
 FURTHER_RATES = 2
 """Learning rates beyond the end of those tried, each as far away as the last one from its
 neighbor."""
@@ -48,8 +48,8 @@ FAIR_RANGE = 10.0
 class Losers(NamedTuple):
     """The networks that each verdict on a claim goes against."""
 
-    agrees: tuple[Name, ...]
-    differs: tuple[Name, ...]
+    agrees: tuple[NetworkName, ...]
+    differs: tuple[NetworkName, ...]
 
 
 class Untuned(NamedTuple):
@@ -59,8 +59,8 @@ class Untuned(NamedTuple):
     to_differ: str
 
 
-def losers(claim: Claim, pair: tuple[Name, ...], ahead: tuple[Name, ...]) -> Losers:
-    """Return whom each verdict on a claim goes against, by the table of this module.
+def losers(claim: Claim, pair: tuple[NetworkName, ...], ahead: tuple[NetworkName, ...]) -> Losers:
+    """Return the networks that each verdict on a claim goes against, by this module's table.
 
     Parameters
     ----------
@@ -98,7 +98,7 @@ def losers(claim: Claim, pair: tuple[Name, ...], ahead: tuple[Name, ...]) -> Los
 
 
 def find_untuned(
-    networks: Networks, claim: Claim, pair: tuple[Name, ...], ahead: tuple[Name, ...],
+    networks: Networks, claim: Claim, pair: tuple[NetworkName, ...], ahead: tuple[NetworkName, ...],
     estimate: Estimate,
 ) -> Untuned:  # fmt: skip
     """Return why each verdict on a claim would go against a network without its chance.
@@ -123,10 +123,10 @@ def find_untuned(
     against = losers(claim, pair, ahead)
     region = claim.region
 
-    def flaws(name: Name, survives) -> str:
+    def flaws(name: NetworkName, survives) -> str:
         at_end = ""
         if networks.learned(name):
-            at_end = networks.rate_at_edge(name)
+            at_end = rate_at_edge(networks, name)
         if at_end and survives(*_with_better_rate(networks, claim, pair, name, estimate)):
             at_end = ""
         if at_end:
@@ -145,7 +145,7 @@ def find_untuned(
 
 
 def find_unequal(
-    networks: Networks, claim: Claim, pair: tuple[Name, ...], ahead: tuple[Name, ...]
+    networks: Networks, claim: Claim, pair: tuple[NetworkName, ...], ahead: tuple[NetworkName, ...]
 ) -> Untuned:
     """Return which verdicts on a claim would go against a network that was tuned less.
 
@@ -167,7 +167,7 @@ def find_unequal(
     """
     if len(pair) < 2 or pair[0] == pair[1]:
         return Untuned("", "")
-    counts = {name: networks.settings_tried(name) for name in pair}
+    counts = {name: settings_tried(networks, name) for name in pair}
     less, more = sorted(pair, key=counts.__getitem__)
     if counts[less] == counts[more]:
         return Untuned("", "")
@@ -182,7 +182,11 @@ def find_unequal(
 
 
 def _with_better_rate(
-    networks: Networks, claim: Claim, pair: tuple[Name, ...], name: Name, estimate: Estimate
+    networks: Networks,
+    claim: Claim,
+    pair: tuple[NetworkName, ...],
+    name: NetworkName,
+    estimate: Estimate,
 ) -> tuple[float, float]:
     """Return the interval of a comparison if one network gained as much again, twice.
 
@@ -191,7 +195,7 @@ def _with_better_rate(
     verb = claim.comparison.verb
     if verb not in ("lead", "ratio"):
         return -math.inf, math.inf
-    gain = FURTHER_RATES * networks.gain_of_last_rate(name, logs=verb == "ratio")
+    gain = FURTHER_RATES * gain_of_last_rate(networks, name, logs=verb == "ratio")
     shift = gain
     if name != pair[0]:
         shift = -gain
@@ -201,7 +205,7 @@ def _with_better_rate(
     return estimate.low * factor, estimate.high * factor
 
 
-def few_rates_at_chance(networks: Networks, name: Name) -> list[float]:
+def few_rates_at_chance(networks: Networks, name: NetworkName) -> list[float]:
     """Return the learning rates of a network at chance that are too few to blame the network.
 
     Parameters
@@ -217,7 +221,7 @@ def few_rates_at_chance(networks: Networks, name: Name) -> list[float]:
         Fewer than `FAIR_RATES`, or within a factor of `FAIR_RANGE`, smallest first; empty if the
         network learned, or if enough rates were tried.
     """
-    rates = networks.rates_tried(name)
+    rates = rates_tried(networks, name)
     if networks.learned(name):
         return []
     # Rates are printed with few digits: .003 / .0003 is a factor of ten.
@@ -226,8 +230,8 @@ def few_rates_at_chance(networks: Networks, name: Name) -> list[float]:
     return rates
 
 
-def _at_chance_at_few_rates(networks: Networks, name: Name) -> str:
-    """Return that a network is at chance at several learning rates, but too few; empty if not.
+def _at_chance_at_few_rates(networks: Networks, name: NetworkName) -> str:
+    """Explain that a network is at chance at several learning rates, but too few; empty if not.
 
     A single rate is a reservation about both networks, `reservations.chance_reservation`.
     """
@@ -239,9 +243,9 @@ def _at_chance_at_few_rates(networks: Networks, name: Name) -> str:
 
 
 def dt_kept(
-    networks: Networks, name: Name, paper_dt: dict[str, float], paper_length: int | None
+    networks: Networks, name: NetworkName, paper_dt: dict[str, float], paper_length: int | None
 ) -> str:
-    """Return that a network kept the paper's time step on sequences of another length.
+    """Explain that a network kept the paper's time step on sequences of another length.
 
     Parameters
     ----------

@@ -25,13 +25,13 @@ VERDICTS = (AGREES, DIFFERS, UNDECIDED, UNTESTABLE)
 NO_EFFECT = "no effect found"
 """A claim of no effect that agrees; its interval holds the value of no effect."""
 WITHIN = "within the stated border"
-"""A claim of no effect that agrees although there is an effect, no larger than it allows."""
+"""A claim of no effect that agrees; there is an effect, but no larger than the claim allows."""
 ENOUGH_POWER = 0.5
 """Least power at which an experiment tests a claim."""
 
 
 class Verdict(NamedTuple):
-    """What an experiment says of a claim.
+    """The verdict of an experiment on a claim.
 
     Attributes
     ----------
@@ -90,7 +90,7 @@ def decide(estimate: Estimate, region: Region, published: float = math.nan) -> V
 
 
 def _too_short_for_what_is_open(estimate: Estimate, region: Region) -> str:
-    """Return that the runs were shorter than the paper's, if longer ones might have agreed."""
+    """Explain that the runs were too short, if longer ones might have agreed; empty if not."""
     reasons = []
     for part in estimate.parts or (estimate,):
         if not region.contains(part.low, part.high):
@@ -136,12 +136,12 @@ def find_objections(
     inside
         Whether the verdict is that it lies inside.
     objection
-        Function that returns what stands against a verdict on one part; empty if nothing does.
+        Function that returns the objection to a verdict on one part; empty if there is none.
 
     Returns
     -------
     str
-        Separated by semicolons; empty if there is nothing.
+        Separated by semicolons; empty if there is none.
     """
     objections = []
     for part in estimate.parts or (estimate,):

@@ -1,0 +1,113 @@
+"""The search for a network's best setting: what was tried, and whether the best is at an end.
+
+In every function, `networks` are the networks on the claim's task and `name` is one of them.
+"""
+
+import numpy as np
+
+from study.claims.claim import NetworkName
+from study.claims.networks import Networks
+from study.results.networks import IDENTITY
+
+
+def rates_tried(networks: Networks, name: NetworkName) -> list[float]:
+    """Return the learning rates at which a network was trained.
+
+    Parameters
+    ----------
+    networks
+        The networks on the claim's task.
+    name
+        The network.
+
+    Returns
+    -------
+    list of float
+        The smallest first.
+    """
+    row = networks.runs(name).iloc[0]
+    return sorted(networks.learning_rates[row["label"], row["task"]])
+
+
+def rate_at_edge(networks: Networks, name: NetworkName) -> str:
+    """Describe a best learning rate that is at an end of those tried.
+
+    Parameters
+    ----------
+    networks
+        The networks on the claim's task.
+    name
+        The network.
+
+    Returns
+    -------
+    str
+        Network, task and learning rate; empty if the best rate lies between others.
+    """
+    rows = networks.runs(name)
+    if rows.empty:
+        return ""
+    row = rows.iloc[0]
+    rates = rates_tried(networks, name)
+    if len(rates) > 1 and row["learning_rate"] in (rates[0], rates[-1]):
+        return f"{name} on {row['task']} ({row['learning_rate']:g})"
+    return ""
+
+
+def settings_tried(networks: Networks, name: NetworkName) -> int:
+    """Count the settings among which validation chose those of a network.
+
+    Parameters
+    ----------
+    networks
+        The networks on the claim's task.
+    name
+        The network.
+
+    Returns
+    -------
+    int
+        Number of combinations of learning rate and swept factors on the network's task.
+    """
+    levels = networks.levels(name)
+    rows = networks.candidates
+    same = rows["label"].isin(levels["label"].unique())
+    same &= rows["task"].isin(levels["task"].unique())
+    return rows.loc[same, "run"].nunique()
+
+
+def gain_of_last_rate(networks: Networks, name: NetworkName, *, logs: bool) -> float:
+    """Return the gain of a network from the neighboring learning rate to its best one.
+
+    Parameters
+    ----------
+    networks
+        The networks on the claim's task.
+    name
+        A network whose best learning rate is at an end of those tried.
+    logs
+        Whether the logarithms of errors are compared.
+
+    Returns
+    -------
+    float
+        In the unit of the score; at least 0.
+    """
+    best = networks.runs(name).iloc[0]
+    rows = networks.candidates
+    same = rows[(rows[IDENTITY] == best[IDENTITY]).all(axis=1)]
+    rates = rates_tried(networks, name)
+    neighbor = rates[-2]
+    if best["learning_rate"] == rates[0]:
+        neighbor = rates[1]
+    means = []
+    for rate in (best["learning_rate"], neighbor):
+        at_rate = same[same["learning_rate"] == rate]
+        scores = networks.unit * at_rate["test"].fillna(at_rate["guess_metric"])
+        if logs:
+            scores = np.log(scores)
+        means.append(scores.mean())
+    direction = networks.direction
+    if logs:  # of errors
+        direction = -1
+    return max(0.0, direction * (means[0] - means[1]))

@@ -1,0 +1,72 @@
+"""Whether claims about networks can be tested: they were trained on the paper's data, and learned.
+
+A network at chance is no evidence that another is better, and results on stand-in data are not
+evidence about the paper.
+"""
+
+from collections.abc import Iterable, Sequence
+
+from study.claims.claim import Comparison, NetworkName
+from study.claims.estimates import Cause, Estimate, not_testable
+from study.claims.experiment_sizes import scale_of_networks
+from study.claims.networks import Networks
+from study.results.data_used import describe_stand_in
+
+
+def refuse_claim(
+    networks: Networks, names: Sequence[NetworkName], learners: Iterable[NetworkName]
+) -> Estimate | None:
+    """Refuse claims about networks that are not trained, read other data, or do not learn.
+
+    Parameters
+    ----------
+    networks
+        The networks on the claim's task.
+    names
+        All of them must have been trained, and on the paper's data.
+    learners
+        All of them must do better than chance.
+
+    Returns
+    -------
+    Estimate or None
+        One without a value that says why; None if there is nothing to refuse.
+    """
+    missing = [str(name) for name in names if networks.runs(name).empty]
+    if missing:
+        return not_testable(f"not trained: {', '.join(missing)}", Cause.NO_DATA)
+    first = networks.runs(names[0]).iloc[0]
+    replaced = describe_stand_in(first["task_settings"], first["substitute"])
+    if replaced:
+        return not_testable(replaced, Cause.NO_DATA, scale_of_networks(networks, *names))
+    poor = [str(name) for name in learners if not networks.learned(name)]
+    if poor:
+        reason = f"no better than chance: {', '.join(poor)}"
+        return not_testable(reason, Cause.PREMISE, scale_of_networks(networks, *names))
+    return None
+
+
+def refuse_without_control(networks: Networks, comparison: Comparison) -> Estimate | None:
+    """Refuse a claim if its control did not learn the task.
+
+    A network at chance says nothing if its control is at chance, too.
+
+    Parameters
+    ----------
+    networks
+        The networks on the claim's task.
+    comparison
+        The comparison that names the control.
+
+    Returns
+    -------
+    Estimate or None
+        One without a value that says why; None if the control learned, or if there is none.
+    """
+    if comparison.control == "any":
+        if networks.at_chance() == networks.labels():
+            return not_testable(f"no network learns {networks.task}", Cause.PREMISE)
+        return None
+    if comparison.control:
+        return refuse_claim(networks, [comparison.control], [comparison.control])
+    return None
