@@ -13,8 +13,9 @@ from study.paths import DATA, ROOT
 from study.report.findings import read_findings
 from study.report.inputs import load_artefacts
 from study.report.intervention import describe_intervention, summarize_intervention
-from study.report.readme import README, STORED, collect_slopes, fill, main, read_stored
+from study.report.readme import README, STORED, fill, main
 from study.report.readme import render_blocks as blocks
+from study.report.readme_numbers import collect_slopes, read_stored
 from study.report.verdicts import DECIDED, judge_claims
 
 TEXT = README.read_text("utf-8")

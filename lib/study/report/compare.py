@@ -188,7 +188,7 @@ def _state(row: dict) -> str:
 
 
 def _distances(row: dict) -> tuple[float, float]:
-    """Return by how much a column differs: in multiples of noise, then relative to its mean."""
+    """Return a column's difference in multiples of the noise, then relative to its mean."""
     largest = max(abs(row["mean"]), abs(row["mean_stored"])) or 1.0
     return _distance(row), abs(row["mean"] - row["mean_stored"]) / largest
 

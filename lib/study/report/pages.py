@@ -1,6 +1,5 @@
 """Write the pages of the site: MyST Markdown from templates, filled with the pipeline's results."""
 
-import posixpath
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from operator import attrgetter
@@ -19,19 +18,17 @@ from study.report.coverage import STATES, main_files, state
 from study.report.findings import Sentence, read_findings, write_sentence
 from study.report.groups import Group, group_artefacts
 from study.report.inputs import (
-    NO_PROFILE,
-    TOYS,
     Artefact,
     Inputs,
-    Notebook,
     described,
     read_table,
 )
 from study.report.intervention import EFFECTS, FIGURE, describe_intervention
-from study.report.notebooks import escape_markdown, short_name, write_notebook
+from study.report.notebook_page import escape_markdown
+from study.report.notebooks import short_name, write_notebooks
 from study.report.numbers import counted
 from study.report.questions import questions, tables_by_question
-from study.report.restricted import NOTEBOOK_FOLDER, caption_html
+from study.report.restricted import caption_html
 from study.report.tables import PAGES, panels, show, to_html
 from study.report.tally import (
     CAUSES,
@@ -83,7 +80,7 @@ def write_pages(
     """
     site = _collect_site(inputs, judged, summary)
     pages = _Pages(source, site)
-    _write_notebooks(inputs, source, files, warn)
+    write_notebooks(inputs, source, files, warn)
     _write_front_page(pages)
     _write_claims(pages)
     _write_publications(pages)
@@ -216,65 +213,6 @@ def _write_reference(pages: _Pages) -> None:
     for name, record in pages.site["inputs"].provenance.items():
         page = f"reference/{name.replace(', ', '-')}"
         pages.write("reference_of", page, name=name, content=record)
-
-
-def _write_notebooks(
-    inputs: Inputs, source: Path, files: Path, warn: Callable[[str], None]
-) -> None:
-    """Write the page of every executed notebook, each with links to its other copies."""
-    by_name = groupby(attrgetter("name"), inputs.notebooks)
-    for copies in by_name.values():
-        for copy in copies:
-            write_notebook(
-                copy,
-                source,
-                files,
-                described=inputs.describe(copy.result_set),
-                others=_links_to_copies(copy, copies, inputs),
-                pages=_links_to_notebooks(copy, by_name),
-                warn=warn,
-                searchable=not _is_quick(inputs, copy),
-            )
-
-
-def _links_to_copies(
-    notebook: Notebook, copies: list[Notebook], inputs: Inputs
-) -> list[tuple[str, str]]:
-    """Return description and address of the other copies of a notebook."""
-    links = []
-    for copy in copies:
-        if copy is not notebook:
-            links.append((inputs.describe(copy.result_set), _address(copy, notebook)))
-    return links
-
-
-def _links_to_notebooks(notebook: Notebook, by_name: dict[str, list[Notebook]]) -> dict[str, str]:
-    """Return the address of every notebook's page by its file.
-
-    A link goes to the copy with the same set of results if there is one, else to the first copy.
-    """
-    links = {}
-    for name, copies in by_name.items():
-        by_set = {copy.result_set: copy for copy in copies}
-        target = by_set.get(notebook.result_set, copies[0])
-        links[f"{NOTEBOOK_FOLDER}/{name}.ipynb"] = _address(target, notebook)
-    return links
-
-
-def _address(target: Notebook, origin: Notebook) -> str:
-    """Return the address of a notebook's page relative to another's."""
-    return posixpath.relpath(f"{target.page}.html", posixpath.dirname(origin.page))
-
-
-def _is_quick(inputs: Inputs, notebook: Notebook) -> bool:
-    """Return whether a notebook shows a quick run, which is neither evidence nor searched."""
-    key = (notebook.name, notebook.result_set)
-    profiles = {
-        item.profile
-        for item in inputs.artefacts
-        if (item.notebook, item.result_set) == key and item.profile != NO_PROFILE
-    }
-    return bool(profiles) and profiles <= set(TOYS)
 
 
 def front_page_answers(judged: pd.DataFrame, groups: dict[str, Group]) -> list[Answer]:

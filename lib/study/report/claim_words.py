@@ -1,0 +1,136 @@
+"""Parts of what pages say about a claim: scale, unit, region and p-value in words."""
+
+import math
+
+import pandas as pd
+
+from study.claims.region import Region
+from study.report.numbers import counted
+
+_SCALE = {
+    "sequences": lambda n: counted(n, "sequence"),
+    "time_steps": lambda n: f"T = {int(n):,}",
+    "epochs": lambda n: counted(n, "epoch"),
+    "width": lambda n: f"d = {int(n):,}",
+    "replicates": lambda n: counted(n, "replicate"),
+    "test_size": lambda n: f"tested on {int(n):,}",
+}
+_UNITS = {
+    "in units of its mean": "times the mean",
+    "standard deviation over tasks of": "accuracy",
+    "over that at chance": "times the error at chance",
+    "over that without memory": "times",
+    "over that in Model": "times",
+    "decades between": "orders of magnitude",
+    "difference of the errors": "squared error",
+    "bits per character": "bits per character",
+    "iterations until": "training steps",
+    "iterations of": "times",
+    "perplexity of LEM over": "times",
+    "perplexity": "perplexity",
+    "how many times": "times",
+    " over that of": "times",
+    " over those of": "times",
+    "ratio of": "times",
+    "share": "share",
+    "error rate": "share",
+    "three error rates": "share",
+    "points": "points",
+    "over training, geometric": "orders of magnitude",
+    "log10": "orders of magnitude",
+    "orders of magnitude": "orders of magnitude",
+    "metric from zero": "orders of magnitude",
+    "rank correlation": "rank correlation",
+    "times the range": "accuracy",
+    "coefficient of the metric": "accuracy per order of magnitude",
+    "accuracy with the penalty": "accuracy",
+    "R²": "share of variance",
+}
+"""Units by a phrase of the quantity that has them; the first phrase that occurs counts."""
+
+
+def scale_words(row: pd.Series) -> str:
+    """Return how large the experiment behind a claim was, and on which data.
+
+    Parameters
+    ----------
+    row : pandas.Series
+        A row of `study.report.verdicts.judge_claims`.
+
+    Returns
+    -------
+    str
+        Such as ``5,000 sequences, T = 100; MNIST``; empty if nothing is known.
+    """
+    sizes = [write(row[name]) for name, write in _SCALE.items() if pd.notna(row.get(name))]
+    steps = pd.to_numeric(row.get("steps"), errors="coerce")
+    paper_steps = pd.to_numeric(row.get("paper_steps"), errors="coerce")
+    if pd.notna(steps) and steps == paper_steps:
+        sizes.append(f"the paper's {int(steps):,} training steps")
+    elif pd.notna(steps) and pd.notna(paper_steps):
+        sizes.append(f"{int(steps):,} of the paper's {int(paper_steps):,} training steps")
+    elif pd.notna(steps):
+        sizes.append(f"{int(steps):,} training steps")
+    data = row["data"] or getattr(row["judged_by"], "trained_on", "")
+    return "; ".join(text for text in (", ".join(sizes), data) if text)
+
+
+def unit_of(row: pd.Series) -> str:
+    """Return the unit of a claim's quantity.
+
+    Parameters
+    ----------
+    row : pandas.Series
+        A row of `study.report.verdicts.judge_claims`.
+
+    Returns
+    -------
+    str
+        Its column ``unit`` if it has one, else the unit that the words of ``quantity`` name;
+        empty if they name none.
+    """
+    if isinstance(row.get("unit"), str) and row["unit"]:
+        return row["unit"]
+    for phrase, unit in _UNITS.items():
+        if phrase in row["quantity"]:
+            return unit
+    return ""
+
+
+def region_words(region: Region) -> str:
+    """Return a region in words, such as ``above 0.05``.
+
+    Parameters
+    ----------
+    region
+        Where a claim's quantity lies if the claim is true.
+
+    Returns
+    -------
+    str
+    """
+    if math.isinf(region.above):
+        return f"below {region.below:g}"
+    if math.isinf(region.below):
+        return f"above {region.above:g}"
+    return f"between {region.above:g} and {region.below:g}"
+
+
+def p_words(p: float) -> str:
+    """Write a p-value for reading.
+
+    Parameters
+    ----------
+    p
+        A p-value, or nan.
+
+    Returns
+    -------
+    str
+        Two digits; empty for nan.
+    """
+    if pd.isna(p):
+        return ""
+    if p < 1e-4:
+        return "below 0.0001"
+    return f"{min(p, 1.0):.2g}"

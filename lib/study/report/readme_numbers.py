@@ -1,0 +1,181 @@
+"""The numbers behind the results in README.md: stored in ``data/readme/``, and read from there.
+
+They can be checked without running anything: the judged claims, the count of what was rebuilt, and
+the slopes of the one figure. `study.report.readme` writes the text.
+"""
+
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import pandas as pd
+from matplotlib.figure import Figure
+
+from study.figures.style import use_style
+from study.pipeline.files import write_whole
+from study.report.coverage import count_coverage, summarise
+from study.report.inputs import Artefact, ReportError, load_artefacts, read_table
+from study.report.intervention import EFFECTS
+from study.report.verdicts import judge_claims
+from study.results.published import artefacts
+
+SLOPES = "own-slope-model-5"
+"""Artefact with the slopes of the figure."""
+SLOPE_CLAIM = "diss-3.5-terminal-sign"
+"""The claim whose estimate the figure shows as well."""
+_COLUMNS = [
+    *("id", "verdict", "cause", "counted", "corrected", "discovered"),
+    *("estimate", "low", "high", "p", "null_is"),
+    *("sequences", "time_steps", "epochs", "width", "replicates", "test_size", "data"),
+    *("steps", "paper_steps", "reservation", "note"),
+]
+_ROWS = {
+    "the paper": "dissertation, in single precision",
+    "single precision, robust": "ours, in single precision",
+    "as they are, robust": "ours, not limited by single precision",
+}
+"""Rows of the figure by their name in the artefact's data."""
+WITHIN_TASKS = "the same, comparing only within tasks"
+CELLS = "own-cells"
+"""Notebook 50's table of cells and their engines."""
+_OURS = ("o", "#0072B2")
+_PAPER = ("D", "#D55E00")
+"""Marker and color of a slope."""
+
+
+def store_numbers(data: Path, stored: Path) -> None:
+    """Keep the numbers behind README.md.
+
+    Parameters
+    ----------
+    data : Path
+        Folder of ``made/``, as the pipeline leaves it.
+    stored : Path
+        Folder that receives ``verdicts.csv``, ``coverage.csv``, ``slopes.csv``,
+        ``intervention.csv``, ``cells.csv`` and ``slopes.png``.
+
+    Raises
+    ------
+    ReportError
+        The stored reference of the slopes was not analyzed there, or notebook 50 was not run.
+    """
+    items = load_artefacts(data)
+    judged = judge_claims(items)
+    listed = artefacts()
+    coverage = summarise(count_coverage(items, listed), listed)
+    slopes = collect_slopes(items, judged)
+    stored.mkdir(parents=True, exist_ok=True)
+    tables = {
+        "verdicts": judged.reindex(columns=_COLUMNS),
+        "coverage": coverage.reset_index(),
+        "slopes": slopes,
+        "intervention": _artefact_table(items, EFFECTS, "reference"),
+        "cells": _artefact_table(items, CELLS, "rebuilt")[["cell", "engines"]],
+    }
+    for name, table in tables.items():
+        path = stored / f"{name}.csv"
+        text = table.to_csv(index=False, lineterminator="\n")
+        write_whole(path, lambda target, text=text: target.write_text(text, encoding="utf-8"))
+    figure = draw_slopes(slopes)
+    write_whole(
+        stored / "slopes.png",
+        lambda target: figure.savefig(
+            target, dpi=200, format="png", metadata={"Software": None}, bbox_inches="tight"
+        ),
+    )
+    plt.close(figure)
+
+
+def collect_slopes(items: tuple[Artefact, ...], judged: pd.DataFrame) -> pd.DataFrame:
+    """Return the slopes of the figure with their intervals.
+
+    Parameters
+    ----------
+    items : tuple of Artefact
+        Everything that the pipeline made.
+    judged : pandas.DataFrame
+        The claims with their verdicts.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Columns ``gradients``, ``slope``, ``low`` and ``high``, in points of accuracy per order of
+        magnitude.
+
+    Raises
+    ------
+    ReportError
+        The stored reference of the slopes was not analyzed.
+    """
+    table = _artefact_table(items, SLOPES, "reference").set_index("variances")
+    rows = []
+    for name, words in _ROWS.items():
+        slope = 100 * table.loc[name, "estimate"]
+        half = 100 * 1.96 * table.loc[name, "error"]
+        rows.append((words, slope, slope - half, slope + half))
+    claim = judged.set_index("id").loc[SLOPE_CLAIM]
+    smaller = 100 * claim["estimate"], 100 * claim["low"], 100 * claim["high"]
+    rows.insert(2, (WITHIN_TASKS, *smaller))
+    return pd.DataFrame(rows, columns=["gradients", "slope", "low", "high"])
+
+
+def _artefact_table(items: tuple[Artefact, ...], artefact: str, result_set: str) -> pd.DataFrame:
+    """Return the data of an artefact that was made of one set of results."""
+    for item in items:
+        if item.artefact == artefact and item.result_set == result_set:
+            return read_table(item.path(".csv"))
+    raise ReportError(f"no {artefact} of the results `{result_set}`; run `make repro` first")
+
+
+def draw_slopes(slopes: pd.DataFrame) -> Figure:
+    """Draw test accuracy per order of magnitude of gradient decay, ours and the paper's.
+
+    Parameters
+    ----------
+    slopes : pandas.DataFrame
+        As from `collect_slopes`.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        A row per slope, with its 95 % interval.
+    """
+    with plt.rc_context():
+        use_style()
+        figure, ax = plt.subplots(figsize=(7.0, 2.4))
+        for position, row in enumerate(slopes.itertuples()):
+            marker, color = _OURS
+            if row.gradients == _ROWS["the paper"]:
+                marker, color = _PAPER
+            width = [[row.slope - row.low], [row.high - row.slope]]
+            ax.errorbar(row.slope, -position, xerr=width, fmt=marker, color=color)
+        ax.axvline(0.0, color="black", linewidth=0.8)
+        ax.set_yticks([-position for position in range(len(slopes))], slopes["gradients"])
+        ax.set(
+            ylim=(0.6 - len(slopes), 0.5),
+            xlabel="points of test accuracy\nper order of magnitude less gradient decay",
+        )
+    return figure
+
+
+def read_stored(stored: Path) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Read the stored numbers behind README.md.
+
+    Parameters
+    ----------
+    stored : Path
+        Folder that `store_numbers` wrote.
+
+    Returns
+    -------
+    judged : pandas.DataFrame
+        The claims with their stored verdicts.
+    coverage : pandas.DataFrame
+        How much was rebuilt, by publication.
+    """
+    verdicts = read_table(stored / "verdicts.csv")
+    empty = dict.fromkeys(("cause", "null_is", "data", "reservation", "note"), "")
+    verdicts = verdicts.astype(dict.fromkeys(empty, object)).fillna(empty)
+    listed = judge_claims([])
+    kept = listed[[name for name in listed if name == "id" or name not in _COLUMNS]]
+    judged = kept.merge(verdicts, on="id", how="left", validate="one_to_one")
+    return judged, read_table(stored / "coverage.csv").set_index("text")
