@@ -16,6 +16,7 @@ from study.claims.claim import claims
 from study.claims.short_runs import in_words, lead_reservation
 from study.claims.verdict import AGREES
 from study.report.claim_text import ClaimText, describe_claim
+from study.report.numbers import counted
 
 _FILE = Path(__file__).with_name("findings.yaml")
 NOT_ROBUST = "not robust:"
@@ -142,12 +143,20 @@ def write_short_sentence(finding: Finding, row: pd.Series) -> Sentence:
         The finding's short sentence, or the claim and its verdict as for `write_sentence`.
     """
     claim = describe_claim(row)
-    text = _fill(finding, finding.short, row, claim)
+    seeds = ""
+    if not math.isnan(row["replicates"]):
+        seeds = f"; {counted(row['replicates'], 'seed')}"
+    text = _fill(finding, finding.short, row, claim, more=seeds)
     return Sentence(text or _state_claim(claim), claim)
 
 
-def _fill(finding: Finding, sentence: str, row: pd.Series, claim: ClaimText) -> str | None:
-    """Return a sentence with its numbers; None if it was written for another verdict."""
+def _fill(
+    finding: Finding, sentence: str, row: pd.Series, claim: ClaimText, more: str = ""
+) -> str | None:
+    """Return a sentence with its numbers; None if it was written for another verdict.
+
+    `more` follows the interval and the paper's value.
+    """
     if claim.interval is None or claim.corrected != finding.verdict:
         return None
 
@@ -164,6 +173,7 @@ def _fill(finding: Finding, sentence: str, row: pd.Series, claim: ClaimText) -> 
     if not math.isnan(row["published"]):
         published = write(row["published"])
         interval += f"; paper: {published}"
+    interval += more
     return sentence.format(
         value=write(row["estimate"]),
         interval=interval,

@@ -31,15 +31,15 @@ def describe_intervention(effects: pd.DataFrame) -> str:
     end = rows.loc["dose -10, rows at the end"]
     sentences = [
         "We changed only how gradients flow backward through time; the forward pass stayed as it "
-        "is.",
-        "In cells whose gradients do not vanish, letting them decay by ten orders of magnitude "
-        f"over the sequence changes test accuracy by {_points(dose)} if the information is at the "
-        f"beginning of the sequence, and by {_points(end)} if it is at the end.",
-        "In LSTM, GRU and basic RNN, whose gradients vanish, keeping their norm constant changes "
-        f"accuracy by {_points(restored)} if the information is at the beginning.",
-        "Two controls: gradients of constant norm with random signs change it by "
-        f"{_points(signs)}, and ordinary gradients, only made as small as the decayed ones, by "
-        f"{_points(norms)}.",
+        "is. The information that a network needs was at the beginning of the sequence.",
+        "In cells whose gradients do not vanish, we let them decay by ten orders of magnitude over "
+        f"the sequence. This {_effect(dose)}. If the information was at the end, it "
+        f"{_effect(end)}.",
+        "In LSTM, GRU and basic RNN, whose gradients vanish, we kept their norm constant. This "
+        f"{_effect(restored)}.",
+        f"Two controls: constant norms with random signs {_effect(signs, plural=True)}; ordinary "
+        "gradients, scaled down to the norm of the decayed ones, "
+        f"{_effect(norms, plural=True)}.",
     ]
     return " ".join([*sentences, *_conclusion(rows)])
 
@@ -61,10 +61,9 @@ def summarize_intervention(effects: pd.DataFrame) -> str:
     dose = rows.loc["dose -10, rows at the beginning"]
     restored = rows.loc["renormalised, rows at the beginning"]
     sentences = [
-        "In cells whose gradients do not vanish, a decay by ten orders of magnitude in the "
-        f"backward pass alone changes accuracy by {_points(dose)}, if the information is at the "
-        "beginning of the sequence. In LSTM, GRU and basic RNN, constant gradient norms change it "
-        f"by {_points(restored)}.",
+        "We changed only the backward pass; the information came early. Decay by ten orders of "
+        f"magnitude {_effect(dose)} in cells without vanishing gradients. A constant gradient norm "
+        f"{_effect(restored)} in LSTM, GRU and basic RNN.",
     ]
     return " ".join([*sentences, *_conclusion(rows)])
 
@@ -78,7 +77,18 @@ def _conclusion(rows: pd.DataFrame) -> list[str]:
     return []
 
 
-def _points(row: pd.Series) -> str:
-    """Return a change of accuracy in percentage points, with its interval."""
-    value, low, high = (f"{100 * row[name]:+.0f}" for name in ("estimate", "low", "high"))
-    return f"{value} points ({low} to {high})".replace("-", "−")
+def _effect(row: pd.Series, plural: bool = False) -> str:
+    """Return a change of accuracy in percentage points, with its interval, as a verb phrase."""
+    value, low, high = (100 * row[name] for name in ("estimate", "low", "high"))
+    if high < 0:
+        verb = "lowers"
+        numbers = f"by {-value:.0f} points ({-high:.0f} to {-low:.0f})"
+    elif low > 0:
+        verb = "raises"
+        numbers = f"by {value:.0f} points ({low:.0f} to {high:.0f})"
+    else:
+        verb = "changes"
+        numbers = f"by {value:+.0f} points ({low:+.0f} to {high:+.0f})"
+    if plural:
+        verb = verb.removesuffix("s")
+    return f"{verb} test accuracy {numbers}".replace("-", "−")

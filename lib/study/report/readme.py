@@ -36,7 +36,8 @@ _LIMIT = round(-math.log10(np.finfo(np.float32).smallest_subnormal))
 """Orders of magnitude between 1 and the smallest number in single precision."""
 _BLOCK = re.compile(r"(<!-- computed: (\w+) -->\n).*?(\n<!-- end -->)", re.DOTALL)
 _FEW_SEEDS = 5
-_TIMED = ("unicornn", "indrnn", "sru", "exponential", "cornn")
+_TIMED = ("unicornn", "indrnn", "sru", "cornn")
+"""Cells whose times README.md prints; the first three were timed with two layers."""
 
 
 def render_blocks(stored: Path) -> dict[str, str]:
@@ -59,7 +60,7 @@ def render_blocks(stored: Path) -> dict[str, str]:
         _tally_table(judged),
         f"**Before you quote a verdict:**\n{_doubt(judged, coverage)}",
         "## Main findings",
-        "In parentheses: our 95 % interval and the paper's value. Points are percentage points.",
+        "In parentheses: our 95 % interval, the paper's value, and the fewest seeds of a network.",
         f"{_findings(judged)}\n{_intervention(read_table(stored / 'intervention.csv'))}",
     ]
     layers = _layers(read_table(stored / "cells.csv"))
@@ -71,29 +72,32 @@ def _figure_caption(slopes: pd.DataFrame) -> str:
     picture = "![Test accuracy per order of magnitude of gradient decay](data/readme/slopes.png)"
     within = slopes.set_index("gradients").loc[WITHIN_TASKS, "slope"]
     text = _wrap(
-        "*Do networks learn less if gradients vanish? Test accuracy lost per order of magnitude of "
-        "gradient decay, other factors equal, with 95 % intervals. Single precision cannot show "
-        f"more than {_LIMIT} orders. The dissertation calls a gradient vanished after {_VANISHED}, "
-        f"which go with {_VANISHED * within:.0f} points less accuracy. Without that limit "
-        "gradients decay by many more orders, and each matters less.*"
+        "*Networks learn less if their gradients vanish: test accuracy lost per order of magnitude "
+        "of gradient decay, other factors equal, with 95 % intervals. The dissertation calls a "
+        f"gradient vanished after {_VANISHED} orders, which go with {_VANISHED * within:.0f} "
+        f"points less accuracy. Single precision shows at most {_LIMIT} orders; without that limit "
+        "gradients decay by many more, and each matters less.*"
     )
     return f"{picture}\n\n{text}"
 
 
 def _tally_table(judged: pd.DataFrame) -> str:
+    """Return the claims by verdict; in parentheses those after Holm's correction."""
     raw = tally(judged)
+    corrected = tally(judged, "corrected")
     lines = [
-        f"| claims of | {' | '.join(TALLY)} | all |",
+        f"| paper | {' | '.join(TALLY)} | all |",
         f"|---|{'--:|' * (len(TALLY) + 1)}",
     ]
     titles = {name: publication.name for name, publication in PUBLICATIONS.items()}
     titles["all"] = "**all**"
+    changing = [kind for kind in TALLY if (raw[kind] != corrected[kind]).any()]
     for name, title in titles.items():
-        cells = [str(raw.loc[name, kind]) for kind in TALLY]
+        cells = []
+        for kind in TALLY:
+            after = f" ({corrected.loc[name, kind]})" if kind in changing else ""
+            cells.append(f"{raw.loc[name, kind]}{after}")
         lines.append(f"| {title} | {' | '.join(cells)} | {raw.loc[name, 'total']} |")
-    counts = tally(judged, "corrected").loc["all"]
-    cells = [str(counts[kind]) for kind in TALLY]
-    lines.append(f"| all, after Holm's correction | {' | '.join(cells)} | {counts['total']} |")
     return "\n".join(lines)
 
 
@@ -109,27 +113,28 @@ def _doubt(judged: pd.DataFrame, coverage: pd.DataFrame) -> str:
     reserved = int((decided["reservation"] != "").sum())
     unequal = int(decided["reservation"].str.contains(TUNED_MORE).sum())
     points = (
-        "*Agree*: the claim, such as “LEM beats the LSTM”, is true on our whole 95 % interval; our "
-        "number may still be far from the paper's. *Differ*: it is false on the whole interval. "
-        "That means not confirmed at our size; it does not mean wrong.",
+        "*Agree*: the claim, such as “LEM beats the LSTM”, is true on our whole 95 % interval, "
+        "even if our number is far from the paper's. *Differ*: it is false on the whole interval: "
+        "not confirmed at our size, but not proven wrong.",
         f"{len(decided)} claims are decided: {agree} agree, {differ} differ, and {without_effect} "
-        "say that there is no effect, or only a small one, and we found no larger one. We do not "
-        f"count these {without_effect} in the paper's favor.",
-        f"{few} of the {len(decided)} rest on {_FEW_SEEDS} seeds or fewer. Holm's correction for "
-        f"testing many claims makes {withdrawn} undecided. Some undecided claims were judged again "
-        "after adding runs, which the intervals ignore.",
-        f"Of {counts['total']} figures and tables, {counts['comparable']} can be compared with the "
-        f"paper's; {counts['at published scale']} have its size. Shorter runs can miss an "
-        "advantage (*too small to test*), and one that they show may only be faster learning. A "
-        f"dagger (†) marks this or another reservation on {reserved} decided claims; in {unequal}, "
-        "one network was tuned less.",
+        "say that there is no effect, or only a small one, and we found no larger one. In "
+        f"parentheses: after Holm's correction for many tests, which leaves {withdrawn} of them "
+        "undecided.",
+        f"{few} of the {len(decided)} rest on {_FEW_SEEDS} seeds or fewer. We judged some claims "
+        "again after adding runs.",
+        "Most of our runs are shorter than the paper's. They can miss an advantage (*too small to "
+        "test*), and an advantage that they show may only be faster learning. A dagger (†) marks "
+        f"this or another reservation on {reserved} decided claims; in {unequal}, one network was "
+        "tuned less.",
+        f"Of {counts['total']} figures and tables, {counts['comparable']} use the paper's data and "
+        f"networks that learned; {counts['at published scale']} have its size.",
         f"*{OTHER.capitalize()}*: {_main_cause(judged)}.",
     )
     return "\n".join(_wrap(f"- {point}", hanging="  ") for point in points)
 
 
 def _main_cause(judged: pd.DataFrame) -> str:
-    """Return why most claims are not testable for another reason than their size."""
+    """Return why most claims are not testable, if not for their size."""
     counts = count_causes(judged).loc["all", [cause.value for cause in CAUSES]]
     others = counts.drop(Cause.TOO_SMALL.value)
     words = CAUSES[Cause(others.idxmax())]
@@ -172,9 +177,9 @@ def _layers(cells: pd.DataFrame) -> str:
     compiled = sum("numba-cpu" in names for names in engines)
     on_gpu = sum("numba-cuda" in names for names in engines)
     return (
-        f"There are {len(engines)} such layers, among them LEM, coRNN, iRNN, LU RNN and SRU. Each "
-        f"has a one-step form and a readable reference version; {compiled} also have a compiled "
-        f"CPU version and {on_gpu} an NVIDIA kernel."
+        f"There are {len(engines)} such layers, such as LEM, coRNN and iRNN, each with a one-step "
+        f"form and a readable reference; {compiled} have a compiled CPU version and {on_gpu} an "
+        "NVIDIA kernel."
     )
 
 
@@ -182,11 +187,10 @@ def _speed(timings: Path) -> str:
     """Return times relative to nn.LSTM on a CPU and a GPU as a sentence."""
     cpu = _ratios(timings / "cpu-2-cores.csv")
     gpu = _ratios(timings / "h200.csv")
-    times = [f"{label(cell)} {cpu[cell]:.2f} and {gpu[cell]:.2f}" for cell in _TIMED]
+    times = [f"{label(cell)} {cpu[cell]:.2f} / {gpu[cell]:.2f}" for cell in _TIMED]
     return (
-        "A forward and backward pass takes this fraction of `nn.LSTM`'s time on two CPU cores and "
-        f"on an NVIDIA H200: {', '.join(times)} (1,000 steps, batch and width 128; UnICORNN, "
-        "IndRNN and SRU with two layers)."
+        "Forward and backward pass, time divided by `nn.LSTM`'s, on two CPU cores / an H200: "
+        f"{', '.join(times)} (1,000 steps, batch and width 128; the first three with two layers)."
     )
 
 

@@ -34,7 +34,7 @@ _ROWS = {
     "as they are, robust": "ours, not limited by single precision",
 }
 """Rows of the figure by their name in the artefact's data."""
-WITHIN_TASKS = "the same, comparing only within tasks"
+WITHIN_TASKS = "ours, in single precision, within tasks"
 CELLS = "own-cells"
 """Notebook 50's table of cells and their engines."""
 _OURS = ("o", "#0072B2")
