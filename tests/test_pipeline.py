@@ -15,8 +15,8 @@ from study.paths import ROOT
 from study.pipeline import modules, versions
 from study.pipeline.code import notebooks, prune, write_code
 from study.pipeline.fingerprint import fingerprint, notebook_code, reached
-from study.pipeline.modules import FingerprintError
 from study.pipeline.notebooks import read_parameters
+from study.pipeline.refusals import FingerprintError
 from study.report.look import stored as looked_at
 from study.results.reference import RESULTS
 from study.training.profile import DESIGNS

@@ -24,8 +24,8 @@ from study.pipeline.files import write_whole
 from study.pipeline.fingerprint import Reached, as_lines, module_code, notebook_code
 from study.pipeline.instructions import is_reproducible
 from study.pipeline.ledger import discard_wrong_records
-from study.pipeline.modules import FingerprintError
 from study.pipeline.notebooks import NotebookError
+from study.pipeline.refusals import FingerprintError
 from study.pipeline.versions import result_versions
 
 _PACKAGE = re.compile(r"cmd: python -m (study\.(\w+))$", re.M)

@@ -16,8 +16,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from study.paths import ROOT
-from study.pipeline.modules import FingerprintError, parse_module, read_module, resolve
+from study.pipeline.modules import parse_module, read_module, resolve
 from study.pipeline.notebooks import read_cells
+from study.pipeline.refusals import FingerprintError
 
 
 class Reached(NamedTuple):

@@ -1,7 +1,7 @@
 """Remember which inputs made the outputs of each stage, and undo what DVC recorded wrongly.
 
 DVC hashes the inputs of a stage after its command has ended. If a notebook is saved in between,
-after the last check of `study.pipeline.inputs`, DVC records the new notebook beside outputs of the
+after the last check of `study.pipeline.inputs`, DVC records the new notebook next to outputs of the
 old one, and takes the stage for current. So each stage writes down the hashes of the inputs that it
 has read and of the outputs that it has made. The stage `code`, which runs first at every
 `dvc repro`, compares these notes with `dvc.lock`. The outputs of a wrong record are deleted, in the

@@ -6,7 +6,8 @@ makes nothing out of date, and a changed sign makes exactly those stages out of 
 Files that are not Python and lie next to a module belong to it if a string in the module names
 them, or if its list ``DEPENDS`` does. A module that looks next to ``__file__`` without naming a
 file there must have that list, because a computed file name cannot be followed. Imports by a
-computed name and dynamic code (`exec`, `runpy`, `spec_from_file_location`) are refused.
+computed name and dynamic code (`exec`, `runpy`, `spec_from_file_location`) are refused
+(`study.pipeline.refusals`).
 
 The digest is the same under every version of Python that parses the code to the same tree.
 """
@@ -19,32 +20,17 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
+from study.pipeline.refusals import (
+    FingerprintError,
+    refuse_dynamic_code,
+    refuse_missing_files,
+    refuse_undeclared_files,
+)
+
 PACKAGES = ("longrnn", "study")
 """The packages in `lib/` whose code counts."""
-DEPENDS = "DEPENDS"
-"""The list in which a module declares the files next to it that it reads by a computed name."""
-_IMPORTER = "lib/longrnn/registry.py"
-"""The one file that imports by a computed name; a package that calls it imports its own folder."""
-_WARM_START = "lib/study/pipeline/warm.py"
-"""The one file that runs modules by name: it does what ``python -m`` does."""
-_REFUSED = {
-    "import_module": "imports by a computed name",
-    "__import__": "imports by a computed name",
-    "spec_from_file_location": "imports by a computed path",
-    "runpy": "runs code by a computed name",
-    "run_module": "runs code by a computed name",
-    "run_path": "runs code by a computed name",
-    "exec": "executes text",
-}
-"""Names that hide which code runs, and what they do."""
-_FOLDER_ATTRIBUTES = {"parent", "with_name", "dirname"}
-"""Attributes with which a module finds its own folder."""
 _LAYOUT_FIELDS = {"kind", "ctx", "type_comment"}
 _DOTTED_NAME = re.compile(rf"({'|'.join(PACKAGES)})(\.\w+)+")
-
-
-class FingerprintError(ValueError):
-    """The code that something uses cannot be determined; the message says where and what to do."""
 
 
 class Module(NamedTuple):
@@ -143,8 +129,36 @@ def parse_module(source: str, file: Path, root: Path, siblings: Iterable[Path] =
     text: list[str] = []
     nodes: list[ast.AST] = []
     _write(tree, text, nodes)
-    _refuse_dynamic_code(nodes, file, root)
+    refuse_dynamic_code(nodes, file, root)
+    names = _names_in(nodes, file, root)
+    data = _named_files(names.strings, siblings)
+    if not data:
+        refuse_undeclared_files(nodes, file)
+    refuse_missing_files(tree, file)
+    parts = [" ".join(text).encode(), *(path.read_bytes() for path in data)]
+    packages = {name.split(".")[0] for name in names.imported}
+    members: tuple[Path, ...] = ()
+    if any(_calls_import_files(node) for node in nodes):
+        members = _members(file.parent)
+    return Module(
+        digest=hashlib.sha256(b"\0".join(parts)).hexdigest()[:16],
+        uses=_used_modules(names, file, root),
+        members=members,
+        packages=frozenset(packages - {*PACKAGES}),
+    )
 
+
+class _Names(NamedTuple):
+    """The names in a piece of code by which it can reach other files."""
+
+    imported: set[str]
+    """Dotted names of modules that it imports, or from which it imports."""
+    strings: set[str]
+    """Its strings, and the dotted names that it imports from modules."""
+
+
+def _names_in(nodes: Iterable[ast.AST], file: Path, root: Path) -> _Names:
+    """Return the names that the nodes of a syntax tree import, and their strings."""
     imported: set[str] = set()
     strings: set[str] = set()
     for node in nodes:
@@ -157,22 +171,7 @@ def parse_module(source: str, file: Path, root: Path, siblings: Iterable[Path] =
                 base = _absolute_name(file, root, module, level)
                 imported.add(base)
                 strings.update(f"{base}.{alias.name}" for alias in aliases)
-
-    data = _named_files(strings, siblings)
-    if not data:
-        _refuse_undeclared_files(nodes, file)
-    _refuse_missing_files(tree, file)
-    parts = [" ".join(text).encode(), *(path.read_bytes() for path in data)]
-    packages = {name.split(".")[0] for name in imported}
-    members: tuple[Path, ...] = ()
-    if any(_calls_import_files(node) for node in nodes):
-        members = _members(file.parent)
-    return Module(
-        digest=hashlib.sha256(b"\0".join(parts)).hexdigest()[:16],
-        uses=_used_modules(imported, strings, file, root),
-        members=members,
-        packages=frozenset(packages - {*PACKAGES}),
-    )
+    return _Names(imported, strings)
 
 
 def _absolute_name(file: Path, root: Path, module: str | None, level: int) -> str:
@@ -193,13 +192,11 @@ def _calls_import_files(node: ast.AST) -> bool:
     return False
 
 
-def _used_modules(
-    imported: set[str], strings: set[str], file: Path, root: Path
-) -> tuple[Path, ...]:
+def _used_modules(names: _Names, file: Path, root: Path) -> tuple[Path, ...]:
     """Return the files in `lib/` that imports and strings name."""
-    named = [resolve(string, root) for string in strings if _DOTTED_NAME.fullmatch(string)]
+    named = [resolve(string, root) for string in names.strings if _DOTTED_NAME.fullmatch(string)]
     uses = [path for path in named if path is not None]
-    for name in imported:
+    for name in names.imported:
         if name.split(".")[0] in PACKAGES:
             path = resolve(name, root)
             if path is None:
@@ -224,60 +221,6 @@ def _named_files(strings: set[str], siblings: Iterable[Path]) -> list[Path]:
         inside = sorted(path.rglob("*"))
         files += [item for item in (path, *inside) if item.is_file()]
     return files
-
-
-def _refuse_dynamic_code(nodes: Iterable[ast.AST], file: Path, root: Path) -> None:
-    """Raise a FingerprintError if code runs that no import statement names."""
-    if file in (root / _IMPORTER, root / _WARM_START):
-        return
-    for node in nodes:
-        match node:
-            case ast.ImportFrom(module="importlib" | "importlib.util" | "runpy", names=aliases):
-                names = {alias.name for alias in aliases}
-            case ast.Import(names=aliases):
-                names = {alias.name for alias in aliases} & {"runpy"}
-            case ast.Name(id=name):
-                names = {name}
-            case ast.Attribute(attr=name) if name != "exec":
-                names = {name}
-            case _:
-                continue
-        for name in names & set(_REFUSED):
-            raise FingerprintError(
-                f"{file}, line {node.lineno}, {_REFUSED[name]} ({name}), so the code it uses "
-                "cannot be determined; name the module in an import statement"
-            )
-
-
-def _refuse_undeclared_files(nodes: Iterable[ast.AST], file: Path) -> None:
-    """Raise a FingerprintError if a module looks next to itself but names no file there."""
-    names = {node.id for node in nodes if isinstance(node, ast.Name)}
-    attributes = {node.attr for node in nodes if isinstance(node, ast.Attribute)}
-    looks_around = "__file__" in names and attributes & _FOLDER_ATTRIBUTES
-    if looks_around and DEPENDS not in names:
-        raise FingerprintError(
-            f"{file} looks for files next to itself and names none of them; list those that it "
-            f"reads in {DEPENDS} = [...], which is empty if it reads none"
-        )
-
-
-def _refuse_missing_files(tree: ast.Module, file: Path) -> None:
-    """Raise a FingerprintError if a module declares files that do not exist."""
-    for node in tree.body:
-        match node:
-            case ast.Assign(targets=[ast.Name(id=name)], value=ast.List(elts=items)):
-                pass
-            case _:
-                continue
-        if name != DEPENDS:
-            continue
-        for item in items:
-            path = getattr(item, "value", None)
-            if not isinstance(path, str) or not (file.parent / path).exists():
-                raise FingerprintError(
-                    f"{file} declares {ast.unparse(item)} in {DEPENDS}; expected the name of a "
-                    "file or folder next to it"
-                )
 
 
 def _write(node: ast.AST, text: list[str], nodes: list[ast.AST]) -> None:

@@ -24,6 +24,8 @@ from study.pipeline.processes import set_environment, socket_folder, use_our_ker
 
 KERNEL = "study.pipeline.kernel"
 """The module that our kernels run."""
+_ENGINE = "sparing"
+"""Name under which papermill knows our engine."""
 _POLL_SECONDS = 0.2
 """Time between two attempts to kill the kernels of an interrupted run."""
 _KERNEL_START_SECONDS = 600
@@ -183,22 +185,9 @@ def _execute(run: Run, *, quiet: bool) -> None:
 def _papermill(run: Run, output: Path, *, quiet: bool) -> None:
     """Execute a notebook with papermill into `output`."""
     import papermill
-    from papermill.engines import NBClientEngine, papermill_engines
     from traitlets.config import Config
 
-    class SparingEngine(NBClientEngine):
-        """Papermill's engine without its two saves per cell.
-
-        Its autosave (every 30 s) and its save at the end remain.
-        """
-
-        @classmethod
-        def execute_managed_notebook(cls, nb_man, kernel_name, **options):
-            nb_man.cell_start = lambda *_, **__: nb_man.autosave_cell()
-            nb_man.cell_complete = lambda *_, **__: nb_man.autosave_cell()
-            super().execute_managed_notebook(nb_man, kernel_name, **options)
-
-    papermill_engines.register("sparing", SparingEngine)
+    _register_engine()
     stdout_file = None
     if not quiet:
         stdout_file = sys.stdout
@@ -210,7 +199,7 @@ def _papermill(run: Run, output: Path, *, quiet: bool) -> None:
             run.notebook,
             output,
             parameters=run.parameters,
-            engine_name="sparing",
+            engine_name=_ENGINE,
             kernel_name="python3",
             language="python",
             config=Config(KernelManager=transport),
@@ -225,8 +214,38 @@ def _papermill(run: Run, output: Path, *, quiet: bool) -> None:
         )
 
 
+def _register_engine() -> None:
+    """Register an engine that saves less often than papermill's own."""
+    from papermill.engines import NBClientEngine, papermill_engines
+
+    class SparingEngine(NBClientEngine):
+        """Papermill's engine without its two saves per cell.
+
+        Its autosave (every 30 s) and its save at the end remain.
+        """
+
+        @classmethod
+        def execute_managed_notebook(cls, nb_man, kernel_name, **options):
+            nb_man.cell_start = lambda *_, **__: nb_man.autosave_cell()
+            nb_man.cell_complete = lambda *_, **__: nb_man.autosave_cell()
+            super().execute_managed_notebook(nb_man, kernel_name, **options)
+
+    papermill_engines.register(_ENGINE, SparingEngine)
+
+
 def failed_copy(output: Path) -> Path:
-    """Return where the copy of a notebook goes while it runs, and stays if a cell fails."""
+    """Return the path of a notebook's copy while it runs; it stays there if a cell fails.
+
+    Parameters
+    ----------
+    output
+        Path of the finished copy.
+
+    Returns
+    -------
+    Path
+        In the same folder, with the suffix ``.failed.ipynb``.
+    """
     return output.with_suffix(".failed.ipynb")
 
 

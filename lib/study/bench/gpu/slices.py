@@ -14,7 +14,7 @@ from longrnn.cells import make_cell
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from study.bench.counts import TRAINING, count
+from study.bench.counts import TRAINING, Counts, count
 from study.bench.ledger import Ledger
 from study.bench.race import race
 from study.bench.timers import Workload, device_timer, wall_timer
@@ -145,17 +145,40 @@ def time_slice(
     if engine.startswith("reference"):
         rate_of_one = "launch_us"
     rates = {single: rate_of_one, several: "launch_us", graph: "node_us"}
-    times = {row["what"]: row["value"] for row in rows}  # milliseconds
-    for label, milliseconds in times.items():
-        rate = rates[label]
-        microseconds = 1e3 * milliseconds / workload.time_steps
-        if rate != "engine_us":  # the rate of an operator, not of a time step
-            microseconds /= counts.operators
-        ledger.add(label, f"rate, {rate}", size=workload, value=microseconds, unit="us")
+    times = {row["what"]: row["value"] for row in rows}
+    _add_rates(ledger, workload, times, rates, counts)
     if graph in times:
         tflops = pass_size * counts.flop * workload.time_steps / times[graph] / 1e9
         ledger.add(graph, "rate, tflops", size=workload, value=tflops, unit="TFLOP/s")
     _check_bits(networks, pass_size, partial(ledger.add, graph, size=workload))
+
+
+def _add_rates(
+    ledger: Ledger,
+    workload: Workload,
+    times: dict[str, float],
+    rates: dict[str, str],
+    counts: Counts,
+) -> None:
+    """Append the time of a step of each run, or of one operator of a step.
+
+    Parameters
+    ----------
+    ledger, workload
+        As for `time_slice`.
+    times
+        Milliseconds of a pass, by label of the run.
+    rates
+        Which rate a run gives: ``engine_us`` is the time of a step, the others that of an operator.
+    counts
+        The work of one step.
+    """
+    for label, milliseconds in times.items():
+        rate = rates[label]
+        microseconds = 1e3 * milliseconds / workload.time_steps
+        if rate != "engine_us":
+            microseconds /= counts.operators
+        ledger.add(label, f"rate, {rate}", size=workload, value=microseconds, unit="us")
 
 
 def _check_bits(networks: _Slice, pass_size: int, add: Callable[..., dict]) -> None:
