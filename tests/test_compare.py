@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from study.report import compare as module
 from study.report.compare import COLUMNS, VERDICT, collect, compare
-from study.report.inputs import ReportError
+from study.report.contents import ReportError
 
 
 def _numbers(values=(1.0, 2.0, 3.0, 4.0), verdict="agrees", item="a/rebuilt/tables/x"):

@@ -294,7 +294,7 @@ def test_few_runs_decide_nothing():
     assert "would be “agrees”, but one side has 3 runs, and 5 are needed" in note
 
 
-@pytest.mark.parametrize("profile", TOYS)
+@pytest.mark.parametrize("profile", [*TOYS, "simulated"])
 def test_toys_judge_nothing(profile):
     toy = xr.Dataset(attrs={"profile": profile})
     for judge in (*JUDGES.values(), lambda ds: judge_group(ds, "pixels")):

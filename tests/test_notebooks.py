@@ -14,8 +14,9 @@ from processes import python
 from study.paths import NOTEBOOKS, ROOT
 from study.pipeline import warm
 from study.pipeline.notebooks import read_parameters
+from study.report.contents import SUFFIXES
 from study.report.coverage import COLUMNS
-from study.report.inputs import SUFFIXES, load_artefacts
+from study.report.inputs import load_artefacts
 from study.results import schema
 from study.results.published import artefacts
 from study.tasks import load_prepared

@@ -31,9 +31,10 @@ from study.paths import ROOT
 from study.report.__main__ import main
 from study.report.build import build
 from study.report.claim_text import describe_claim
+from study.report.contents import ReportError
 from study.report.coverage import COLUMNS, STATES, count_coverage, summarise
 from study.report.findings import read_findings, write_sentence
-from study.report.inputs import ReportError, load_artefacts, load_notebooks
+from study.report.inputs import load_artefacts, load_notebooks
 from study.report.intervals import place_interval
 from study.report.numbers import formatter
 from study.report.tables import PAGES, key_columns, paired_html, panels, to_html

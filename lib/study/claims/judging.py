@@ -33,10 +33,9 @@ from study.claims.verdict import (
     verdict_on,
 )
 from study.results.artefacts import Artefacts
+from study.results.manifest import TOYS
 from study.stats.power import detectable
 
-TOYS = ("smoke", "quick", "simulated")
-"""Profiles that only show that the pipeline works; their runs are too small to judge claims."""
 COMPARES = (Statement.LEADS, Statement.NO_WORSE, Statement.EQUAL)
 """Statements that compare networks. If a network is at chance, the verdict gets a reservation."""
 Judge = Callable[[object], Estimate]
@@ -104,7 +103,8 @@ def judged_table(evidence: object, judges: Mapping[str, Judge]) -> pd.DataFrame:
     ----------
     evidence
         Argument of the judges: a dataset of results, or an object with the dataset as ``ds``. If
-        the dataset's attribute ``profile`` is one of `TOYS`, all claims are not testable.
+        the dataset's attribute ``profile`` is ``simulated`` or one of
+        `study.results.manifest.TOYS`, no claim is testable.
     judges
         Functions that return an `Estimate`, by id of the claim.
 

@@ -10,7 +10,7 @@ import pandas as pd
 from study.paths import DATA, ROOT, resolve
 from study.pipeline.inputs import InputsChanged, unchanged_inputs
 from study.report.build import build
-from study.report.inputs import ReportError
+from study.report.contents import ReportError
 from study.report.tally import in_words
 
 

@@ -5,7 +5,7 @@ import re
 import nbformat
 from nbformat import NotebookNode
 
-from study.report.inputs import Notebook
+from study.report.contents import Notebook
 
 _ANSWER = re.compile(r"^#+ (?!.*\bnot answer).*\banswer.*$", re.IGNORECASE | re.MULTILINE)
 """The heading of an answer, unlike “What this does not answer”."""

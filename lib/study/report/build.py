@@ -7,8 +7,9 @@ import sys
 from pathlib import Path
 
 from study.paths import ROOT
+from study.report.contents import SUFFIXES, Inputs, ReportError
 from study.report.coverage import count_coverage, summarise
-from study.report.inputs import SUFFIXES, Inputs, ReportError, load_inputs
+from study.report.inputs import load_inputs
 from study.report.pages import write_pages
 from study.report.verdicts import judge_claims
 from study.results.published import artefacts

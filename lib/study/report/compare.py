@@ -38,7 +38,8 @@ from toolz import groupby
 from study.paths import DATA, REFERENCE, ROOT
 from study.pipeline.files import write_whole
 from study.pipeline.machine import processor
-from study.report.inputs import NO_PROFILE, ReportError, load_artefacts
+from study.report.contents import NO_PROFILE, ReportError
+from study.report.inputs import load_artefacts
 
 NUMBERS = REFERENCE / "rebuild" / "numbers.csv"
 COLUMNS = ["item", "quantity", "count", "mean", "deviation", "text"]

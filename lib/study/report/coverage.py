@@ -6,7 +6,7 @@ from operator import attrgetter
 import pandas as pd
 from toolz import groupby
 
-from study.report.inputs import NO_PROFILE, SIMULATED, Artefact
+from study.report.contents import NO_PROFILE, SIMULATED, Artefact
 
 COLUMNS = ("id", "profile", "file", "runs", "result_set", "state")
 STATES = ("drawn", "learned", "comparable", "at published scale")

@@ -7,8 +7,8 @@ from operator import attrgetter
 import pandas as pd
 from toolz import groupby
 
+from study.report.contents import Artefact
 from study.report.coverage import weight
-from study.report.inputs import Artefact
 from study.report.titles import OURS, own_name
 
 

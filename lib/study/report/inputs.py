@@ -1,7 +1,6 @@
 """Read what the pipeline produced: manifests of artefacts, executed notebooks, provenance."""
 
 import json
-from dataclasses import dataclass
 from operator import attrgetter
 from pathlib import Path
 
@@ -12,145 +11,15 @@ from toolz import groupby
 from study.config.section import format_value
 from study.paths import REFERENCE
 from study.pipeline.notebooks import NotebookError, read_parameters, read_title
-from study.results.manifest import Manifest, Name
-
-SUFFIXES = {"table": (".csv",), "figure": (".png", ".svg", ".csv"), "claims": (".csv",)}
-"""The files of each kind of artefact, next to its manifest; the first is the one to show."""
-RESULT_SETS = {
-    "rebuilt": "this run",
-    "reference": "stored reference",
-    "short": "stored reference, shorter sequences",
-    "simulated": "drawn from the published models",
-}
-"""Readers' names for the result sets, in the order of the site; unknown ones come last."""
-TOYS = ("smoke", "quick")
-"""Profiles that show that the pipeline works, and are evidence of nothing."""
-SIMULATED = "simulated"
-"""Set of results that no network was trained for: it is never evidence."""
-NO_PROFILE = "none"
-"""Profile of an artefact that needs neither data nor training."""
-
-
-class ReportError(RuntimeError):
-    """The report cannot be built; the message says what is missing and what to do."""
-
-
-class Artefact(Manifest):
-    """One figure or table that a notebook made from one set of results."""
-
-    result_set: Name
-    notebook: Name
-    manifest: Path
-
-    @property
-    def toy(self) -> bool:
-        """Whether it shows that the pipeline works, and is not evidence."""
-        return self.profile in TOYS
-
-    @property
-    def files(self) -> str:
-        """Address of its files inside the site, without suffix."""
-        return f"files/{self.kind}s/{self.result_set}/{self.notebook}/{self.manifest.stem}"
-
-    def path(self, suffix: str) -> Path:
-        """Return one of the artefact's files.
-
-        Parameters
-        ----------
-        suffix : str
-            Such as ``.csv``.
-
-        Returns
-        -------
-        Path
-            The file of that suffix, whether or not it exists.
-        """
-        return self.manifest.with_suffix(suffix)
-
-
-@dataclass(frozen=True)
-class Notebook:
-    """An executed notebook."""
-
-    path: Path
-    result_set: str
-    title: str
-    """Its question."""
-
-    @property
-    def name(self) -> str:
-        """File name without suffix, such as ``22_numerical_errors``."""
-        return self.path.stem
-
-    @property
-    def page(self) -> str:
-        """Address of its page inside the site, without suffix."""
-        return f"notebooks/{self.result_set}/{self.name}"
-
-
-@dataclass(frozen=True)
-class Provenance:
-    """How a stored result was made.
-
-    Attributes
-    ----------
-    content : dict
-        The record as it was written.
-    attempts : int
-        Training attempts; 0 if the record does not say.
-    cost_hours : float
-        Hours of one processor core; 0 if the record does not say.
-    """
-
-    content: dict
-    attempts: int = 0
-    cost_hours: float = 0.0
-
-
-@dataclass(frozen=True)
-class Inputs:
-    """Everything the site is made of."""
-
-    artefacts: tuple[Artefact, ...]
-    notebooks: tuple[Notebook, ...]
-    provenance: dict[str, Provenance]
-
-    def describe(self, result_set: str) -> str:
-        """Return a reader's name for a set of results, with its profile.
-
-        Parameters
-        ----------
-        result_set : str
-            Its name in the pipeline.
-
-        Returns
-        -------
-        str
-            Such as ``this run (quick)``.
-        """
-        profiles = {item.profile for item in self.artefacts if item.result_set == result_set}
-        return described(result_set, ", ".join(sorted(profiles - {NO_PROFILE})))
-
-
-def described(result_set: str, profile: str) -> str:
-    """Return a reader's name for a set of results.
-
-    Parameters
-    ----------
-    result_set : str
-        Its name in the pipeline.
-    profile : str
-        Its profile.
-
-    Returns
-    -------
-    str
-        Such as ``this run (quick)``; without the profile if that says nothing more.
-    """
-    name = RESULT_SETS.get(result_set, result_set)
-    if profile in ("", NO_PROFILE, result_set):
-        return name
-    return f"{name} ({profile})"
+from study.report.contents import (
+    RESULT_SETS,
+    SUFFIXES,
+    Artefact,
+    Inputs,
+    Notebook,
+    Provenance,
+    ReportError,
+)
 
 
 def load_inputs(data: Path) -> Inputs:

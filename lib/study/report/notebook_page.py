@@ -7,7 +7,7 @@ from pathlib import Path
 
 from markdown_it.token import Token
 
-from study.report.inputs import Notebook
+from study.report.contents import Notebook
 from study.report.restricted import parse_markdown, render_tokens
 
 _PUNCTUATION = re.compile(r"([!-/:-@\[-`{-~])")

@@ -14,7 +14,7 @@ import nbformat
 from markupsafe import escape
 from toolz import groupby
 
-from study.report.inputs import NO_PROFILE, TOYS, Inputs, Notebook
+from study.report.contents import NO_PROFILE, TOYS, Inputs, Notebook
 from study.report.notebook_outputs import code_cell_html
 from study.report.notebook_page import NotebookPage, escape_markdown
 from study.report.restricted import NOTEBOOK_FOLDER

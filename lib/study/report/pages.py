@@ -14,15 +14,11 @@ from toolz import groupby
 from study.claims.short_runs import rule_in_words
 from study.report.answers import answer
 from study.report.claim_text import describe_claim
+from study.report.contents import Artefact, Inputs, described
 from study.report.coverage import STATES, main_files, state
 from study.report.findings import Sentence, read_findings, write_sentence
 from study.report.groups import Group, group_artefacts
-from study.report.inputs import (
-    Artefact,
-    Inputs,
-    described,
-    read_table,
-)
+from study.report.inputs import read_table
 from study.report.intervention import EFFECTS, FIGURE, describe_intervention
 from study.report.notebook_page import escape_markdown
 from study.report.notebooks import short_name, write_notebooks

@@ -7,9 +7,9 @@ from operator import attrgetter
 import pandas as pd
 from toolz import groupby
 
+from study.report.contents import NO_PROFILE, Artefact, Inputs, Notebook
 from study.report.coverage import weight
 from study.report.groups import Group
-from study.report.inputs import NO_PROFILE, Artefact, Inputs, Notebook
 from study.report.titles import SHARED
 
 

@@ -19,8 +19,9 @@ import pandas as pd
 from study.claims.estimates import Cause
 from study.claims.tuning import TUNED_MORE
 from study.paths import DATA, REFERENCE, ROOT, resolve
+from study.report.contents import ReportError
 from study.report.findings import Sentence, read_findings, write_short_sentence
-from study.report.inputs import ReportError, read_table
+from study.report.inputs import read_table
 from study.report.intervention import summarize_intervention
 from study.report.readme_numbers import WITHIN_TASKS, read_stored, store_numbers
 from study.report.tally import CAUSES, NOT_REFUTED, OTHER, TALLY, count_causes, tally

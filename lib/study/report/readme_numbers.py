@@ -12,8 +12,9 @@ from matplotlib.figure import Figure
 
 from study.figures.style import use_style
 from study.pipeline.files import write_whole
+from study.report.contents import Artefact, ReportError
 from study.report.coverage import count_coverage, summarise
-from study.report.inputs import Artefact, ReportError, load_artefacts, read_table
+from study.report.inputs import load_artefacts, read_table
 from study.report.intervention import EFFECTS
 from study.report.verdicts import judge_claims
 from study.results.published import artefacts

@@ -11,7 +11,8 @@ import jinja2
 import pandas as pd
 from markupsafe import Markup
 
-from study.report.inputs import Artefact, read_table
+from study.report.contents import Artefact
+from study.report.inputs import read_table
 from study.report.numbers import DASH, formatter, percent
 
 PAGES = jinja2.Environment(

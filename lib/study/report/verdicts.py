@@ -20,7 +20,8 @@ from study.claims.verdict import (
     WITHIN,
     displayed_verdict,
 )
-from study.report.inputs import NO_PROFILE, SIMULATED, Artefact, read_table
+from study.report.contents import NO_PROFILE, SIMULATED, Artefact
+from study.report.inputs import read_table
 
 NOT_JUDGED = "not judged yet"
 COLUMNS = (AGREES, WITHIN, NO_EFFECT, *VERDICTS[1:], NOT_JUDGED)

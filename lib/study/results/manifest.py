@@ -8,6 +8,8 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, NonNegativeInt, StringConstraints
 
+TOYS = ("smoke", "quick")
+"""Profiles that show that the pipeline works, and are evidence of nothing."""
 # Names become parts of paths, links and headings.
 _NAME = r"[A-Za-z0-9][A-Za-z0-9._-]*"
 Name = Annotated[str, StringConstraints(pattern=f"^{_NAME}$")]
@@ -21,21 +23,21 @@ class Manifest(BaseModel):
     artefact: Name
     """Id in `data/published/artefacts.csv`, or a name of our own."""
     part: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._-]*$")] = ""
-    """Which companion of the artefact; empty for its main file."""
+    """Name of a companion of the artefact; empty for its main file."""
     kind: Literal["table", "figure", "claims"]
     profile: Name
     runs: NonNegativeInt
     """Training attempts that entered."""
     trained_on: str = ""
-    """Data sets and time steps of the sequences, in words; empty where no network was trained."""
+    """Data sets and time steps of the sequences, in words; empty if no network was trained."""
     learned: bool = False
     """Whether its networks did better than guessing."""
     stand_in: bool = False
     """Whether other data stand in for the paper's."""
     published_scale: bool = False
-    """Whether it has the size that the paper prints."""
+    """Whether the experiment has the size that the paper prints."""
     file: str
-    """The one to show, from the repository root."""
+    """Path of the file to show, from the repository root."""
     caption: str
 
 
