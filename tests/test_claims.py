@@ -236,7 +236,7 @@ def test_intervals_of_correlations_cover(rho):
     (lambda: estimators.difference([1.0], [2.0, 3.0]), "fewer than two"),
     (lambda: proportion(0, 0), "no trial"),
     (lambda: estimators.odds_ratio((0, 0), (1, 5)), "is empty"),
-    (lambda: estimators.odds_ratio((0, 4), (0, 5)), "end alike"),
+    (lambda: estimators.odds_ratio((0, 4), (0, 5)), "have the same outcome"),
     (lambda: estimators.mean([0.3, -math.inf]), "gave no finite value"),
     (lambda: estimators.geometric_mean([0.0, 1.0]), "gave no finite value"),
     (lambda: estimators.difference([1.0, math.nan], [2.0] * 2), "gave no finite value"),

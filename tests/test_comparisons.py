@@ -383,6 +383,6 @@ def test_windows_of_stored_runs_have_a_patient():
 def test_a_diverged_run_counts_with_its_own_end_too():
     columns = {"steps": [200, np.inf], "early": [150, 1000], "late": [200, 1000]}
     rows = pd.DataFrame(columns | {"trained": [1000, 300]})
-    counted = comparisons.with_own_end(rows)
+    counted = comparisons.with_last_step(rows)
     assert list(counted["early"]) == [150, 300] and list(counted["late"]) == [200, 300]
     assert list(rows["late"]) == [200, 1000], "the table itself stays"

@@ -230,9 +230,9 @@ def longer(networks: Networks, first: NetworkName, second: NetworkName) -> Estim
             refused = not_testable(f"{reason}; {short}", Cause.TOO_SMALL, scale)
         return refused
     estimate = _log_ratio(sides, scale)
-    by_own_end = _log_ratio([with_own_end(rows) for rows in sides], scale)
-    low = min(estimate.low, by_own_end.low)
-    high = max(estimate.high, by_own_end.high)
+    by_last_step = _log_ratio([with_last_step(rows) for rows in sides], scale)
+    low = min(estimate.low, by_last_step.low)
+    high = max(estimate.high, by_last_step.high)
     if never[0]:
         high = math.inf
     if never[1]:
@@ -275,7 +275,7 @@ def solved_steps(networks: Networks, name: NetworkName) -> pd.DataFrame:
     return rows.assign(early=early, late=rows["steps"].clip(upper=end))
 
 
-def with_own_end(rows: pd.DataFrame) -> pd.DataFrame:
+def with_last_step(rows: pd.DataFrame) -> pd.DataFrame:
     """Count runs that never solved the problem with their own last step.
 
     Parameters

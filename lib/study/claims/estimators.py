@@ -64,7 +64,7 @@ def odds_ratio(
     if not first[1] or not second[1]:
         return not_testable("one of the two groups is empty", Cause.NO_DATA, scale)
     if not sum(successes) or not sum(failures):
-        return not_testable("all trials of both groups end alike", Cause.PREMISE, scale)
+        return not_testable("all trials of both groups have the same outcome", Cause.PREMISE, scale)
     value, low, high = _conditional_odds(first, second)
 
     def ends(count: int) -> tuple[float, float]:

@@ -4,6 +4,7 @@ In every function, `networks` are the networks on the claim's task and `name` is
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -11,7 +12,7 @@ import pandas as pd
 from scipy.stats import chi2, norm, t
 
 from study.claims.claim import NetworkName
-from study.claims.comparisons import solved_steps, with_own_end
+from study.claims.comparisons import solved_steps, with_last_step
 from study.claims.estimates import Cause, Estimate, join_reasons, not_testable
 from study.claims.estimators import (
     TAIL,
@@ -178,9 +179,9 @@ def steps_needed(networks: Networks, name: NetworkName) -> Estimate:
     low = estimate.low - half
     if not np.isinf(rows["steps"]).any():
         return replace(estimate, low=low, high=estimate.high + half)
-    by_own_end = with_own_end(rows)
+    by_last_step = with_last_step(rows)
     earlier = mean(
-        (by_own_end["late"] + by_own_end["early"]) / 2, scale_of_networks(networks, name)
+        (by_last_step["late"] + by_last_step["early"]) / 2, scale_of_networks(networks, name)
     )
     low = min(low, earlier.low - half)
     reservation = join_reasons(too_few_seeds(rows), chance_reservation(networks, name))
@@ -204,7 +205,7 @@ def gain(networks: Networks, first: NetworkName, second: NetworkName | None = No
     Estimate
         Powers of ten.
     """
-    sides = _of_both(networks, first, second, _mean_gain)
+    sides = _measure_sides(networks, first, second, _mean_gain)
     if isinstance(sides, Estimate):
         return sides
     return _mean_or_difference(networks, sides, first, second)
@@ -230,13 +231,19 @@ def decay(networks: Networks, first: NetworkName, second: NetworkName | None = N
     Estimate
         A distance in powers of ten, or a ratio of distances.
     """
-    sides = _of_both(networks, first, second, _log_decay)
+    sides = _measure_sides(networks, first, second, _log_decay)
     if isinstance(sides, Estimate):
         return sides
     return exponential(_mean_or_difference(networks, sides, first, second))
 
 
-def _of_both(networks, first, second, measure) -> list[np.ndarray] | Estimate:
+def _measure_sides(
+    networks: Networks,
+    first: NetworkName,
+    second: NetworkName | None,
+    measure: Callable[[Networks, NetworkName], np.ndarray],
+) -> list[np.ndarray] | Estimate:
+    """Return the values of one network or of two; an estimate without a value if there are none."""
     if "gain_first" not in networks.ds:
         return not_testable("no gradients were recorded", Cause.NO_DATA)
     names = [first]
@@ -257,7 +264,10 @@ def _log_decay(networks: Networks, name: NetworkName) -> np.ndarray:
     return np.log(values.clip(1e-9))  # a Jacobian that is the identity differs from it by rounding
 
 
-def _mean_or_difference(networks, sides, first, second) -> Estimate:
+def _mean_or_difference(
+    networks: Networks, sides: list[np.ndarray], first: NetworkName, second: NetworkName | None
+) -> Estimate:
+    """Return the mean of one network's values, or the difference of two networks' means."""
     if second is None:
         return mean(sides[0], scale_of_networks(networks, first))
     estimate = difference(*sides, scale_of_networks(networks, first, second))

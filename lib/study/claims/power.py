@@ -81,7 +81,7 @@ def normal_chance(estimate: Estimate, region: Region, truth: float) -> float:
     float
         Between 0 and 1.
     """
-    (low, value, high, truth), ends = on_its_scale(estimate, region, truth)
+    (low, value, high, truth), ends = to_symmetric_scale(estimate, region, truth)
     above = high - value
     # The lower end of a ratio may be open.
     below = above if estimate.low == 0 and estimate.ratio else value - low
@@ -93,7 +93,9 @@ def normal_chance(estimate: Estimate, region: Region, truth: float) -> float:
     return float(np.diff(cumulative).clip(0)[0])
 
 
-def on_its_scale(estimate: Estimate, region: Region, *more: float) -> tuple[np.ndarray, np.ndarray]:
+def to_symmetric_scale(
+    estimate: Estimate, region: Region, *more: float
+) -> tuple[np.ndarray, np.ndarray]:
     """Transform an estimate to the scale on which its interval is symmetric.
 
     Parameters
@@ -164,7 +166,7 @@ def distance(estimate: Estimate, region: Region) -> float:
     float
         In standard errors of the estimate.
     """
-    (low, value, high), ends = on_its_scale(estimate, region)
+    (low, value, high), ends = to_symmetric_scale(estimate, region)
     sides = np.where(ends < value, value - low, high - value)
     with np.errstate(divide="ignore", invalid="ignore"):
         distances = np.where(ends == value, 0.0, Z * np.abs(value - ends) / sides)

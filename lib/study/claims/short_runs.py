@@ -35,7 +35,7 @@ class Statement(Enum):
     LEARNS = "a network learns"
     FAILS = "a network fails to learn"
     EQUAL = "networks do equally well"
-    NO_WORSE = "one network is no worse than another, within a margin"
+    NO_WORSE = "one network is not worse than another, within a margin"
     CONVERGED = "networks have a spread, gradients or time steps after training"
     COUNTS_STEPS = "training takes a number of steps"
 

@@ -26,6 +26,7 @@ against a network that was chosen among fewer settings than the one it is compar
 """
 
 import math
+from collections.abc import Callable
 from typing import NamedTuple
 
 from study.claims.claim import Claim, NetworkName, NetworkSelection
@@ -98,9 +99,12 @@ def losers(claim: Claim, pair: tuple[NetworkName, ...], ahead: tuple[NetworkName
 
 
 def find_untuned(
-    networks: Networks, claim: Claim, pair: tuple[NetworkName, ...], ahead: tuple[NetworkName, ...],
+    networks: Networks,
+    claim: Claim,
+    pair: tuple[NetworkName, ...],
+    ahead: tuple[NetworkName, ...],
     estimate: Estimate,
-) -> Untuned:  # fmt: skip
+) -> Untuned:
     """Return why each verdict on a claim would go against a network without its chance.
 
     Parameters
@@ -123,17 +127,10 @@ def find_untuned(
     against = losers(claim, pair, ahead)
     region = claim.region
 
-    def flaws(name: NetworkName, survives) -> str:
-        at_end = ""
-        if networks.learned(name):
-            at_end = rate_at_edge(networks, name)
-        if at_end and survives(*_with_better_rate(networks, claim, pair, name, estimate)):
-            at_end = ""
-        if at_end:
-            at_end = f"the best learning rate is at the end of those tried: {at_end}"
+    def flaws(name: NetworkName, survives: Callable[[float, float], bool]) -> str:
         comparison = claim.comparison
         return join_reasons(
-            at_end,
+            _rate_flaw(networks, claim, pair, name, estimate, survives),
             _at_chance_at_few_rates(networks, name),
             dt_kept(networks, name, comparison.paper_dt, comparison.paper_length),
         )
@@ -179,6 +176,27 @@ def find_unequal(
         words if less in against.agrees else "",
         words if less in against.differs else "",
     )
+
+
+def _rate_flaw(
+    networks: Networks,
+    claim: Claim,
+    pair: tuple[NetworkName, ...],
+    name: NetworkName,
+    estimate: Estimate,
+    survives: Callable[[float, float], bool],
+) -> str:
+    """Explain that a learning rate is at an end of those tried, and a better one could matter.
+
+    `survives` returns whether the verdict holds for an interval. Empty if the verdict survives the
+    gain that further rates could bring.
+    """
+    if not networks.learned(name):
+        return ""
+    edge = rate_at_edge(networks, name)
+    if not edge or survives(*_with_better_rate(networks, claim, pair, name, estimate)):
+        return ""
+    return f"the best learning rate is at the end of those tried: {edge}"
 
 
 def _with_better_rate(
