@@ -99,7 +99,7 @@ $(VENV)/requirements: requirements.in requirements.lock
 	@echo "Setting up the environment $(VENV); it takes a minute or two and about 2.5 GB"
 	@$(PYTHON) -m venv --clear $(VENV)
 	@$(PIP) -r requirements.in -c requirements.lock
-	@# Faster than pip: on all cores, without the packages' tests. A few files are no valid Python.
+	@# Faster than pip: on all cores, without the packages' tests. A few files are not valid Python.
 	@$(VENV)/bin/python -m compileall -qq -j 0 -x /tests/ $(VENV)/lib || true
 	@touch $@
 

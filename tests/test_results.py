@@ -169,8 +169,8 @@ def test_pipe_and_folder_are_refused(tmp_path):
 def test_notebooks_refuse_results_of_other_groups(tmp_path):
     stored = REFERENCE / "real"
     for notebook, name, words in (
-        ("55_irnn_activity", "adding", "analyses the results 'activity', got 'adding'"),
-        ("30_tenet", "latching", "analyses the results 'factorial', .* schema 'latching/1'"),
+        ("55_irnn_activity", "adding", "analyzes the results 'activity', got 'adding'"),
+        ("30_tenet", "latching", "analyzes the results 'factorial', .* schema 'latching/1'"),
     ):
         with pytest.raises(ResultsError, match=words):
             open_results(stored / f"{name}.nc", tmp_path, notebook=notebook, result_set="rebuilt")

@@ -31,7 +31,7 @@ Where to look:
 ``_cuda_device``, ``_cuda_dense``, ``_cuda_chains``, ``_cuda_pipeline``
     Device functions: activations, products of dense kernels, sums and loops of independent neurons.
 ``_measured``
-    Times of engines on GPUs, by which ``auto`` chooses.
+    Measured times of engines on GPUs; ``auto`` chooses by them.
 """
 
 import math

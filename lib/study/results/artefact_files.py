@@ -25,9 +25,9 @@ def _letter_panels(figure: Figure) -> None:
     """
     panels = {}
     for ax in figure.axes:
-        place = ax.get_subplotspec()
-        if place is not None and ax.axison and ax.get_label() != "<colorbar>":
-            panels.setdefault((id(place.get_gridspec()), place.num1, place.num2), ax)
+        spec = ax.get_subplotspec()
+        if spec is not None and ax.axison and ax.get_label() != "<colorbar>":
+            panels.setdefault((id(spec.get_gridspec()), spec.num1, spec.num2), ax)
     if not 1 < len(panels) <= len(ascii_lowercase):
         return
     for letter, ax in zip(ascii_lowercase, panels.values(), strict=False):
@@ -77,7 +77,7 @@ def has_labels(frame: pd.DataFrame) -> bool:
     Returns
     -------
     bool
-        Whole numbers without a name are a numbering, also with gaps, as a selection of rows has.
+        Whole numbers without a name only number the rows, even with gaps.
 
     Examples
     --------
@@ -96,8 +96,7 @@ def write_csv(frame: pd.DataFrame, path: Path) -> None:
     Parameters
     ----------
     frame
-        Row labels become columns, named ``row`` if they have no name; a mere numbering of the
-        rows is left out.
+        Row labels become columns, named ``row`` if they have no name. Row numbers are left out.
     path
         The file.
 

@@ -34,8 +34,8 @@ CLAIMS = f"{OWN}claims"
 class Artefacts:
     """The figures and tables that one notebook makes from one set of results.
 
-    Profile and number of runs are stored with every table: those of the results `ds`, unless
-    `profile` and `runs` say others.
+    Every table is stored with the profile and the number of runs. Both are those of the results
+    `ds`, unless `profile` and `runs` are given.
 
     Parameters
     ----------
@@ -93,7 +93,7 @@ class Artefacts:
     def of_runs(self, ds: xr.Dataset) -> "Artefacts":
         """Return the artefacts of some of the runs, for figures and tables that show no others.
 
-        Whether networks learned, and on which data, is then a matter of these runs alone.
+        Only these runs decide whether networks learned, and on which data.
 
         Parameters
         ----------
@@ -125,7 +125,7 @@ class Artefacts:
         Parameters
         ----------
         frame, artefact, caption, part
-            As of `save_table`.
+            As for `save_table`.
         shown : DataFrame or Styler, optional
             Displayed instead of `frame`; a Styler keeps its own format.
         precision : int
@@ -183,8 +183,7 @@ class Artefacts:
     ) -> Path:
         """Write a table as CSV.
 
-        Row labels become columns, named ``row`` if they have no name; a mere numbering of the
-        rows is left out.
+        Row labels become columns, named ``row`` if they have no name. Row numbers are left out.
 
         Parameters
         ----------

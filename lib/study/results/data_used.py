@@ -8,20 +8,20 @@ import xarray as xr
 from study.results.names import label
 
 STAND_INS = ("digits", "imdb_ratings", "ucr_worms")
-"""Data sets that no paper uses. Made-up data name themselves a stand-in in ``substitute``."""
+"""Data sets that no paper uses. Synthetic data are marked as a stand-in in ``substitute``."""
 COMPRESSED = "JPEG"
 """A word of ``substitute`` if images were compressed again, so that their pixels differ."""
 
 
 def describe_stand_in(task_settings: str, substitute: str) -> str:
-    """Return which data replace a paper's, as a sentence.
+    """Describe the data that replace a paper's, in one sentence.
 
     Parameters
     ----------
     task_settings
         The task's settings, as JSON.
     substitute
-        What the prepared data say about themselves.
+        Description of the replaced data, as stored with the prepared data set; empty if none are.
 
     Returns
     -------
@@ -38,14 +38,14 @@ def is_comparable(task_settings: str, substitute: str) -> bool:
     """Return whether a task reads the paper's data, or real data of the same source.
 
     A part of the paper's data is comparable, and so are windows cut again from the same
-    recordings. Other data are not, nor made-up ones, nor images that were compressed again.
+    recordings. Other data, synthetic data, and images that were compressed again are not.
 
     Parameters
     ----------
     task_settings
         The task's settings, as JSON.
     substitute
-        What the prepared data say about themselves.
+        Description of the replaced data, as stored with the prepared data set; empty if none are.
 
     Returns
     -------

@@ -10,7 +10,7 @@ from study.results.netcdf import ResultsError
 from study.results.schema import Schema
 
 
-def joined(
+def join_results(
     schema: Schema,
     job_levels: Sequence[Mapping[str, Any]],
     results: Sequence[Mapping[str, Any]],

@@ -1,6 +1,6 @@
 """Schema of Experiment 2.2 (dissertation, section 2.5).
 
-Which inputs does a linear network emphasise on the long time gap task?
+Which inputs does a linear network emphasize on the long time gap task?
 """
 
 from study.results.schema import Dimension, Schema, Variable

@@ -1,6 +1,6 @@
 """netCDF files that are whole, unchanged and named as they were written, or are refused.
 
-A file is sealed: behind its netCDF content stand `MARK` and the SHA-256 of its name and of that
+A file is sealed: its netCDF content is followed by `MARK` and the SHA-256 of its name and of that
 content. netCDF readers ignore what follows the content, so xarray, ncdump and others open a sealed
 file as usual. Stored results (``data/reference``) may instead have their SHA-256 in the provenance
 next to them, ``<name>.json``.

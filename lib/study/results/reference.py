@@ -82,7 +82,8 @@ def keep(name: str, root: Path = ROOT) -> Path:
     """
     source = root / RESULTS / f"{name}.nc"
     results = load(source)
-    if missing := count_ends(results["status"])["missing"]:
+    missing = count_ends(results["status"])["missing"]
+    if missing:
         raise ResultsError(
             f"{missing} attempts of {RESULTS}/{name}.nc are missing; "
             "finish the experiment with `make repro`"
@@ -104,7 +105,7 @@ def keep(name: str, root: Path = ROOT) -> Path:
 
 
 def provenance(results: xr.Dataset, md5: str, sha256: str, cost: dict) -> dict:
-    """Return what produced results, without names, dates or paths.
+    """Describe how results were produced, without names, dates or paths.
 
     Parameters
     ----------
@@ -199,7 +200,7 @@ def _artefacts_of(name: str, root: Path) -> dict[str, list[Path]]:
 
 
 def _made(folder: Path, notebooks: list[str], pattern: str) -> list[Path]:
-    """Return what notebooks made, except claims: every run judges these anew."""
+    """Return the files that notebooks made, except claims, which every run judges anew."""
     paths = []
     for name in sorted(notebooks):
         paths += sorted(folder.glob(f"{name}/rebuilt/{pattern}"))

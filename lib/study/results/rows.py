@@ -165,7 +165,7 @@ MEASURED = {
     ),
     "penalty": _floats(_RECORD, penalty="mean coadjoint penalty G (2.20)"),
 }
-"""Variables by the measure that asks for them, see `study.config.measurement.Measurement`."""
+"""Variables by the measure that records them (`study.config.measurement.Measurement`)."""
 
 
 def schema(measures: Iterable[str] = (), *, scores: bool = True) -> Schema:

@@ -6,7 +6,7 @@
   the columns determine; restricted maximum likelihood; least squares and random intercepts with
   robust errors; unequal variances; the bootstrap over treatments.
 - ``accuracy``, ``task_models``, ``group_tests``, ``comparisons``: chapter 1: task accuracy, a model
-  of each task, and whether coefficients and behaviours are the same at all tasks.
+  of each task, and whether coefficients and behaviors are the same at all tasks.
 - ``observations``, ``tenet``, ``simulated``: the observations and twelve linear models of chapter
   3, and a dataset drawn from their published tables.
 - ``gaps``, ``padded_images``, ``scales``, ``incremental``: chapter 2 and section 3.6, and the

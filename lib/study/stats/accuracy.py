@@ -8,7 +8,7 @@ r"""Task accuracy (1.5), which attempts enter an analysis, and the best configur
 K is the number of labels, and the maximum is over all attempts at the task. 0 is chance
 level, and 1 is the best attempt; if labels are not balanced, a value may be below 0. A
 *configuration* :math:`h \in \mathcal H` is a combination of recurrent dimension, learning rate and
-training length. First-order behaviours are measured only at the best one, :math:`h^*`, of each
+training length. First-order behaviors are measured only at the best one, :math:`h^*`, of each
 architecture at each task (dissertation, Section 1.5).
 """
 
@@ -45,7 +45,7 @@ def grade(ds: xr.Dataset) -> pd.DataFrame:
 
     The paper does not say whether its maximum runs over the last epochs or over all epochs. It says
     that 1 is the largest task accuracy observed, which holds for the last epochs, where the
-    behaviour is measured.
+    behavior is measured.
 
     Parameters
     ----------

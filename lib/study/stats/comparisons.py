@@ -1,4 +1,4 @@
-r"""Whether a behaviour of an architecture is the same at every task: one test per architecture.
+r"""Whether a behavior of an architecture is the same at every task: one test per architecture.
 
 If a comparison was not tested, its table gives the cause. Coefficients are compared in pairs of
 tasks (`study.stats.task_pairs`).
@@ -200,8 +200,9 @@ def compare_error_rates(attempts: pd.DataFrame) -> pd.DataFrame:
 
 
 def _correct(lines: list[dict], *, first: str) -> pd.DataFrame:
-    """Return tests as a table with Bonferroni's correction over the tests of one kind that were
-    made; `first` is the p value that decides ``rejected``.
+    """Return tests as a table, with Bonferroni's correction over the tests made of each kind.
+
+    `first` names the p value that decides ``rejected``.
     """
     table = pd.DataFrame(lines)
     kind = table["test"] if "test" in table else np.zeros(len(table))

@@ -54,7 +54,7 @@ def convergence_times(ds: xr.Dataset, frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def summarise_times(frame: pd.DataFrame, times: pd.DataFrame) -> pd.DataFrame:
-    """Summarise convergence times by task and architecture (Table A2).
+    """Summarize convergence times by task and architecture (Table A2).
 
     Parameters
     ----------

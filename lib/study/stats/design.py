@@ -28,7 +28,7 @@ class Design:
     """The columns of a model over N rows of G attempts.
 
     Models are solved after columns far from zero were centered: products of a column such as
-    x + 3.3e7 would lose the digits of x. Centring leaves the span of the columns as it is, because
+    x + 3.3e7 would lose the digits of x. Centering leaves the span of the columns as it is, because
     the intercept is one of them. All other columns stay as they are, so that a column that is zero
     for some group of attempts remains zero there.
     """

@@ -147,7 +147,7 @@ def adjoint_ratios(ds: xr.Dataset) -> pd.DataFrame:
 
 
 class TimesAbove(NamedTuple):
-    """At how many other times a normalised adjoint state is larger."""
+    """At how many other times a normalized adjoint state is larger."""
 
     mean: float
     """Mean over sequences."""
@@ -156,7 +156,7 @@ class TimesAbove(NamedTuple):
 
 
 def others_above(frame: pd.DataFrame, place: int) -> TimesAbove:
-    """Count the times at which the normalised adjoint state exceeds that at one time.
+    """Count the times at which the normalized adjoint state exceeds that at one time.
 
     Parameters
     ----------

@@ -84,10 +84,9 @@ def _float32_numbers(kilobytes: pd.Series) -> pd.Series:
 
 
 def numbers_an_inner_step(artefact: str) -> pd.Series:
-    """Return by how many float32 numbers iRNN's printed size grows with each inner step.
+    """Return the float32 numbers that each inner step adds to iRNN's printed size.
 
-    One step size for each inner step and each time step would make it T, one step size for each
-    inner step would make it 1.
+    It is T if each inner step has a step size per time step, and 1 if it has a single one.
 
     Parameters
     ----------
@@ -124,7 +123,7 @@ def compare_networks(
     artefact
         Id of the published table.
     tasks
-        Our tasks to show besides those of the paper; all of ours by default.
+        Our tasks to show in addition to the paper's; all of ours by default.
     same_data
         Tasks of ours that share the data of a published task, by name; they get its published
         numbers, too.

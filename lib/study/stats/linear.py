@@ -161,7 +161,7 @@ def _fit_least_squares(design: Design) -> LinearFit:
     return LinearFit(
         design=design,
         coefficients=coefficients,
-        summary=_summarise(design, residuals, explained),
+        summary=_summarize(design, residuals, explained),
         fitted=np.asarray(result.fittedvalues) + mean,
         residuals=residuals,
         intercepts=None,
@@ -231,7 +231,7 @@ def _fit_mixed(design: Design) -> LinearFit:
     return LinearFit(
         design=design,
         coefficients=coefficients,
-        summary=_summarise(design, residuals, explained),
+        summary=_summarize(design, residuals, explained),
         fitted=fitted,
         residuals=residuals,
         intercepts=intercepts,
@@ -239,7 +239,7 @@ def _fit_mixed(design: Design) -> LinearFit:
     )
 
 
-def _summarise(
+def _summarize(
     design: Design, residuals: np.ndarray, explained: dict[str, float]
 ) -> dict[str, float]:
     return {

@@ -36,7 +36,7 @@ def open_results(
     networks: tuple[str, ...] = (),
     published_scale: dict[str, int] | None = None,
 ) -> tuple[xr.Dataset, Artefacts]:
-    """Open the results that a notebook analyses; figures get the project's style.
+    """Open the results that a notebook analyzes; figures get the project's style.
 
     Parameters
     ----------
@@ -106,7 +106,7 @@ def show_values(
     Parameters
     ----------
     values
-        A value by name, or a table; row labels are shown unless they are a mere numbering.
+        A value by name, or a table; row labels are shown unless they only number the rows.
     name
         Identifier of the table in the page's HTML, unique in the notebook; with it, equal results
         give equal notebooks.
@@ -152,18 +152,18 @@ def _check_group(ds: xr.Dataset, path: Path, notebook: str) -> None:
     if ds.attrs["schema"] == ROWS:
         if path.stem != default.stem:
             raise ResultsError(
-                f"{notebook} analyses the results {default.stem!r}, got {path.stem!r}; "
+                f"{notebook} analyzes the results {default.stem!r}, got {path.stem!r}; "
                 f"pass -p results <folder>/{default.name}"
             )
     elif _kind(ds) not in default.stem:  # short_factorial.nc holds factorial results, too
         raise ResultsError(
-            f"{notebook} analyses the results {default.stem!r}, "
+            f"{notebook} analyzes the results {default.stem!r}, "
             f"{path.name} holds results of the schema {ds.attrs['schema']!r}"
         )
 
 
 def _kind(ds: xr.Dataset) -> str:
-    """Return the experiment of results, which simulated ones share with those they imitate."""
+    """Return the name of the experiment; simulated results have that of the one they imitate."""
     return ds.attrs["schema"].partition("/")[0].removeprefix("simulated_")
 
 

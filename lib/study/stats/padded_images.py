@@ -35,7 +35,7 @@ SWEEP = "sweep"
 """The network of the sweep over kappa (Figure A2)."""
 AUTHOR_SCALE = "1/T"
 """Scale of the input weights in the author's public research code, from which the paper's tables
-come. The LSTM has its own initialisation.
+come. The LSTM has its own initialization.
 """
 
 
@@ -88,7 +88,7 @@ def table_2_2_runs(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def summarise_runs(rows: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
-    """Count runs and summarise their accuracy by group.
+    """Count runs and summarize their accuracy by group.
 
     Parameters
     ----------
@@ -102,7 +102,7 @@ def summarise_runs(rows: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
     pandas.DataFrame
         One row per group, in order of appearance: the columns `by`, ``planned``, ``completed``,
         ``diverged``, ``missing``, and over the completed runs ``median`` and ``mad`` of the
-        accuracy in per cent. The median absolute deviation has no factor for normal data.
+        accuracy in percent. The median absolute deviation has no factor for normal data.
     """
     statuses = list(STATUS.values())
     counted = rows.copy()

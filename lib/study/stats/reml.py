@@ -43,7 +43,7 @@ class ConvergenceError(RuntimeError):
 
 
 class Moments(NamedTuple):
-    """What the criterion needs to know about k columns in N rows of G groups."""
+    """Sums over k columns in N rows of G groups, from which the criterion is computed."""
 
     within: np.ndarray
     """Sums of squares and products about the group means, shape (k, k)."""

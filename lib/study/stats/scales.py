@@ -101,12 +101,17 @@ def decays(rows: pd.DataFrame) -> pd.DataFrame:
         ``power`` and ``exponential`` (R² of the two fits) and ``classes`` (number fitted). The
         fits are nan if there are fewer than five classes.
     """
+    return _fit_each_kind(rows, _fit_decay)
 
-    def fit(group: pd.DataFrame) -> pd.Series:
-        return pd.Series(_fit_decay(group)._asdict())
+
+def _fit_each_kind(rows: pd.DataFrame, fit: Callable[[pd.DataFrame], NamedTuple]) -> pd.DataFrame:
+    """Fit the classes of each network, replicate, stage and kind of step; one row per fit."""
+
+    def fit_group(group: pd.DataFrame) -> pd.Series:
+        return pd.Series(fit(group)._asdict())
 
     groups = rows.groupby([*_RUN, "scale"], sort=False)[["dt", "share"]]
-    return groups.apply(fit).reset_index()
+    return groups.apply(fit_group).reset_index()
 
 
 def _longer_side(histogram: pd.DataFrame) -> pd.DataFrame:
@@ -160,12 +165,7 @@ def likelihood_ratios(rows: pd.DataFrame) -> pd.DataFrame:
         and ``classes`` (number of occupied ones). All but the last are nan if there are fewer than
         five classes.
     """
-
-    def compare(group: pd.DataFrame) -> pd.Series:
-        return pd.Series(_compare_likelihoods(group)._asdict())
-
-    groups = rows.groupby([*_RUN, "scale"], sort=False)[["dt", "share"]]
-    return groups.apply(compare).reset_index()
+    return _fit_each_kind(rows, _compare_likelihoods)
 
 
 def _compare_likelihoods(histogram: pd.DataFrame) -> _Likelihoods:
@@ -188,8 +188,8 @@ def _compare_likelihoods(histogram: pd.DataFrame) -> _Likelihoods:
         logs = _log_exponential_mass(lower, upper, rate) - rate * (lower - lowest)
         return float(share @ logs - _log_exponential_mass(lowest, highest, rate))
 
-    exponent, power = _maximise(of_power, _STEEPEST)
-    rate, exponential = _maximise(of_exponential, _STEEPEST / lowest)
+    exponent, power = _maximize(of_power, _STEEPEST)
+    rate, exponential = _maximize(of_exponential, _STEEPEST / lowest)
     return _Likelihoods(exponent, rate, power - exponential, count)
 
 
@@ -210,8 +210,8 @@ def _log_exponential_mass(lower: np.ndarray, upper: np.ndarray, rate: float) -> 
     return np.log(-np.expm1(-rate * width) / rate)
 
 
-def _maximise(log_likelihood: Callable[[float], float], largest: float) -> tuple[float, float]:
-    """Return where a concave function of one parameter from 0 to `largest` is largest, and it."""
+def _maximize(log_likelihood: Callable[[float], float], largest: float) -> tuple[float, float]:
+    """Return the argument from 0 to `largest` that maximizes a function, and the maximum."""
     best = optimize.minimize_scalar(
         lambda parameter: -log_likelihood(parameter),
         bounds=(0, largest),

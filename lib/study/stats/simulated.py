@@ -132,8 +132,8 @@ def simulate(seed: int, *, replicates: int | None = None, **subset: list) -> xr.
     independent given the factors, because the paper does not say how they are related. To fill the
     schema, some values are made up: test measurements before the last epoch are those of training;
     ``loss`` is the negative logarithm of the accuracy; the last adjoint norm is 1, so that the
-    adjoint metric is the logarithm of the first; ``parameters`` are for one input feature. There
-    are not any ``examples``.
+    adjoint metric is the logarithm of the first; ``parameters`` are for one input feature;
+    ``examples`` is 0.
 
     Parameters
     ----------

@@ -43,9 +43,10 @@ def build_design(
     response
         Shape (N,). Rows whose response or measurement is masked (`numpy.ma`) are left out.
     attempt
-        The row of `table` that each observation belongs to, shape (N,); its own by default.
+        Row of `table` that each observation belongs to, shape (N,); by default row i for
+        observation i.
     treatment
-        Number of each attempt's treatment, shape (G,); its own by default.
+        Number of each attempt's treatment, shape (G,); by default all differ.
     measured
         Terms that vary within an attempt, with their values, shape (N,) each.
     absent

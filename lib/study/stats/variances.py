@@ -9,7 +9,7 @@ variances:
     u_i \sim N(0, \tau_{g(i)}^2), \quad \epsilon_{ij} \sim N(0, \sigma_{g(i)}^2)
 
 The intercept :math:`u_i` is random for the reason given in `study.stats.linear`: the epochs of one
-attempt share initial weights and data order. The model is fitted by feasible generalised least
+attempt share initial weights and data order. The model is fitted by feasible generalized least
 squares: least squares with the current variances, then the variances from the residuals, until
 neither changes.
 
@@ -41,7 +41,7 @@ from study.stats.linear import LinearFit, coefficient_table, standard_errors
 from study.stats.reml import ConvergenceError, Moments, fit_random_intercept, moments
 
 ROUNDS = 200
-"""Largest number of rounds of feasible generalised least squares."""
+"""Largest number of rounds of feasible generalized least squares."""
 SETTLED = 1e-8
 """Largest relative change of a standard error at which the rounds end."""
 _EXACT = 1e-12

@@ -10,7 +10,7 @@ from study.config.latching import Latching
 from study.config.linear_gaps import LinearGaps
 from study.results.factorial import FACTORIAL, SPLITS
 from study.results.interventions import INTERVENTIONS
-from study.results.joined import joined
+from study.results.joined import join_results
 from study.results.latching import LATCHING
 from study.results.linear_gaps import LINEAR_GAPS
 from study.training.intervention_design import TREATMENTS, Interventions
@@ -39,12 +39,12 @@ def factorial_to_dataset(
     Returns
     -------
     xarray.Dataset
-        As `study.results.factorial.FACTORIAL` says.
+        In the schema `study.results.factorial.FACTORIAL`.
     """
     (design,) = designs
     epochs = range(1, max(design.training_length) + 1)
     inner = {"split": list(SPLITS), "epoch": list(epochs)}
-    return joined(FACTORIAL, [job.levels for job in jobs], results, inner, **attributes)
+    return join_results(FACTORIAL, [job.levels for job in jobs], results, inner, **attributes)
 
 
 def linear_gaps_to_dataset(
@@ -53,17 +53,28 @@ def linear_gaps_to_dataset(
     results: Sequence[Arrays],
     attributes: Attributes,
 ) -> xr.Dataset:
-    """Join the networks of experiment 2.2; parameters as `factorial_to_dataset`.
+    """Join the networks of experiment 2.2.
+
+    Parameters
+    ----------
+    designs : sequence of LinearGaps
+        One design.
+    jobs : sequence of Job
+        Its jobs.
+    results : sequence of mapping
+        Variables of each job.
+    attributes : mapping
+        Profile and settings.
 
     Returns
     -------
     xarray.Dataset
-        As `study.results.linear_gaps.LINEAR_GAPS` says.
+        In the schema `study.results.linear_gaps.LINEAR_GAPS`.
     """
     (design,) = designs
     times = range(1, design.time_steps + 1)
     inner = {"replicate": list(range(design.networks)), "time": list(times)}
-    return joined(LINEAR_GAPS, [job.levels for job in jobs], results, inner, **attributes)
+    return join_results(LINEAR_GAPS, [job.levels for job in jobs], results, inner, **attributes)
 
 
 def latching_to_dataset(
@@ -72,14 +83,25 @@ def latching_to_dataset(
     results: Sequence[Arrays],
     attributes: Attributes,
 ) -> xr.Dataset:
-    """Join the networks of the latching experiment; parameters as `factorial_to_dataset`.
+    """Join the networks of the latching experiment.
+
+    Parameters
+    ----------
+    designs : sequence of Latching
+        One design.
+    jobs : sequence of Job
+        Its jobs.
+    results : sequence of mapping
+        Variables of each job.
+    attributes : mapping
+        Profile and settings.
 
     Returns
     -------
     xarray.Dataset
-        As `study.results.latching.LATCHING` says: medians over sequences for every network, and all
-        sequences of one example. The example is the network whose largest error over horizons is
-        smallest.
+        In the schema `study.results.latching.LATCHING`: medians over sequences for every network,
+        and all sequences of one example. The example is the network whose largest error over
+        horizons is smallest.
     """
     (design,) = designs
     inner = {
@@ -88,7 +110,7 @@ def latching_to_dataset(
         "time": list(range(1, max(design.horizons) + 1)),
     }
     levels = [{"training": job.replicate} for job in jobs]
-    ds = joined(LATCHING, levels, results, inner, **attributes)
+    ds = join_results(LATCHING, levels, results, inner, **attributes)
     adjoints = [arrays["adjoints"] for arrays in results]
     ds["adjoint_median"].values[:] = [np.median(values, axis=1) for values in adjoints]
     worst_error = ds["error"].max("horizon").fillna(np.inf)
@@ -105,12 +127,23 @@ def interventions_to_dataset(
     results: Sequence[Arrays],
     attributes: Attributes,
 ) -> xr.Dataset:
-    """Join the interventions on adjoint states; parameters as `factorial_to_dataset`.
+    """Join the interventions on adjoint states.
+
+    Parameters
+    ----------
+    designs : sequence of Interventions
+        One design.
+    jobs : sequence of Job
+        Its jobs.
+    results : sequence of mapping
+        Variables of each job.
+    attributes : mapping
+        Profile and settings.
 
     Returns
     -------
     xarray.Dataset
-        As `study.results.interventions.INTERVENTIONS` says.
+        In the schema `study.results.interventions.INTERVENTIONS`.
     """
     (design,) = designs
     inner = {
@@ -118,4 +151,4 @@ def interventions_to_dataset(
         "replicate": list(range(design.networks)),
         "stage": ["untrained", "trained"],
     }
-    return joined(INTERVENTIONS, [job.levels for job in jobs], results, inner, **attributes)
+    return join_results(INTERVENTIONS, [job.levels for job in jobs], results, inner, **attributes)

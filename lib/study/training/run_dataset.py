@@ -9,7 +9,7 @@ from longrnn.probes.time_steps import DECADES, SCALES
 
 from study.config.run import RunConfig
 from study.results.factors import factors
-from study.results.joined import joined
+from study.results.joined import join_results
 from study.results.rows import LEVELS, MEASURED, schema
 from study.results.schema import Schema
 from study.training.job import Arrays, Attributes, Job
@@ -74,10 +74,10 @@ def runs_to_dataset(
     Returns
     -------
     xarray.Dataset
-        As `runs_schema` says.
+        In the schema of `runs_schema`.
     """
     levels = [{"run": job.config.run, "replicate": job.replicate} for job in jobs]
-    ds = joined(runs_schema(configs), levels, results, _inner_levels(results), **attributes)
+    ds = join_results(runs_schema(configs), levels, results, _inner_levels(results), **attributes)
     ds["network"].values[:] = [config.network_name for config in configs]
     ds["label"].values[:] = [config.label for config in configs]
     ds["task"].values[:] = [config.task_label for config in configs]
