@@ -178,7 +178,7 @@ def judged_row(name: str, estimate: Estimate) -> dict[str, object]:
 def _null_is(estimate: Estimate, claim: Claim) -> str:
     """Return whether the value of no effect lies ``inside`` or ``outside`` the interval.
 
-    Empty if there is no such value or no interval.
+    Empty without such a value or without an interval.
     """
     if not estimate.known or math.isnan(claim.null):
         return ""

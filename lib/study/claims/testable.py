@@ -1,6 +1,6 @@
 """Whether claims about networks can be tested: they were trained on the paper's data, and learned.
 
-A network at chance is no evidence that another is better, and results on stand-in data are not
+A network at chance is not evidence that another is better, and results on stand-in data are not
 evidence about the paper.
 """
 

@@ -149,7 +149,7 @@ def parse_module(source: str, file: Path, root: Path, siblings: Iterable[Path] =
 
 
 class _Names(NamedTuple):
-    """The names in a piece of code by which it can reach other files."""
+    """The names in a piece of code that can lead to other files."""
 
     imported: set[str]
     """Dotted names of modules that it imports, or from which it imports."""

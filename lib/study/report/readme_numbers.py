@@ -1,7 +1,7 @@
 """The numbers behind the results in README.md: stored in ``data/readme/``, and read from there.
 
 They can be checked without running anything: the judged claims, the count of what was rebuilt, and
-the slopes of the one figure. `study.report.readme` writes the text.
+the slopes of the one figure. `study.report.readme` writes README.md.
 """
 
 from pathlib import Path
