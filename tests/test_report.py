@@ -509,7 +509,7 @@ def test_verdicts_are_counted_in_words():
 @pytest.mark.parametrize(
     ("verdict", "cause", "kind", "status"),
     [
-        (UNTESTABLE, "too small", "too small to test", "Too small to tell"),
+        (UNTESTABLE, "too small", "too small to test", "Too small to test"),
         (UNTESTABLE, "no data", "otherwise not testable", "No data"),
         (NOT_JUDGED, "", "otherwise not testable", "Not judged yet"),
         (AGREES, "", "agree", "Agrees with the paper"),

@@ -19,7 +19,7 @@ from study.report.tally import CAUSES, kind_of
 from study.report.verdicts import DECIDED
 
 _UNTESTED = {
-    Cause.TOO_SMALL: "Too small to tell",
+    Cause.TOO_SMALL: "Too small to test",
     Cause.NO_DATA: "No data",
     Cause.NO_SEEDS: "Too few runs to tell",
     Cause.THRESHOLD: "Depends on our threshold",

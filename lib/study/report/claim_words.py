@@ -60,7 +60,7 @@ def scale_words(row: pd.Series) -> str:
     Returns
     -------
     str
-        Such as ``5,000 sequences, T = 100; MNIST``; empty if nothing is known.
+        Such as ``5,000 sequences, T = 100; data: MNIST``; empty if nothing is known.
     """
     sizes = [write(row[name]) for name, write in _SCALE.items() if pd.notna(row.get(name))]
     steps = pd.to_numeric(row.get("steps"), errors="coerce")
@@ -72,6 +72,8 @@ def scale_words(row: pd.Series) -> str:
     elif pd.notna(steps):
         sizes.append(f"{int(steps):,} training steps")
     data = row["data"] or getattr(row["judged_by"], "trained_on", "")
+    if data and sizes:
+        data = f"data: {data}"
     return "; ".join(text for text in (", ".join(sizes), data) if text)
 
 

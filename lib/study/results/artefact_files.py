@@ -34,7 +34,7 @@ def _letter_panels(figure: Figure) -> None:
         ax.annotate(
             letter,
             xy=(0, 1),
-            xytext=(-14, 4),
+            xytext=(-14, 6),  # above the uppermost tick label
             xycoords="axes fraction",
             textcoords="offset points",
             fontweight="bold",
