@@ -4,7 +4,8 @@ import os
 
 import pytest
 from processes import python
-from study.pipeline import instructions
+from study.config.file import read_params
+from study.pipeline import code, instructions
 from study.pipeline.code import write_code
 from study.pipeline.instructions import PINNED, InstructionError, pin_instructions, pinned
 
@@ -89,9 +90,10 @@ def test_a_processor_without_avx2_is_refused(tmp_path, environment, monkeypatch)
 
 
 def test_stages_run_again_when_it_changes(tmp_path, monkeypatch):
-    monkeypatch.setattr("study.pipeline.code.is_reproducible", lambda path: False)
+    parameters = read_params()
+    monkeypatch.setattr(code, "read_params", lambda _: parameters | {"reproducible": False})
     write_code(tmp_path)
-    monkeypatch.setattr("study.pipeline.code.is_reproducible", lambda path: True)
+    monkeypatch.setattr(code, "read_params", lambda _: parameters | {"reproducible": True})
     changed = write_code(tmp_path)
     assert {"10_train", "30_tenet", "53_fast_slow"} <= set(changed)
     assert "instructions AVX2" in (tmp_path / "10_train").read_text("utf-8")

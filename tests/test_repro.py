@@ -8,6 +8,7 @@ from functools import partial
 from unittest.mock import MagicMock
 
 import pytest
+from dvc.repo import Repo
 from processes import python
 from study.paths import ROOT
 from study.pipeline import repro
@@ -143,7 +144,7 @@ def start(tmp_path):
     clone = tmp_path / "clone"
     clone.mkdir()
     (clone / "dvc.yaml").write_text(PIPELINE)
-    subprocess.run([sys.executable, "-m", "dvc", "init", "-q", "--no-scm"], cwd=clone, check=True)
+    Repo.init(str(clone), no_scm=True).close()
     return partial(
         subprocess.Popen,
         [sys.executable, "-c", DRIVER],

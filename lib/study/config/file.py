@@ -92,7 +92,29 @@ def merge_profile(profile: str | None = None, path: Path = PARAMS) -> dict[str, 
     ParameterError
         The profile is unknown, or as `read_params`.
     """
-    content = read_params(path)
+    return select_profile(read_params(path), profile)
+
+
+def select_profile(content: dict[str, Any], profile: str | None = None) -> dict[str, Any]:
+    """Return the sections of a profile of a file that has been read.
+
+    Parameters
+    ----------
+    content : dict
+        As from `read_params`.
+    profile : str, optional
+        As in `merge_profile`.
+
+    Returns
+    -------
+    dict
+        As from `merge_profile`.
+
+    Raises
+    ------
+    ParameterError
+        The profile is unknown.
+    """
     profiles = content["profiles"]
     name = content["profile"] if profile is None else profile
     if name not in profiles:

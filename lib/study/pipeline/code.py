@@ -17,12 +17,11 @@ from pathlib import Path
 from typing import Any
 
 from study.config.datasets import datasets
-from study.config.file import merge_profile
+from study.config.file import read_params, select_profile
 from study.config.section import ParameterError
 from study.paths import DATA, ROOT
 from study.pipeline.files import write_whole
 from study.pipeline.fingerprint import Reached, as_lines, module_code, notebook_code
-from study.pipeline.instructions import is_reproducible
 from study.pipeline.ledger import discard_wrong_records
 from study.pipeline.notebooks import NotebookError
 from study.pipeline.refusals import FingerprintError
@@ -77,7 +76,8 @@ def write_code(folder: Path = DATA / "code", root: Path = ROOT) -> list[str]:
     ParameterError
         `params.yaml` cannot be read. Its sections are checked by their experiments.
     """
-    pinned = is_reproducible(root / "params.yaml")
+    parameters = read_params(root / "params.yaml")
+    pinned = parameters.get("reproducible") is True
     contents = {}
     for path in notebooks(root):
         contents[path.stem] = _described(notebook_code(path, root=root), pinned)
@@ -85,7 +85,7 @@ def write_code(folder: Path = DATA / "code", root: Path = ROOT) -> list[str]:
     for package, name in _PACKAGE.findall(pipeline):
         reached = module_code([f"{package}.__main__"], whole=True, root=root)
         contents[name] = _described(reached, pinned)
-    for name, section in _sections(root).items():
+    for name, section in _sections(parameters).items():
         contents[f"settings/{name}"] = json.dumps(section, indent=2, sort_keys=True) + "\n"
     changed = [name for name, text in contents.items() if _write(folder / name, text)]
     for path in folder.rglob("*"):
@@ -105,9 +105,9 @@ def _described(code: Reached, pinned: bool) -> str:
     return as_lines(code.digests) + "".join(lines)
 
 
-def _sections(root: Path) -> dict[str, Any]:
+def _sections(parameters: dict[str, Any]) -> dict[str, Any]:
     """Return the sections of the chosen profile, and under ``data`` the data sets it reads."""
-    sections = merge_profile(path=root / "params.yaml")
+    sections = select_profile(parameters)
     inputs = {name: section for name, section in sections.items() if name not in _NO_INPUT}
     return {**inputs, "data": datasets(sections)}
 

@@ -172,23 +172,17 @@ def _follow(files: Iterable[Path], whole: bool, root: Path) -> Reached:
     """Return the code that files reach, these files included."""
     digests: dict[str, str] = {}
     packages: set[str] = set()
+    seen: set[Path] = set()
     todo = list(files)
     while todo:
         file = todo.pop()
-        path = file.relative_to(root).as_posix()
-        if path in digests:
+        if file in seen:
             continue
+        seen.add(file)
         module = read_module(file, root)
-        digests[path] = module.digest
+        digests[file.relative_to(root).as_posix()] = module.digest
         packages |= module.packages
-        todo += _packages_above(file, root)
         todo += module.uses
         if whole:
             todo += module.members
     return Reached(dict(sorted(digests.items())), frozenset(packages))
-
-
-def _packages_above(file: Path, root: Path) -> list[Path]:
-    """Return the packages that `file` lies in, which Python imports before it."""
-    above = [folder / "__init__.py" for folder in file.parents]
-    return [path for path in above if path.is_relative_to(root / "lib") and path.is_file()]

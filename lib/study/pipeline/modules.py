@@ -38,7 +38,7 @@ class Module(NamedTuple):
 
     digest: str
     uses: tuple[Path, ...]
-    """Files in `lib/` that it imports, or names in its strings."""
+    """Files in `lib/` that it imports or names in its strings, and the packages that it lies in."""
     members: tuple[Path, ...]
     """The modules of its folder, if it is a package that imports them all."""
     packages: frozenset[str]
@@ -94,7 +94,14 @@ def read_module(file: Path, root: Path) -> Module:
         As in `parse_module`.
     """
     source = file.read_text(encoding="utf-8")
-    return parse_module(source, file, root, siblings=sorted(file.parent.iterdir()))
+    module = parse_module(source, file, root, siblings=sorted(file.parent.iterdir()))
+    return module._replace(uses=(*module.uses, *_packages_above(file, root)))
+
+
+def _packages_above(file: Path, root: Path) -> list[Path]:
+    """Return the packages that `file` lies in, which Python imports before it."""
+    above = [folder / "__init__.py" for folder in file.parents]
+    return [path for path in above if path.is_relative_to(root / "lib") and path.is_file()]
 
 
 def parse_module(source: str, file: Path, root: Path, siblings: Iterable[Path] = ()) -> Module:
