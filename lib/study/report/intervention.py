@@ -61,9 +61,9 @@ def summarize_intervention(effects: pd.DataFrame) -> str:
     dose = rows.loc["dose -10, rows at the beginning"]
     restored = rows.loc["renormalised, rows at the beginning"]
     sentences = [
-        "We changed only the backward pass; the information came early. Decay by ten orders of "
-        f"magnitude {_effect(dose)} in cells without vanishing gradients. A constant gradient norm "
-        f"{_effect(restored)} in LSTM, GRU and basic RNN.",
+        "We changed only the backward pass, with the relevant input early in the sequence. Forced "
+        f"decay by ten orders of magnitude {_effect(dose)} in cells without vanishing gradients. A "
+        f"constant gradient norm {_effect(restored)} in LSTM, GRU and basic RNN.",
     ]
     return " ".join([*sentences, *_conclusion(rows)])
 

@@ -121,8 +121,8 @@ def _doubt(judged: pd.DataFrame, coverage: pd.DataFrame) -> str:
         "say that there is no effect, or only a small one, and we found no larger one. In "
         f"parentheses: after Holm's correction for many tests, which leaves {withdrawn} of them "
         "undecided.",
-        f"{few} of the {len(decided)} rest on {_FEW_SEEDS} seeds or fewer. We judged some claims "
-        "again after adding runs.",
+        f"{few} of the {len(decided)} rest on {_FEW_SEEDS} seeds or fewer. Some were judged again "
+        "with more runs; intervals ignore it.",
         "Most of our runs are shorter than the paper's. They can miss an advantage (*too small to "
         "test*), and an advantage that they show may only be faster learning. A dagger (†) marks "
         f"this or another reservation on {reserved} decided claims; in {unequal}, one network was "
