@@ -13,8 +13,8 @@ from study.results.networks import IDENTITY
 
 SEEDS = 5
 """Minimum runs per side of a comparison: with 3 against 3, no permutation test gets below .10."""
-LEARNED = 0.1
-"""Share of the error at chance below which an error has become small."""
+SMALL_ERROR = 0.1
+"""Share of the error at chance below which an error is small."""
 
 
 def too_few_seeds(*sides: pd.DataFrame) -> str:
@@ -168,6 +168,6 @@ def still_falling(networks: Networks, name: NetworkName) -> str:
     rows = networks.runs(name)
     share = (rows["score"] / rows["guess"]).mean()
     fall = (networks.unit * (rows["then"] - rows["test"]) / rows["guess"]).mean()
-    if share - 3 * fall < LEARNED < share:
+    if share - 3 * fall < SMALL_ERROR < share:
         return f"the error of {name} was still falling when training stopped"
     return ""

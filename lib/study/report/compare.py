@@ -53,7 +53,7 @@ STANDARD_ERRORS = 3.0
 """Difference of means that counts as noise, for many values."""
 
 
-class Comparison(NamedTuple):
+class RebuildComparison(NamedTuple):
     """Tables and verdicts of this rebuild against the stored ones."""
 
     equal: list[str]
@@ -141,7 +141,7 @@ def _column_rows(item: str, table: pd.DataFrame) -> list[dict]:
     ]
 
 
-def compare(stored: pd.DataFrame, current: pd.DataFrame) -> Comparison:
+def compare(stored: pd.DataFrame, current: pd.DataFrame) -> RebuildComparison:
     """Compare the numbers of two rebuilds.
 
     Parameters
@@ -153,7 +153,7 @@ def compare(stored: pd.DataFrame, current: pd.DataFrame) -> Comparison:
 
     Returns
     -------
-    Comparison
+    RebuildComparison
         Which artefacts are equal, noisy, different or missing, and which verdicts changed.
     """
     keys = ["item", "quantity"]
@@ -172,7 +172,7 @@ def compare(stored: pd.DataFrame, current: pd.DataFrame) -> Comparison:
         if worst == "different":
             text = f"{text}: {_describe_column(max(by_state[worst], key=_distances))}"
         groups[worst].append(text)
-    return Comparison(**groups, verdicts=verdicts)
+    return RebuildComparison(**groups, verdicts=verdicts)
 
 
 def _state(row: dict) -> str:

@@ -37,7 +37,7 @@ class Finding(BaseModel):
     """The sentence of README.md; empty if the claim is not among its findings."""
 
 
-class Question(BaseModel):
+class FrontPageQuestion(BaseModel):
     """A question of the front page, the figure that shows the answer, and the findings."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -62,7 +62,7 @@ class Findings(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    questions: tuple[Question, ...]
+    questions: tuple[FrontPageQuestion, ...]
     readme: tuple[Topic, ...]
 
     def of_topic(self, topic: Topic) -> list[Finding]:

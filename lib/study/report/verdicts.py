@@ -34,8 +34,8 @@ _UNJUDGED = {"verdict": NOT_JUDGED, **dict.fromkeys(_TEXTS, "")}
 """What the columns of a claim hold that no results judge."""
 
 
-class Evidence(NamedTuple):
-    """How much weight a set of results has as evidence on a claim, compared from left to right.
+class Weight(NamedTuple):
+    """The weight of a set of results as evidence on a claim, compared from left to right.
 
     Attributes
     ----------
@@ -61,7 +61,7 @@ class Evidence(NamedTuple):
     size: float
 
 
-def evidence(row: pd.Series) -> Evidence:
+def weigh(row: pd.Series) -> Weight:
     """Return the weight of a judged row; it never depends on the verdict.
 
     Parameters
@@ -71,11 +71,11 @@ def evidence(row: pd.Series) -> Evidence:
 
     Returns
     -------
-    Evidence
+    Weight
     """
     item = row["judged_by"]
     sizes = [row[name] for name in _SIZES if name in row and pd.notna(row[name])]
-    return Evidence(
+    return Weight(
         measured=pd.notna(row["low"]),
         real=not item.toy,
         papers_data=not item.stand_in,
@@ -88,7 +88,7 @@ def evidence(row: pd.Series) -> Evidence:
 def judge_claims(artefacts: Iterable[Artefact]) -> pd.DataFrame:
     """Return every claim of the papers with what the results say about it.
 
-    If several sets of results judge a claim, the one with the most `Evidence` stands, never the
+    If several sets of results judge a claim, the one with the largest `Weight` counts, never the
     better verdict. Simulated data judge nothing.
 
     Parameters
@@ -135,7 +135,7 @@ def _judged_rows(artefacts: Iterable[Artefact]) -> pd.DataFrame:
 
 def _weightiest(rows: pd.DataFrame) -> pd.DataFrame:
     """Return the row of each claim that has the most evidence, with the ``size`` behind it."""
-    weights = [evidence(row) for _, row in rows.iterrows()]
+    weights = [weigh(row) for _, row in rows.iterrows()]
     order = sorted(range(len(rows)), key=weights.__getitem__, reverse=True)
     weighed = rows.assign(size=[weight.size for weight in weights])
     return weighed.iloc[order].drop_duplicates("id")
