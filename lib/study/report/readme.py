@@ -118,9 +118,9 @@ def _doubt(judged: pd.DataFrame, coverage: pd.DataFrame) -> str:
         "even if our number is far from the paper's. *Differ*: it is false on the whole interval: "
         "not confirmed at our size, but not proven wrong.",
         f"{len(decided)} claims are decided: {agree} agree, {differ} differ, and {without_effect} "
-        "say that there is no effect, or only a small one, and we found no larger one. In "
-        f"parentheses: after Holm's correction for many tests, which leaves {withdrawn} of them "
-        "undecided.",
+        "say that there is no effect, or only a small one, and we found no larger one. Numbers in "
+        f"parentheses: after Holm's correction for many tests, which leaves {withdrawn} of the "
+        f"{len(decided)} undecided.",
         f"{few} of the {len(decided)} rest on {_FEW_SEEDS} seeds or fewer. Some were judged again "
         "with more runs; intervals ignore it.",
         "Most of our runs are shorter than the paper's. They can miss an advantage (*too small to "
