@@ -3,6 +3,7 @@
 Tests marked ``gpu`` run if there is a GPU; otherwise they are left out, and the summary says so.
 """
 
+import fcntl
 import os
 import shutil
 
@@ -48,10 +49,22 @@ def _denormals_are_kept():
 
 @pytest.fixture(scope="session")
 def site(tmp_path_factory):
-    """The report of fabricated results, next to files of its builder that no page may show."""
+    """The report of fabricated results, next to files of its builder that no page may show.
+
+    The processes of pytest-xdist share it.
+    """
     from fabricated_report import build_site  # and with it the report, which few tests need
 
-    return build_site(tmp_path_factory.mktemp("site"))
+    base = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        base = base.parent
+    folder = base / "site"
+    folder.mkdir(exist_ok=True)
+    with (base / "site.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (folder / "report").exists():  # it appears when it is finished
+            build_site(folder)
+    return folder / "report"
 
 
 BUILT = [DATA / "report"] if (DATA / "report" / "index.html").exists() else []
@@ -95,8 +108,15 @@ def where():
         yield Jobs(scheduler=cluster.scheduler_address, workers=0)
 
 
-LONGEST = ("test_notebooks", "test_cuda", "test_run", "test_judging", "test_kernels")
-"""Slow files, which start first so that no process waits for them at the end."""
+LONGEST = (
+    *("test_notebooks", "test_cuda", "test_run", "test_jobs", "test_kernels"),
+    *("test_instructions", "test_repro", "test_inputs", "test_report", "test_pipeline"),
+    *("test_browser", "test_vmapped_pass", "test_layers"),
+)
+"""Slow files, which start first so that no process waits for them at the end.
+
+The notebooks compile many kernels that `test_kernels` needs, so it starts a little later.
+"""
 
 
 def pytest_collection_modifyitems(config, items):

@@ -105,7 +105,7 @@ def pull_back(name, width):
     kernel.pull_back(cell.weights(), saved, carried, 8, u.new_zeros(3))
 
 
-def test_a_kernel_asks_the_driver_for_more_shared_memory(monkeypatch):
+def test_a_kernel_asks_for_more_shared_memory(monkeypatch):
     asked = []
     fake = SimpleNamespace(cuKernelSetAttribute=lambda *values: asked.append(values))
     monkeypatch.setattr(driver, "driver", fake)

@@ -208,7 +208,7 @@ def test_intervals_of_odds_ratios_are_exact(first):
         assert found.low == found.value == 0
 
 
-def test_power_of_an_odds_ratio_is_the_rate_of_agreement():
+def test_power_of_odds_ratios_is_the_agreement_rate():
     rng = np.random.default_rng(3)
     region = Region(above=0.5)
     share = 2 * 0.25 / (0.75 + 2 * 0.25)  # the odds of 1 in 3, doubled

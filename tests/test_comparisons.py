@@ -71,8 +71,9 @@ def test_leads_say_whether_networks_still_improved(validated):
 
 
 def _recorded(ds, score):
-    """Return trainings of ten steps with these scores in their records."""
-    score, records = score.transpose(*RECORD), score.sizes["record"] * ds["records"]
+    """Return runs of ten steps with these scores in their records."""
+    score = score.transpose(*RECORD)
+    records = score.sizes["record"] * ds["records"]
     kept = ds.drop_dims("record").assign(test_metric=score, validation_metric=score)
     return kept.assign(records=records, step=0 * score + 1, steps=10 * ds["steps"])
 
@@ -380,7 +381,7 @@ def test_windows_of_stored_runs_have_a_patient():
     assert patients_in_test("adding 100") is None
 
 
-def test_a_diverged_run_counts_with_its_own_end_too():
+def test_diverged_runs_count_with_their_own_end():
     columns = {"steps": [200, np.inf], "early": [150, 1000], "late": [200, 1000]}
     rows = pd.DataFrame(columns | {"trained": [1000, 300]})
     counted = comparisons.with_last_step(rows)

@@ -90,10 +90,11 @@ def test_data_sets_are_those_the_runs_read(name):
 def test_swapped_data_sets_change_the_list(whole):
     content = copy.deepcopy(whole)
     tasks = content["base"]["tasks"]
-    tasks["Google12"]["set"], tasks["HAR-2"]["set"] = (
-        tasks["HAR-2"]["set"],
-        tasks["Google12"]["set"],
-    )
+    words = tasks["Google12"]
+    activities = tasks["HAR-2"]
+    settings_of_words = words["set"]
+    words["set"] = activities["set"]
+    activities["set"] = settings_of_words
     assert datasets(content["base"]) != datasets(whole["base"])
 
 
