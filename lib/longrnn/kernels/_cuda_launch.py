@@ -13,6 +13,7 @@ from torch import Tensor
 
 from longrnn.kernels._cuda import SIMULATED
 from longrnn.kernels._cuda_kernel import FREE_SHARED_BYTES, Grid, device_of, dtype_of, kernel
+from longrnn.kernels._runs import runs_of
 
 Argument = Tensor | int | float | None
 """What a kernel takes."""
@@ -173,6 +174,38 @@ def launch_dense(
     threads = min(32 * warps, MOST_THREADS)
     shared = tile * buffers * vector
     launch(run, blocks, threads, *arguments, batch, shared=shared, d=d, tile=tile, **forms)
+
+
+def launch_runs(
+    run: kernel,
+    state: Tensor,
+    matrices: tuple[Tensor, ...],
+    *arguments: Argument,
+    buffers: int,
+    **forms: int,
+) -> None:
+    """Run a dense kernel on one network or several.
+
+    Parameters
+    ----------
+    run : kernel
+    state : (batch, hidden)
+        Gives the sizes. The batches of the runs follow one another.
+    matrices : tuple of (rows, columns) or (runs, rows, columns)
+        All weights that a block reads at every step.
+    *arguments
+        As in `launch`; the sequences per run and the batch follow them.
+    buffers : int
+        As in `launch_dense`.
+    **forms : int
+        Further compile-time constants.
+    """
+    runs = runs_of(matrices[0])
+    weights = sum(matrix.numel() for matrix in matrices) // runs
+    sequences = len(state) // runs
+    launch_dense(
+        run, state, *arguments, sequences, buffers=buffers, weights=weights, runs=runs, **forms
+    )
 
 
 def most_units(buffers: int) -> Callable[[torch.dtype], int]:

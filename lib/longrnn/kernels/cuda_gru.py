@@ -20,15 +20,14 @@ from longrnn.kernels._cuda_dense import (
 )
 from longrnn.kernels._cuda_device import ONE, load_or_zero, sigmoid, tanh
 from longrnn.kernels._cuda_kernel import d, kernel, real, tile
-from longrnn.kernels._cuda_launch import is_present, launch_dense, most_units
+from longrnn.kernels._cuda_launch import is_present, launch_runs, most_units
 from longrnn.kernels._drive import Sources
 from longrnn.kernels._products import state_products
 from longrnn.kernels._recurrence import Recurrence
-from longrnn.kernels._runs import runs_of
 from longrnn.kernels.cpu_gru import reference
 
 arriving = 0
-"""Compile-time constant, which `launch_dense` sets: whether gradients of the outputs arrive."""
+"""Compile-time constant, which a launch sets: whether gradients of the outputs arrive."""
 _BUFFERS = 7
 """Vectors in shared memory of the backward kernel. The forward kernel gets as many and uses two."""
 
@@ -163,16 +162,9 @@ def _backward_kernel(
         j += threads
 
 
-def _sizes(W):
-    """Return the keyword arguments of `launch_dense` for networks with matrices W."""
-    runs = runs_of(W)
-    return {"buffers": _BUFFERS, "weights": W.numel() // runs, "runs": runs}
-
-
 def _forward(W, g, h0, outputs, h_end, gates, products):
     tensors = W.mT.contiguous(), g, h0, outputs, h_end, gates, products
-    numbers = len(g), len(h0) // runs_of(W)
-    launch_dense(_forward_kernel, h0, *tensors, *numbers, **_sizes(W))
+    launch_runs(_forward_kernel, h0, (W,), *tensors, len(g), buffers=_BUFFERS)
 
 
 def _backward(W, h0, outputs, gates, products, grad_outputs, grad_h_end):
@@ -180,11 +172,10 @@ def _backward(W, h0, outputs, gates, products, grad_outputs, grad_h_end):
     delta_state = torch.empty_like(gates)
     grad_h0 = torch.empty_like(h0)
     gradients = grad_outputs, grad_h_end, delta, delta_state, grad_h0
-    numbers = is_present(grad_h_end), len(outputs), len(h0) // runs_of(W)
     tensors = W, h0, outputs, gates, products, *gradients
-    sizes = _sizes(W)
-    arriving = is_present(grad_outputs)
-    launch_dense(_backward_kernel, h0, *tensors, *numbers, **sizes, arriving=arriving)
+    numbers = is_present(grad_h_end), len(outputs)
+    forms = {"buffers": _BUFFERS, "arriving": is_present(grad_outputs)}
+    launch_runs(_backward_kernel, h0, (W,), *tensors, *numbers, **forms)
     return state_products(W, delta_state, h0, outputs), delta, grad_h0
 
 

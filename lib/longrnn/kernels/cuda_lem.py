@@ -34,11 +34,11 @@ from longrnn.kernels._cuda_dense import (
 )
 from longrnn.kernels._cuda_device import ZERO, device_version, load_or_zero, sigmoid, tanh
 from longrnn.kernels._cuda_kernel import d, many_registers, real, tile
-from longrnn.kernels._cuda_launch import is_present, launch_dense, most_units
+from longrnn.kernels._cuda_launch import is_present, launch_runs, most_units
 from longrnn.kernels._drive import Sources
 from longrnn.kernels._products import state_products, sums_of_products
 from longrnn.kernels._recurrence import Recurrence
-from longrnn.kernels._runs import runs_of, scalars_like
+from longrnn.kernels._runs import scalars_like
 from longrnn.kernels.cpu_lem import clip, pull_back, reference, relax
 
 _clip = device_version(clip)
@@ -47,7 +47,7 @@ _pull_back = device_version(pull_back)
 _BUFFERS = 7
 """Vectors in shared memory of the backward kernel. The forward kernel gets as many and uses two."""
 arriving = 0
-"""Compile-time constant, which `launch_dense` sets: whether gradients of the outputs arrive."""
+"""Compile-time constant, which a launch sets: whether gradients of the outputs arrive."""
 
 
 @many_registers  # otherwise registers spill in float64
@@ -229,16 +229,8 @@ def _backward_kernel(
 
 def _forward(dt, least, most, W, W_y, g, y0, z0, y, y_end, z_end, z, gates):
     tensors = W.mT.contiguous(), W_y.mT.contiguous(), g, y0, z0, y, y_end, z_end, z, gates
-    runs = runs_of(W)
-    numbers = dt, least, most, len(g), len(y0) // runs
-    launch_dense(_forward_kernel, y0, *tensors, *numbers, **_sizes(W, W_y))
-
-
-def _sizes(W, W_y):
-    """Return the keyword arguments of `launch_dense` for networks with matrices W and W_y."""
-    runs = runs_of(W)
-    weights = (W.numel() + W_y.numel()) // runs
-    return {"buffers": _BUFFERS, "weights": weights, "runs": runs}
+    numbers = dt, least, most, len(g)
+    launch_runs(_forward_kernel, y0, (W, W_y), *tensors, *numbers, buffers=_BUFFERS)
 
 
 def _backward(dt, least, most, W, W_y, y0, z0, y, z, gates, grad_y, grad_y_end, grad_z_end):
@@ -248,9 +240,9 @@ def _backward(dt, least, most, W, W_y, y0, z0, y, z, gates, grad_y, grad_y_end, 
     d = y.shape[2]
     tensors = W, W_y, y0, z0, y, z, gates, grad_y, grad_y_end, grad_z_end, delta, grad_y0, grad_z0
     flags = is_present(grad_y_end), is_present(grad_z_end)
-    numbers = *flags, dt, least, most, len(y), len(y0) // runs_of(W)
-    sizes = _sizes(W, W_y)
-    launch_dense(_backward_kernel, y0, *tensors, *numbers, **sizes, arriving=is_present(grad_y))
+    numbers = *flags, dt, least, most, len(y)
+    forms = {"buffers": _BUFFERS, "arriving": is_present(grad_y)}
+    launch_runs(_backward_kernel, y0, (W, W_y), *tensors, *numbers, **forms)
     grad_W = state_products(W, delta[..., : 3 * d], y0, y)
     # A function, which `Recurrence` calls only if this gradient is wanted.
     grad_W_y = lambda: sums_of_products(W_y, delta[..., 3 * d :], z)  # noqa: E731

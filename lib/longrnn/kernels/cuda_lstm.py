@@ -24,15 +24,15 @@ from longrnn.kernels._cuda_dense import (
 )
 from longrnn.kernels._cuda_device import ONE, load_or_zero, sigmoid, tanh
 from longrnn.kernels._cuda_kernel import d, kernel, real, tile
-from longrnn.kernels._cuda_launch import is_present, launch_dense, most_units
+from longrnn.kernels._cuda_launch import is_present, launch_runs, most_units
 from longrnn.kernels._drive import Sources
 from longrnn.kernels._products import state_products
 from longrnn.kernels._recurrence import Recurrence
-from longrnn.kernels._runs import runs_of, scalars_like
+from longrnn.kernels._runs import scalars_like
 from longrnn.kernels.cpu_dt_lstm import reference
 
 arriving = 0
-"""Compile-time constant, which `launch_dense` sets: whether gradients of the outputs arrive."""
+"""Compile-time constant, which a launch sets: whether gradients of the outputs arrive."""
 _BUFFERS = 9
 """Vectors in shared memory of the backward kernel. The forward kernel gets as many and uses three.
 """
@@ -181,16 +181,10 @@ def _backward_kernel(
         j += threads
 
 
-def _sizes(W):
-    """Return the keyword arguments of `launch_dense` for networks with matrices W."""
-    runs = runs_of(W)
-    return {"buffers": _BUFFERS, "weights": W.numel() // runs, "runs": runs}
-
-
 def _forward(iota, phi, W, g, h0, c0, outputs, h_end, c_end, cells, gates):
     tensors = W.mT.contiguous(), g, h0, c0, outputs, h_end, c_end, cells, gates
-    numbers = iota, phi, len(g), len(h0) // runs_of(W)
-    launch_dense(_forward_kernel, h0, *tensors, *numbers, **_sizes(W))
+    numbers = iota, phi, len(g)
+    launch_runs(_forward_kernel, h0, (W,), *tensors, *numbers, buffers=_BUFFERS)
 
 
 def _backward(iota, phi, W, h0, c0, outputs, cells, gates, grad_outputs, grad_h_end, grad_c_end):
@@ -200,10 +194,9 @@ def _backward(iota, phi, W, h0, c0, outputs, cells, gates, grad_outputs, grad_h_
     arrived = grad_outputs, grad_h_end, grad_c_end
     tensors = W, c0, cells, gates, *arrived, delta, grad_h0, grad_c0
     flags = is_present(grad_h_end), is_present(grad_c_end)
-    numbers = *flags, iota, phi, len(cells), len(h0) // runs_of(W)
-    sizes = _sizes(W)
-    arriving = is_present(grad_outputs)
-    launch_dense(_backward_kernel, h0, *tensors, *numbers, **sizes, arriving=arriving)
+    numbers = *flags, iota, phi, len(cells)
+    forms = {"buffers": _BUFFERS, "arriving": is_present(grad_outputs)}
+    launch_runs(_backward_kernel, h0, (W,), *tensors, *numbers, **forms)
     return state_products(W, delta, h0, outputs), delta, grad_h0, grad_c0
 
 

@@ -34,12 +34,11 @@ from longrnn.kernels._cuda_dense import (
 )
 from longrnn.kernels._cuda_device import ONE, ZERO, device_version, load_or_zero, tanh
 from longrnn.kernels._cuda_kernel import d, kernel, real, tile
-from longrnn.kernels._cuda_launch import is_present, launch_dense, most_units
+from longrnn.kernels._cuda_launch import is_present, launch_runs, most_units
 from longrnn.kernels._drive import Sources
 from longrnn.kernels._measured import measured_times
 from longrnn.kernels._products import state_products
 from longrnn.kernels._recurrence import Recurrence
-from longrnn.kernels._runs import runs_of
 from longrnn.kernels.cpu_cornn import OPERATOR, oscillate, pull_back, run_by
 from longrnn.kernels.cpu_rnn import NETWORKS
 
@@ -224,16 +223,11 @@ def _backward_kernel(
         j += threads
 
 
-def _sizes(form, M):
-    """Return the keyword arguments of `launch_dense` for networks with matrices M."""
-    runs = runs_of(M)
-    return {"buffers": _BUFFERS[form], "weights": M.numel() // runs, "form": form, "runs": runs}
-
-
 def _forward(form, epsilon, M, bias, g, x0, outputs, x_end, y):
     tensors = M.mT.contiguous(), bias, g, x0, None, outputs, y, None, x_end, None
-    numbers = epsilon, 0.0, 0.0, len(g), len(x0) // runs_of(M)
-    launch_dense(_forward_kernel, x0, *tensors, *numbers, **_sizes(form, M))
+    numbers = epsilon, 0.0, 0.0, len(g)
+    forms = {"buffers": _BUFFERS[form], "form": form}
+    launch_runs(_forward_kernel, x0, (M,), *tensors, *numbers, **forms)
 
 
 def _backward(form, epsilon, M, bias, x0, outputs, y, grad_outputs, grad_x_end):
@@ -241,10 +235,9 @@ def _backward(form, epsilon, M, bias, x0, outputs, y, grad_outputs, grad_x_end):
     delta = outputs.new_empty(*outputs.shape[:2], M.shape[-2])
     grad_x0 = torch.empty_like(x0)
     tensors = M, y, grad_outputs, grad_x_end, None, delta, grad_x0, None
-    numbers = is_present(grad_x_end), 0, epsilon, 0.0, 0.0, len(y), len(x0) // runs_of(M)
-    sizes = _sizes(form, M)
-    arriving = is_present(grad_outputs)
-    launch_dense(_backward_kernel, x0, *tensors, *numbers, **sizes, arriving=arriving)
+    numbers = is_present(grad_x_end), 0, epsilon, 0.0, 0.0, len(y)
+    forms = {"buffers": _BUFFERS[form], "form": form, "arriving": is_present(grad_outputs)}
+    launch_runs(_backward_kernel, x0, (M,), *tensors, *numbers, **forms)
 
     def grad_bias():
         parts = delta * outputs.sign()
@@ -289,8 +282,9 @@ _DENSE = Recurrence(
 
 def _cornn_forward(dt, gamma, r, M, g, y0, z0, y, y_end, z_end, z, f):
     tensors = M.mT.contiguous(), None, g, y0, z0, y, f, z, y_end, z_end
-    numbers = dt, gamma, r, len(g), len(y0) // runs_of(M)
-    launch_dense(_forward_kernel, y0, *tensors, *numbers, **_sizes(CORNN, M))
+    numbers = dt, gamma, r, len(g)
+    forms = {"buffers": _BUFFERS[CORNN], "form": CORNN}
+    launch_runs(_forward_kernel, y0, (M,), *tensors, *numbers, **forms)
 
 
 def _cornn_backward(dt, gamma, r, M, y0, z0, y, z, f, grad_y, grad_y_end, grad_z_end):
@@ -299,9 +293,9 @@ def _cornn_backward(dt, gamma, r, M, y0, z0, y, z, f, grad_y, grad_y_end, grad_z
     grad_z0 = torch.empty_like(z0)
     tensors = M, f, grad_y, grad_y_end, grad_z_end, delta, grad_y0, grad_z0
     flags = is_present(grad_y_end), is_present(grad_z_end)
-    numbers = *flags, dt, gamma, r, len(y), len(y0) // runs_of(M)
-    sizes = _sizes(CORNN, M)
-    launch_dense(_backward_kernel, y0, *tensors, *numbers, **sizes, arriving=is_present(grad_y))
+    numbers = *flags, dt, gamma, r, len(y)
+    forms = {"buffers": _BUFFERS[CORNN], "form": CORNN, "arriving": is_present(grad_y)}
+    launch_runs(_backward_kernel, y0, (M,), *tensors, *numbers, **forms)
 
     def grad_M():
         grad_W = state_products(M, delta, y0, y)()
