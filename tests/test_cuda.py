@@ -295,7 +295,9 @@ def test_tile_follows_processors_and_the_first_cache(batch, runs, weights, expec
 
 
 def test_library_turns_tf32_off_during_its_passes_only():
-    assert torch.backends.cudnn.allow_tf32 is True, "importing longrnn changed a global setting"
+    settings = torch.backends.cudnn.rnn
+    before = settings.fp32_precision
+    assert before == "tf32", "importing longrnn changed a global setting"
     seen = []
 
     class Watched(torch.autograd.Function):
@@ -305,20 +307,21 @@ def test_library_turns_tf32_off_during_its_passes_only():
 
         @staticmethod
         def backward(ctx, gradient):
-            seen.append(torch.backends.cudnn.allow_tf32)
+            seen.append(settings.fp32_precision)
             return gradient
 
     with library.full_float32:
-        assert torch.backends.cudnn.allow_tf32 is False
+        assert settings.fp32_precision == "ieee"
         with library.full_float32:
             pass
-        assert torch.backends.cudnn.allow_tf32 is False
-    assert torch.backends.cudnn.allow_tf32 is True
+        assert settings.fp32_precision == "ieee"
+    assert settings.fp32_precision == before
     outputs = Watched.apply(torch.ones(3, requires_grad=True))
     library._keep_in_backward(outputs)
     outputs.sum().backward()
-    assert seen == [False]
-    assert torch.backends.cudnn.allow_tf32 is True
+    assert seen == ["ieee"]
+    assert settings.fp32_precision == before
+    assert torch.backends.cudnn.allow_tf32 is True, "the older option cannot be read any more"
 
 
 def test_engines_of_other_devices_have_other_names():

@@ -485,6 +485,22 @@ def test_one_step_classes_refuse_unknown_arguments():
         longrnn.ChronoLSTMCell(P, D, bias=False)
 
 
+@every_layer
+def test_autocast_takes_a_list_as_state(layer_class):
+    layer = layer_class(P, D)
+    u = noise(T, B, P).float()
+    _, state = layer(u)
+    expected = layer(u, state)
+    with torch.autocast("cpu", torch.bfloat16):
+        assert_same(layer(u, list(parts(state))), expected)
+
+
+def test_diverged_inputs_are_evaluated():
+    u = torch.full((T, B, P), torch.nan)
+    with torch.no_grad():
+        assert longrnn.LEM(P, D)(u)[0].isnan().all()
+
+
 def test_one_step_classes_take_hyper_parameters():
     cell = longrnn.LEMCell(P, D, dt=0.5, bias=False)
     assert cell.cell.dt == 0.5
@@ -574,6 +590,23 @@ def test_the_meta_device_computes_shapes_only(layer_class):
     filled = layer.to_empty(device="cpu")
     filled.load_state_dict(layer_class(P, D, 2).state_dict())
     assert filled(torch.zeros(T, B, P))[0].isfinite().all()
+
+
+@pytest.mark.parametrize("assign", [False, True])
+@every_layer
+def test_missing_biases_are_zero_after_loading(layer_class, assign):
+    if "bias" not in inspect.signature(layer_class).parameters:
+        return
+    saved = layer_class(P, D, 2, bias=False)
+    layer = layer_class(P, D, 2, bias=False, device="meta")
+    if not assign:
+        layer = layer.to_empty(device="cpu")
+        for buffer in layer.buffers():
+            buffer.fill_(torch.nan)  # memory without values may hold anything
+    layer.load_state_dict(saved.state_dict(), assign=assign)
+    u = noise(T, B, P).float()
+    assert_same(copy.deepcopy(layer)(u), saved(u))
+    pickle.loads(pickle.dumps(layer))
 
 
 @every_layer
@@ -675,7 +708,11 @@ test_values_that_do_not_fit_are_refused = refused(
     ("hidden_size to be a positive integer, got 2.5", lambda: longrnn.LEM(P, 2.5)),
     ("dropout to be between 0 and 1, got 1.5", lambda: longrnn.LEM(P, D, 2, dropout=1.5)),
     ("lem: expected dt to be a number in", lambda: longrnn.LEM(P, D, dt=3.0)),
-    ("bias=True with chrono", lambda: longrnn.LEM(P, D, chrono=100, bias=False)),
+    ("LEM: expected bias=True with chrono", lambda: longrnn.LEM(P, D, chrono=100, bias=False)),
+    ("LEMCell: expected bias=True with", lambda: longrnn.LEMCell(P, D, chrono=100, bias=False)),
+    ("at most 256 time steps in torch.bfloat16, which cannot count further, got 257",
+     lambda: longrnn.IncrementalRNN(P, D, train_eta="time", length=300).bfloat16()(
+         torch.zeros(257, B, P, dtype=torch.bfloat16))),
     ("one dt, or one for each of the 2 layers, got 3",
      lambda: longrnn.UnICORNN(P, D, 2, dt=(0.1, 0.2, 0.3))),
     ("skip = 0 or 2 <= skip < num_layers = 2", lambda: longrnn.UnICORNN(P, D, 2, skip=2)),

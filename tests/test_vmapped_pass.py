@@ -356,6 +356,23 @@ def test_nan_metric_ends_one_run_an_error_all():
         train_batched([_training("rnn", i) for i in range(2)], objective, pass_size=PLACES)
 
 
+def test_an_error_of_the_last_active_run_is_its_own():
+    short = _training("rnn", 0, epochs=1)
+    long = _training("rnn", 1)
+    calls = 0
+
+    def objective(model, inputs, labels):
+        nonlocal calls
+        calls += 1
+        if calls > short.total_steps:
+            raise FloatingPointError("diverged")
+        return _objective(model, inputs, labels)
+
+    first, second = _together([short, long], objective)
+    assert first.step == short.total_steps and first.status != DIVERGED
+    assert second.status == DIVERGED
+
+
 def _train_one(cell, **more):
     run = _training(cell, 0, **more)
     objective = graphed_objective.with_graphs(_objective, run.model)

@@ -33,15 +33,39 @@ def biases_of(cell: Cell) -> list[Tensor]:
     return [getattr(module, name) for module, name in _bias_modules(cell)]
 
 
-def remove_biases(cell: Cell) -> None:
+def remove_biases(cell: Cell, label: str) -> None:
     """Replace the biases of a cell by zero buffers that are not saved.
 
     Parameters
     ----------
     cell
         The cell, which is changed in place.
+    label
+        First word of the error message.
+
+    Raises
+    ------
+    ValueError
+        A hyper-parameter of the cell sets its biases.
     """
+    if getattr(cell, "chrono", None) is not None:
+        raise ValueError(
+            f"{label}: expected bias=True with chrono, which sets the biases, got bias=False"
+        )
     for module, name in _bias_modules(cell):
         zeros = torch.zeros_like(getattr(module, name), requires_grad=False)
         del module._parameters[name]
+        module.register_buffer(name, zeros, persistent=False)
+    cell.register_load_state_dict_post_hook(_make_zeros)
+
+
+def _make_zeros(cell: Cell, _incompatible_keys: object) -> None:
+    """Make the missing biases of a cell again, after its weights were loaded.
+
+    A module that was built on the meta device has memory without values, or none at all, and a
+    state dict has no values for these buffers.
+    """
+    weight = next(cell.parameters())
+    for module, name in _bias_modules(cell):
+        zeros = weight.new_zeros(getattr(module, name).shape)
         module.register_buffer(name, zeros, persistent=False)

@@ -58,14 +58,14 @@ def is_in_forward_mode() -> bool:
 
 
 def as_type(dtype: torch.dtype, *values: object) -> list:
-    """Convert floating-point tensors, also inside tuples, to a dtype.
+    """Convert floating-point tensors, also inside tuples and lists, to a dtype.
 
     Parameters
     ----------
     dtype
         The new dtype.
     *values
-        Tensors, tuples of tensors, or other values, which are kept.
+        Tensors, tuples or lists of tensors, or other values, which are kept.
 
     Returns
     -------
@@ -76,7 +76,7 @@ def as_type(dtype: torch.dtype, *values: object) -> list:
     for value in values:
         if isinstance(value, Tensor) and value.dtype.is_floating_point:
             value = value.to(dtype)
-        elif isinstance(value, tuple):
+        elif isinstance(value, tuple | list):
             value = tuple(as_type(dtype, *value))
         converted.append(value)
     return converted

@@ -47,7 +47,7 @@ class OneStep(nn.Module):
         with on_device(device):
             cell = self.layer.core(input_size, hidden_size, **self.layer.fixed, **arguments)
         if not self.bias:
-            remove_biases(cell)
+            remove_biases(cell, type(self).__name__)
         self.input_size = cell.input_size
         self.hidden_size = cell.hidden_size
         self.cell = cell.to(dtype=dtype)

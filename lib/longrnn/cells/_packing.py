@@ -137,7 +137,7 @@ def _run_forward(run_cell, pieces: list[Tensor], state: State) -> tuple[list[Ten
     ended: list[State] = []  # the states of sequences that ended, the shortest first
     for u in pieces:
         batch = u.shape[1]
-        if batch < len(state[0]):
+        if batch < state[0].shape[0]:  # `len` would fix the batch size of an exported program
             ended.append(tuple(part[batch:] for part in state))
             state = tuple(part[:batch] for part in state)
         output, state = run_cell(u, state)
@@ -153,7 +153,8 @@ def _run_backward(run_cell, pieces: list[Tensor], initial: State) -> tuple[list[
     outputs = []
     state = tuple(part[:0] for part in initial)
     for u in reversed(pieces):
-        running, batch = len(state[0]), u.shape[1]
+        running = state[0].shape[0]
+        batch = u.shape[1]
         if running == 0:
             state = tuple(part[:batch] for part in initial)
         elif batch > running:

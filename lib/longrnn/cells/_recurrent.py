@@ -124,7 +124,7 @@ class Recurrent(nn.Module):
                 with on_device(device):
                     cell = self._new_cell(layer)
                 if not bias:
-                    remove_biases(cell)
+                    remove_biases(cell, type(self).__name__)
                 self.cells[_cell_name(layer, direction)] = cell.to(dtype=dtype)
 
     def _new_cell(self, layer: int) -> Cell:

@@ -263,7 +263,7 @@ class IncrementalRNNCore(Cell, name="irnn"):
         Raises
         ------
         ValueError
-            A sequence is longer than the number of step sizes.
+            A sequence is longer than the number of step sizes, or than its type can count.
         """
         if self.length is not None:
             last = _time_steps_done(state) + len(u)
@@ -271,6 +271,12 @@ class IncrementalRNNCore(Cell, name="irnn"):
                 raise ValueError(
                     f"irnn: expected sequences of at most length={self.length} time steps, for "
                     f"which there are step sizes, got {last}; build the cell with a larger length"
+                )
+            exact = int(2 / torch.finfo(u.dtype).eps)  # the largest count that a state can hold
+            if last > exact:
+                raise ValueError(
+                    f"irnn: expected sequences of at most {exact} time steps in {u.dtype}, which "
+                    f"cannot count further, got {last}; use float32"
                 )
         return super().run(u, state, engine=engine, weights=weights)
 

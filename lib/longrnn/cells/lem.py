@@ -58,7 +58,7 @@ class LEMCore(Cell, name="lem"):
     def conflict(cls, given: SimpleNamespace, d: int | None) -> str:
         if given.single_scale and (given.clip is not None or given.chrono is not None):
             return (
-                "no clip and no chrono with a single scale, which has nothing to clip or initialise"
+                "no clip and no chrono with a single scale, which has nothing to clip or initialize"
             )
         if given.chrono is not None and given.chrono * given.dt < 2:
             return "chrono * dt >= 2, an interval [1, chrono * dt - 1]"
@@ -232,10 +232,6 @@ class LEM(Recurrent, core=LEMCore):
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
     ) -> None:
-        if chrono is not None and not bias:
-            raise ValueError(
-                "LEM: expected bias=True with chrono, which sets the biases, got bias=False"
-            )
         hyper_parameters = {
             "dt": dt,
             "clip": clip,

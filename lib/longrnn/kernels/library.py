@@ -25,20 +25,21 @@ class _FullFloat32:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._passes = 0
-        self._before = True
+        self._before = "none"
 
     def __enter__(self) -> None:
         with self._lock:
             if self._passes == 0:
-                self._before = torch.backends.cudnn.allow_tf32
-                torch.backends.cudnn.allow_tf32 = False
+                # `cudnn.allow_tf32` would raise if the user has set this newer option.
+                self._before = torch.backends.cudnn.rnn.fp32_precision
+                torch.backends.cudnn.rnn.fp32_precision = "ieee"
             self._passes += 1
 
     def __exit__(self, *_: object) -> None:
         with self._lock:
             self._passes -= 1
             if self._passes == 0:
-                torch.backends.cudnn.allow_tf32 = self._before
+                torch.backends.cudnn.rnn.fp32_precision = self._before
 
 
 full_float32 = _FullFloat32()

@@ -69,9 +69,11 @@ def _check_compilation(layer: Recurrent, u: Tensor) -> None:
 
 
 def _check_export(layer: Recurrent, u: Tensor) -> None:
-    """`torch.export` returns a program with the same outputs."""
-    program = torch.export.export(layer, (u,))
+    """`torch.export` returns a program for any batch size, with the same outputs."""
+    any_batch = {"input": {1: torch.export.Dim.DYNAMIC}}
+    program = torch.export.export(layer, (u,), dynamic_shapes=any_batch)
     _assert_same_outputs(program.module(), layer, u)
+    _assert_same_outputs(program.module(), layer, torch.cat([u, u], dim=1))
 
 
 def _check_operators(layer: Recurrent, u: Tensor) -> None:

@@ -113,8 +113,8 @@ def judged_table(evidence: object, judges: Mapping[str, Judge]) -> pd.DataFrame:
     pandas.DataFrame
         One `judged_row` per claim.
     """
-    attrs = getattr(getattr(evidence, "ds", evidence), "attrs", {})
-    profile = attrs.get("profile")
+    ds = evidence if isinstance(evidence, xr.Dataset) else evidence.ds
+    profile = ds.attrs["profile"]
     rows = []
     for name, judge in judges.items():
         if profile == "simulated":

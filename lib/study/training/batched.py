@@ -100,7 +100,7 @@ def train_batched(runs: Sequence[Run], objective: Objective, *, pass_size: int) 
     ------
     ArithmeticError
         The objective raised it while several runs were active, so we can't tell which of them
-        diverged. A single run is marked as diverged instead.
+        diverged. A run that is active alone is marked as diverged instead.
     """
     vmapped_pass = VmappedPass(runs[0].model, objective, pass_size)
     for run in runs:
@@ -113,9 +113,9 @@ def train_batched(runs: Sequence[Run], objective: Objective, *, pass_size: int) 
         try:
             finite = _forward_and_backward(vmapped_pass, active)
         except NUMERICAL_ERRORS:
-            if len(runs) > 1:
+            if len(active) > 1:
                 raise  # in a batched pass we can't tell which run failed
-            runs[0].state.status = DIVERGED
+            active[0].state.status = DIVERGED
             break
         for run in finite:
             with run.state.catching_divergence():
