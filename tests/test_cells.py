@@ -329,3 +329,12 @@ def test_only_lems_author_initialization_scales_learning_rates():
         if factors:
             scaled[name, start] = factors
     assert scaled == {("lem", "author"): {"b": 2.0}}
+
+
+def test_training_the_initial_state_twice_keeps_it():
+    cell = make_cell("lem", 2, 3)
+    cell.train_initial_state()
+    with torch.no_grad():
+        cell.x0[0].fill_(2.0)
+    cell.train_initial_state()
+    assert (cell.x0[0] == 2).all()

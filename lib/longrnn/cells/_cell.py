@@ -114,7 +114,12 @@ class Cell(DeclaredModule):
         return ()
 
     def train_initial_state(self) -> None:
-        """Make the initial state a parameter, shared by all sequences and initialized to zero."""
+        """Make the initial state a parameter, shared by all sequences and initialized to zero.
+
+        Call it before the optimizer is built. A second call keeps the values.
+        """
+        if self.x0 is not None:
+            return
         like = next(self.parameters())
         zeros = [nn.Parameter(like.new_zeros(self.hidden_size)) for _ in range(self.states)]
         self.x0 = nn.ParameterList(zeros)

@@ -96,7 +96,7 @@ def check_type_and_device(label: str, u: Tensor, weight: Tensor) -> None:
     if (u.dtype, u.device) != (weight.dtype, weight.device):
         raise ValueError(
             f"{label}: expected input of {weight.dtype} on {weight.device}, "
-            f"got {u.dtype} on {u.device}; convert it with u.to(...)"
+            f"got {u.dtype} on {u.device}; convert it with input.to(...)"
         )
 
 
@@ -129,7 +129,7 @@ def check_finite(label: str, u: Tensor) -> None:
         raise ValueError(
             f"{label}: expected finite input, got {int((~finite).sum())} of {u.numel()} values "
             "that are NaN or infinite; find where they come from, or mask them with "
-            "u.nan_to_num()"
+            "input.nan_to_num()"
         )
 
 

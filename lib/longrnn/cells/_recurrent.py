@@ -69,7 +69,12 @@ class Recurrent(nn.Module):
     -----
     Layers work with `torch.compile`, `torch.export`, `torch.func`, autocast and double backward,
     but not with `torch.jit.script`, which PyTorch has deprecated. Under autocast they compute in
-    the dtype of their weights.
+    the dtype of their weights. Compiled engines need float32 or float64; weights of another type
+    are run by the readable reference, which is slow.
+
+    Hooks on the cells in ``layer.cells`` are not called, because a layer does not call its cells as
+    modules. So pruning and weight normalization by hooks do not work; those of
+    `torch.nn.utils.parametrizations` do.
     """
 
     core: ClassVar[type[Cell]]

@@ -181,6 +181,9 @@ class LRU(Recurrent, core=LRUCore):
     and the real and imaginary part of the state. Its tensors are (num_layers * num_directions,
     batch, hidden_size).
 
+    The layer runs step by step in Python, as it has no compiled engine. `torch.compile` unrolls
+    this loop, and compiles again for every length of the sequences.
+
     Weights of the first layer, in ``layer.cells.l0``: ``nu``, ``theta`` and ``gamma`` (d,), ``B``
     (2d, p), ``C`` (d, 2d), ``D`` (d, p), ``G`` (2d, d), ``g`` (2d,).
 

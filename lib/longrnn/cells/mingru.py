@@ -96,6 +96,9 @@ class MinGRU(Recurrent, core=MinGRUCore):
     see `Recurrent.forward`. The state is the tensor h, (num_layers * num_directions, batch,
     hidden_size).
 
+    The layer runs step by step in Python, as it has no compiled engine. `torch.compile` unrolls
+    this loop, and compiles again for every length of the sequences.
+
     Weights of the first layer, in ``layer.cells.l0``: ``W`` (2d, p) and ``b`` (2d,).
 
     Examples
