@@ -134,7 +134,8 @@ def test_a_failed_figure_leaves_no_manifest(tmp_path, monkeypatch):
 
 def test_judged_claims_are_kept_for_the_report(tmp_path, capsys):
     made = make(tmp_path)
-    show_claims(made, Judges({"diss-3.6-latch": lambda ds: proportion(9, 10)})(None))
+    judges = Judges({"diss-3.6-latch": lambda ds: proportion(9, 10)})
+    show_claims(made, judges(xr.Dataset(attrs={"profile": "real"})))
     path = made.tables / "own-claims.csv"
     assert pd.read_csv(path).loc[0, ["id", "verdict"]].tolist() == ["diss-3.6-latch", "agrees"]
     assert manifest(path)["kind"] == "claims"
