@@ -132,6 +132,16 @@ def test_infinite_loss_ends_before_weights_move(finite):
     assert torch.isfinite(weights(model)).all()
 
 
+def test_nan_weight_marks_divergence_before_it_is_measured():
+    def breaking(model, inputs, labels):
+        next(model.parameters()).register_hook(lambda gradient: gradient * math.nan)
+        return _objective(model, inputs, labels)
+
+    record = Record(lambda model: {"adjoint": 1.0}, (1,))
+    done = _train(_model(), Recipe(learning_rate=0.1, steps=2), objective=breaking, record=record)
+    assert done.status == DIVERGED and done.rows == []
+
+
 def test_nan_metric_marks_divergence_minus_inf_does_not():
     recipe = Recipe(learning_rate=0.1, steps=4)
     values = iter([-math.inf, math.nan])

@@ -495,12 +495,6 @@ def test_autocast_takes_a_list_as_state(layer_class):
         assert_same(layer(u, list(parts(state))), expected)
 
 
-def test_diverged_inputs_are_evaluated():
-    u = torch.full((T, B, P), torch.nan)
-    with torch.no_grad():
-        assert longrnn.LEM(P, D)(u)[0].isnan().all()
-
-
 def test_one_step_classes_take_hyper_parameters():
     cell = longrnn.LEMCell(P, D, dt=0.5, bias=False)
     assert cell.cell.dt == 0.5

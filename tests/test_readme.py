@@ -140,3 +140,22 @@ def test_cause_needs_intervals_without_zero():
     for write in (describe_intervention, summarize_intervention):
         assert "are a cause" in write(effects)
         assert "are a cause" not in write(shifted)
+
+
+@pytest.mark.parametrize("control", ["random signs", "norms of dose -10"])
+def test_cause_needs_controls_without_effect(control):
+    effects = pd.read_csv(STORED / "intervention.csv")
+    row = effects["change against plain"] == f"{control}, rows at the beginning"
+    effects.loc[row, ["low", "high"]] = 0.01, 0.02
+    for write in (describe_intervention, summarize_intervention):
+        assert "are a cause" not in write(effects)
+
+
+def test_a_failed_prediction_is_reported():
+    effects = pd.read_csv(STORED / "intervention.csv")
+    row = effects["change against plain"] == "dose -10, rows at the end"
+    as_predicted = effects.copy()
+    as_predicted.loc[row, ["low", "high"]] = -0.02, 0.02
+    for write in (describe_intervention, summarize_intervention):
+        assert "we had predicted" in write(effects)
+        assert "we had predicted" not in write(as_predicted)

@@ -127,6 +127,7 @@ def test_failing_to_learn_needs_three_rates(rates, verdict):
         ([60.0, 80.0, 70.0], [70.0], "LEM was chosen among 3 settings, LSTM had one", ""),
         ([70.0], [60.0, 80.0, 70.0], "", "LSTM was chosen among 3 settings, LEM had one"),
         ([60.0, 80.0, 70.0], INSIDE, "", ""),
+        ([80.0], [60.0], *["LEM and LSTM were each trained at one setting"] * 2),
     ],
 )
 def test_unequal_tuning_is_a_reservation(lem, lstm, to_agree, to_differ):

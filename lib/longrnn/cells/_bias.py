@@ -46,12 +46,11 @@ def remove_biases(cell: Cell, label: str) -> None:
     Raises
     ------
     ValueError
-        A hyper-parameter of the cell sets its biases.
+        The cell cannot be without biases.
     """
-    if getattr(cell, "chrono", None) is not None:
-        raise ValueError(
-            f"{label}: expected bias=True with chrono, which sets the biases, got bias=False"
-        )
+    conflict = cell.bias_conflict()
+    if conflict:
+        raise ValueError(f"{label}: expected bias=True {conflict}, got bias=False")
     for module, name in _bias_modules(cell):
         zeros = torch.zeros_like(getattr(module, name), requires_grad=False)
         del module._parameters[name]

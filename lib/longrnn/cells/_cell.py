@@ -98,6 +98,16 @@ class Cell(DeclaredModule):
         """
         return self.Weights(*(getattr(self, field) for field in self.Weights._fields))
 
+    def bias_conflict(self) -> str:
+        """Check whether the cell can be without biases.
+
+        Returns
+        -------
+        str
+            Why it cannot, as it follows "expected bias=True" in an error message; empty if it can.
+        """
+        return ""
+
     def time_steps(self, u: Tensor) -> tuple[Tensor, ...]:
         """Return the learned step sizes of the cell along sequences.
 

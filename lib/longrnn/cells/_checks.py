@@ -103,9 +103,8 @@ def check_type_and_device(label: str, u: Tensor, weight: Tensor) -> None:
 def check_finite(label: str, u: Tensor) -> None:
     """Refuse data that contain NaN or infinity.
 
-    Only tensors that require no gradient are checked, and only while gradients are recorded. Values
-    computed from diverged weights, such as an embedding's, are a legitimate result, in training and
-    in evaluation. On a GPU nothing is checked: it would synchronize
+    Only tensors that require no gradient are checked. Values computed from diverged weights, such
+    as an embedding's, are a legitimate result. On a GPU nothing is checked: it would synchronize
     the device, and the pass could not be captured in a CUDA graph.
 
     Parameters
@@ -120,9 +119,7 @@ def check_finite(label: str, u: Tensor) -> None:
     ValueError
         A value is not finite.
     """
-    if u.device.type != "cpu" or u.requires_grad or not torch.is_grad_enabled():
-        return
-    if not has_values(u):
+    if u.device.type != "cpu" or u.requires_grad or not has_values(u):
         return
     finite = u.isfinite()
     if not finite.all():

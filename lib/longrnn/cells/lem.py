@@ -64,6 +64,11 @@ class LEMCore(Cell, name="lem"):
             return "chrono * dt >= 2, an interval [1, chrono * dt - 1]"
         return ""
 
+    def bias_conflict(self) -> str:
+        if self.chrono is None:
+            return ""
+        return "with chrono, which sets the biases"
+
     def prepare(self) -> None:
         if self.single_scale:
             self.shapes = {

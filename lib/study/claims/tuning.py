@@ -22,7 +22,8 @@ A network was not given its chance if
 - its sequences have another length than the paper's, and it kept the paper's time step dt.
 
 Such a verdict becomes undecided. A flaw of the other network stays a reservation. So does a verdict
-against a network that was chosen among fewer settings than the one it is compared with.
+against a network that was chosen among fewer settings than the one it is compared with, or if both
+were trained at one setting.
 """
 
 import math
@@ -42,6 +43,8 @@ FAIR_RATES = 3
 """Learning rates at which a network must be at chance before that counts as its own failure."""
 TUNED_MORE = "was chosen among"
 """Words of the reservation that one network was tuned over more settings than the other."""
+TRIED_ONCE = "were each trained at one setting"
+"""Words of the reservation that neither network was tuned."""
 FAIR_RANGE = 10.0
 """The factor that these rates must cover."""
 
@@ -160,18 +163,22 @@ def find_unequal(
     Returns
     -------
     Untuned
-        Numbers of settings in words; empty if the other network was not chosen among more.
+        Numbers of settings in words; empty if the other network was not chosen among more, unless
+        both were trained at a single one.
     """
     if len(pair) < 2 or pair[0] == pair[1]:
         return Untuned("", "")
     counts = {name: settings_tried(networks, name) for name in pair}
     less, more = sorted(pair, key=counts.__getitem__)
+    against = losers(claim, pair, ahead)
+    if counts[more] == 1:
+        words = f"{pair[0]} and {pair[1]} {TRIED_ONCE}"
+        return Untuned(words if against.agrees else "", words if against.differs else "")
     if counts[less] == counts[more]:
         return Untuned("", "")
     words = f"{more} {TUNED_MORE} {counts[more]} settings, {less} among {counts[less]}"
     if counts[less] == 1:
         words = f"{more} {TUNED_MORE} {counts[more]} settings, {less} had one"
-    against = losers(claim, pair, ahead)
     return Untuned(
         words if less in against.agrees else "",
         words if less in against.differs else "",

@@ -22,6 +22,7 @@ from study.config.section import ParameterError
 from study.paths import DATA, ROOT
 from study.pipeline.files import write_whole
 from study.pipeline.fingerprint import Reached, as_lines, module_code, notebook_code
+from study.pipeline.instructions import says_reproducible
 from study.pipeline.ledger import discard_wrong_records
 from study.pipeline.notebooks import NotebookError
 from study.pipeline.refusals import FingerprintError
@@ -77,7 +78,7 @@ def write_code(folder: Path = DATA / "code", root: Path = ROOT) -> list[str]:
         `params.yaml` cannot be read. Its sections are checked by their experiments.
     """
     parameters = read_params(root / "params.yaml")
-    pinned = parameters.get("reproducible") is True
+    pinned = says_reproducible(parameters)
     contents = {}
     for path in notebooks(root):
         contents[path.stem] = _described(notebook_code(path, root=root), pinned)

@@ -41,8 +41,23 @@ class InstructionError(RuntimeError):
     """This processor lacks the instructions that `reproducible: true` is about."""
 
 
-def is_reproducible(path: Path) -> bool:
+def says_reproducible(parameters: object) -> bool:
     """Return whether parameters say `reproducible: true`.
+
+    Parameters
+    ----------
+    parameters
+        The content of a file like ``params.yaml``.
+
+    Returns
+    -------
+    bool
+    """
+    return isinstance(parameters, dict) and parameters.get("reproducible") is True
+
+
+def is_reproducible(path: Path) -> bool:
+    """Return whether a file of parameters says `reproducible: true`.
 
     Parameters
     ----------
@@ -62,7 +77,7 @@ def is_reproducible(path: Path) -> bool:
         content = YAML(typ="safe").load(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, YAMLError):
         return False
-    return isinstance(content, dict) and content.get("reproducible") is True
+    return says_reproducible(content)
 
 
 def pin_instructions(root: Path = ROOT) -> None:

@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 
 from study.claims.estimates import Cause
-from study.claims.tuning import TUNED_MORE
+from study.claims.tuning import TRIED_ONCE, TUNED_MORE
 from study.paths import DATA, REFERENCE, ROOT, resolve
 from study.report.contents import ReportError
 from study.report.findings import Sentence, read_findings, write_short_sentence
@@ -73,10 +73,10 @@ def _figure_caption(slopes: pd.DataFrame) -> str:
     picture = "![Test accuracy per order of magnitude of gradient decay](data/readme/slopes.png)"
     within = slopes.set_index("gradients").loc[WITHIN_TASKS, "slope"]
     text = _wrap(
-        "*Networks learn less if their gradients vanish: test accuracy lost per order of magnitude "
-        "of gradient decay, other factors equal, with 95 % intervals. The dissertation calls a "
-        f"gradient vanished after {_VANISHED} orders, which go with {_VANISHED * within:.0f} "
-        f"points less accuracy. Single precision shows at most {_LIMIT} orders; without that limit "
+        "*Networks whose gradients vanish learn less: slope of a straight line, test accuracy lost "
+        "per order of magnitude of gradient decay, other factors equal, with 95 % intervals. The "
+        f"dissertation calls a gradient vanished after {_VANISHED} orders. On the line, these go "
+        f"with {_VANISHED * within:.0f} points less accuracy. Single precision shows at most {_LIMIT} orders; without that limit "
         "gradients decay by many more, and each matters less.*"
     )
     return f"{picture}\n\n{text}"
@@ -113,20 +113,21 @@ def _doubt(judged: pd.DataFrame, coverage: pd.DataFrame) -> str:
     withdrawn = int((judged["counted"] != judged["corrected"]).sum())
     reserved = int((decided["reservation"] != "").sum())
     unequal = int(decided["reservation"].str.contains(TUNED_MORE).sum())
+    untuned = int(decided["reservation"].str.contains(TRIED_ONCE).sum())
     points = (
         "*Agree*: the claim, such as “LEM beats the LSTM”, is true on our whole 95 % interval, "
         "even if our number is far from the paper's. *Differ*: it is false on the whole interval: "
         "not confirmed at our size, but not proven wrong.",
         f"{len(decided)} claims are decided: {agree} agree, {differ} differ, and {without_effect} "
         "say that there is no effect, or only a small one, and we found no larger one. Numbers in "
-        f"parentheses: after Holm's correction for many tests, which leaves {withdrawn} of the "
-        f"{len(decided)} undecided.",
+        "parentheses: after Holm's correction for the many tests of each paper, which leaves "
+        f"{withdrawn} of the {len(decided)} undecided.",
         f"{few} of the {len(decided)} rest on {_FEW_SEEDS} seeds or fewer. Some were judged again "
         "with more runs; intervals ignore it.",
         "Most of our runs are shorter than the paper's. They can miss an advantage (*too small to "
         "test*), and an advantage that they show may only be faster learning. A dagger (†) marks "
         f"this or another reservation on {reserved} decided claims; in {unequal}, one network was "
-        "tuned less.",
+        f"tuned less, and in {untuned}, networks were not tuned.",
         f"Of {counts['total']} figures and tables, {counts['comparable']} use the paper's data and "
         f"networks that learned; {counts['at published scale']} have its size.",
         f"*{OTHER.capitalize()}*: {_main_cause(judged)}.",

@@ -60,11 +60,15 @@ class Record:
         Raises
         ------
         Diverged
-            A measurement is ``nan``, or a loss on a GPU since the last record was not finite.
+            A weight or a measurement is ``nan``, or a loss on a GPU since the last record was not
+            finite.
         """
         if state.step not in self.steps:
             return False
         state.check_loss_sum()
+        for name, weight in model.named_parameters():
+            if weight.isnan().any():
+                raise Diverged(f"{name} is not a number after {state.step} steps")
         row = {name: float(value) for name, value in self.measure(model).items()}
         for name, value in row.items():
             if math.isnan(value):
