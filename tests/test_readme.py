@@ -157,5 +157,5 @@ def test_a_failed_prediction_is_reported():
     as_predicted = effects.copy()
     as_predicted.loc[row, ["low", "high"]] = -0.02, 0.02
     for write in (describe_intervention, summarize_intervention):
-        assert "we had predicted" in write(effects)
-        assert "we had predicted" not in write(as_predicted)
+        assert "our prediction" in write(effects)
+        assert "our prediction" not in write(as_predicted)

@@ -64,8 +64,8 @@ def summarize_intervention(effects: pd.DataFrame) -> str:
     restored = rows.loc["renormalised, rows at the beginning"]
     end = rows.loc["dose -10, rows at the end"]
     sentences = [
-        "We changed only the backward pass of small networks. The relevant input came early in the "
-        f"sequence. Forced decay by ten orders of magnitude {_effect(dose)} in three cells without "
+        "We changed only the backward pass of small networks that need an early input. "
+        f"Forced decay by ten orders of magnitude {_effect(dose)} in three cells without "
         f"vanishing gradients. With the input at the end it {_effect(end)}{_unpredicted(end)}.",
         f"A constant gradient norm {_effect(restored)} in LSTM, GRU and basic RNN.",
     ]
@@ -75,7 +75,7 @@ def summarize_intervention(effects: pd.DataFrame) -> str:
 def _unpredicted(end: pd.Series) -> str:
     """Say that decay costs more than was predicted if the information is at the end."""
     if end["high"] < -_PREDICTED_AT_END:
-        return ", although we had predicted almost no change"
+        return ", against our prediction"
     return ""
 
 
@@ -89,8 +89,7 @@ def _conclusion(rows: pd.DataFrame) -> list[str]:
             return []
     if dose["high"] < 0 < restored["low"]:
         return [
-            "So in these networks vanishing gradients are a cause of the failure to learn, not "
-            "just a symptom."
+            "So here vanishing gradients are a cause of the failure to learn, not just a symptom."
         ]
     return []
 

@@ -73,10 +73,10 @@ def _figure_caption(slopes: pd.DataFrame) -> str:
     picture = "![Test accuracy per order of magnitude of gradient decay](data/readme/slopes.png)"
     within = slopes.set_index("gradients").loc[WITHIN_TASKS, "slope"]
     text = _wrap(
-        "*Networks whose gradients vanish learn less: slope of a straight line, test accuracy lost "
-        "per order of magnitude of gradient decay, other factors equal, with 95 % intervals. The "
-        f"dissertation calls a gradient vanished after {_VANISHED} orders. On the line, these go "
-        f"with {_VANISHED * within:.0f} points less accuracy. Single precision shows at most {_LIMIT} orders; without that limit "
+        "*Networks whose gradients vanish learn less: test accuracy lost per order of magnitude of "
+        "gradient decay (slope of a line, other factors equal, 95 % intervals). The dissertation "
+        f"calls a gradient vanished after {_VANISHED} orders, on the line {_VANISHED * within:.0f} "
+        f"points less accuracy. Single precision shows at most {_LIMIT} orders; without that limit "
         "gradients decay by many more, and each matters less.*"
     )
     return f"{picture}\n\n{text}"
@@ -120,14 +120,14 @@ def _doubt(judged: pd.DataFrame, coverage: pd.DataFrame) -> str:
         "not confirmed at our size, but not proven wrong.",
         f"{len(decided)} claims are decided: {agree} agree, {differ} differ, and {without_effect} "
         "say that there is no effect, or only a small one, and we found no larger one. Numbers in "
-        "parentheses: after Holm's correction for the many tests of each paper, which leaves "
+        "parentheses: after Holm's correction within each paper, which leaves "
         f"{withdrawn} of the {len(decided)} undecided.",
         f"{few} of the {len(decided)} rest on {_FEW_SEEDS} seeds or fewer. Some were judged again "
         "with more runs; intervals ignore it.",
         "Most of our runs are shorter than the paper's. They can miss an advantage (*too small to "
         "test*), and an advantage that they show may only be faster learning. A dagger (†) marks "
         f"this or another reservation on {reserved} decided claims; in {unequal}, one network was "
-        f"tuned less, and in {untuned}, networks were not tuned.",
+        f"tuned less, in {untuned} neither was tuned.",
         f"Of {counts['total']} figures and tables, {counts['comparable']} use the paper's data and "
         f"networks that learned; {counts['at published scale']} have its size.",
         f"*{OTHER.capitalize()}*: {_main_cause(judged)}.",
