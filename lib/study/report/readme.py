@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 
 from study.claims.estimates import Cause
-from study.claims.tuning import TRIED_ONCE, TUNED_MORE
+from study.claims.verdict import AGREES, DIFFERS
 from study.paths import DATA, REFERENCE, ROOT, resolve
 from study.report.contents import ReportError
 from study.report.findings import Sentence, read_findings, write_short_sentence
@@ -25,7 +25,6 @@ from study.report.inputs import read_table
 from study.report.intervention import summarize_intervention
 from study.report.readme_numbers import WITHIN_TASKS, read_stored, store_numbers
 from study.report.tally import CAUSES, NOT_REFUTED, OTHER, TALLY, count_causes, tally
-from study.report.verdicts import DECIDED
 from study.results.names import PUBLICATIONS, label
 
 README = ROOT / "README.md"
@@ -61,7 +60,8 @@ def render_blocks(stored: Path) -> dict[str, str]:
         _tally_table(judged),
         f"**Before you quote a verdict:**\n{_doubt(judged, coverage)}",
         "## Main findings",
-        "In parentheses: our 95 % interval, the paper's value, and the fewest seeds of a network.",
+        "Verdicts after Holm's correction; in parentheses 95 % interval, the paper's value, fewest "
+        "seeds.",
         f"{_findings(judged)}\n{_intervention(read_table(stored / 'intervention.csv'))}",
     ]
     layers = _layers(read_table(stored / "cells.csv"))
@@ -70,14 +70,13 @@ def render_blocks(stored: Path) -> dict[str, str]:
 
 
 def _figure_caption(slopes: pd.DataFrame) -> str:
-    picture = "![Test accuracy per order of magnitude of gradient decay](data/readme/slopes.png)"
-    within = slopes.set_index("gradients").loc[WITHIN_TASKS, "slope"]
+    picture = "![Test accuracy lost per order of magnitude of decay](data/readme/slopes.png)"
+    slope = slopes.set_index("gradients").loc[WITHIN_TASKS, "slope"]
     text = _wrap(
-        "*Networks whose gradients vanish learn less: test accuracy lost per order of magnitude of "
-        "gradient decay (slope of a line, other factors equal, 95 % intervals). The dissertation "
-        f"calls a gradient vanished after {_VANISHED} orders, on the line {_VANISHED * within:.0f} "
-        f"points less accuracy. Single precision shows at most {_LIMIT} orders; without that limit "
-        "gradients decay by many more, and each matters less.*"
+        "*The more gradients decay, the lower the test accuracy (regressions, other factors equal, "
+        f"95 % intervals). {_VANISHED} orders of magnitude, “vanished” in the dissertation, go "
+        f"with {_VANISHED * slope:.0f} points within a task. Single precision cuts decay off at "
+        f"{_LIMIT} orders; without the cut-off it goes much further, and each order matters less.*"
     )
     return f"{picture}\n\n{text}"
 
@@ -103,33 +102,28 @@ def _tally_table(judged: pd.DataFrame) -> str:
 
 
 def _doubt(judged: pd.DataFrame, coverage: pd.DataFrame) -> str:
-    decided = judged[judged["counted"].isin(DECIDED)]
+    decided = judged[judged["counted"].isin((AGREES, DIFFERS))]
     kinds = tally(judged).loc["all"]
-    agree = kinds["agree"]
-    differ = kinds["differ"]
-    without_effect = kinds[NOT_REFUTED]
+    corrected = tally(judged, "corrected").loc["all"]
+    remaining = corrected["agree"] + corrected["differ"]
     few = int((decided["replicates"] <= _FEW_SEEDS).sum())
-    counts = coverage.sum()
-    withdrawn = int((judged["counted"] != judged["corrected"]).sum())
     reserved = int((decided["reservation"] != "").sum())
-    unequal = int(decided["reservation"].str.contains(TUNED_MORE).sum())
-    untuned = int(decided["reservation"].str.contains(TRIED_ONCE).sum())
+    counts = coverage.sum()
     points = (
         "*Agree*: the claim, such as “LEM beats the LSTM”, is true on our whole 95 % interval, "
-        "even if our number is far from the paper's. *Differ*: it is false on the whole interval: "
-        "not confirmed at our size, but not proven wrong.",
-        f"{len(decided)} claims are decided: {agree} agree, {differ} differ, and {without_effect} "
-        "say that there is no effect, or only a small one, and we found no larger one. Numbers in "
-        "parentheses: after Holm's correction within each paper, which leaves "
-        f"{withdrawn} of the {len(decided)} undecided.",
-        f"{few} of the {len(decided)} rest on {_FEW_SEEDS} seeds or fewer. Some were judged again "
-        "with more runs; intervals ignore it.",
-        "Most of our runs are shorter than the paper's. They can miss an advantage (*too small to "
-        "test*), and an advantage that they show may only be faster learning. A dagger (†) marks "
-        f"this or another reservation on {reserved} decided claims; in {unequal}, one network was "
-        f"tuned less, in {untuned} neither was tuned.",
+        "even if our number is far from the paper's. *Differ*: it is false on the whole interval, "
+        "at our size; at the paper's size it may still be true.",
+        f"{len(decided)} claims are decided: {kinds['agree']} agree, {kinds['differ']} differ. "
+        f"Numbers in parentheses: after Holm's correction for the tests of one paper; {remaining} "
+        f"remain. {kinds[NOT_REFUTED]} more claims say that there is no effect, or a small one, "
+        "and we found no larger one; this is weak evidence.",
+        f"{few} of the {len(decided)} rest on {_FEW_SEEDS} seeds or fewer. Intervals ignore that "
+        "some got more runs later.",
+        "Most runs are shorter than the paper's. They can miss an advantage (*too small to test*) "
+        "or show one that is only faster learning. A dagger (†) marks reservations, such as this "
+        f"one or unequal tuning, on {reserved} of the {len(decided)}.",
         f"Of {counts['total']} figures and tables, {counts['comparable']} use the paper's data and "
-        f"networks that learned; {counts['at published scale']} have its size.",
+        f"networks that learned, {counts['at published scale']} also its size.",
         f"*{OTHER.capitalize()}*: {_main_cause(judged)}.",
     )
     return "\n".join(_wrap(f"- {point}", hanging="  ") for point in points)
@@ -179,9 +173,8 @@ def _layers(cells: pd.DataFrame) -> str:
     compiled = sum("numba-cpu" in names for names in engines)
     on_gpu = sum("numba-cuda" in names for names in engines)
     return (
-        f"There are {len(engines)} such layers, such as LEM, coRNN and iRNN, each with a one-step "
-        f"form and a readable reference; {compiled} have a compiled CPU version and {on_gpu} an "
-        "NVIDIA kernel."
+        f"There are {len(engines)} layers, each with a one-step form and a readable reference; "
+        f"{compiled} have a compiled CPU version and {on_gpu} an NVIDIA kernel."
     )
 
 
@@ -191,8 +184,9 @@ def _speed(timings: Path) -> str:
     gpu = _ratios(timings / "h200.csv")
     times = [f"{label(cell)} {cpu[cell]:.2f} / {gpu[cell]:.2f}" for cell in _TIMED]
     return (
-        "Forward and backward pass, time divided by `nn.LSTM`'s, on two CPU cores / an H200: "
-        f"{', '.join(times)} (1,000 steps, batch and width 128; the first three with two layers)."
+        "Time of a forward and backward pass over `nn.LSTM`'s, on two CPU cores / an H200: "
+        f"{', '.join(times)} (1,000 steps, batch and width 128; the first three have two layers, "
+        "`nn.LSTM` one)."
     )
 
 

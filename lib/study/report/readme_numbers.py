@@ -30,12 +30,12 @@ _COLUMNS = [
     *("steps", "paper_steps", "reservation", "note"),
 ]
 _ROWS = {
-    "the paper": "dissertation, in single precision",
-    "single precision, robust": "ours, in single precision",
-    "as they are, robust": "ours, not limited by single precision",
+    "the paper": "dissertation",
+    "single precision, robust": "ours",
+    "as they are, robust": "ours, decay not cut off",
 }
 """Rows of the figure by their name in the artefact's data."""
-WITHIN_TASKS = "ours, in single precision, within tasks"
+WITHIN_TASKS = "ours, within tasks"
 CELLS = "own-cells"
 """Notebook 50's table of cells and their engines."""
 _OURS = ("o", "#0072B2")
@@ -153,7 +153,7 @@ def draw_slopes(slopes: pd.DataFrame) -> Figure:
         ax.set_yticks([-position for position in range(len(slopes))], slopes["gradients"])
         ax.set(
             ylim=(0.6 - len(slopes), 0.5),
-            xlabel="points of test accuracy\nper order of magnitude less gradient decay",
+            xlabel="points of test accuracy lost per order of magnitude of gradient decay",
         )
     return figure
 

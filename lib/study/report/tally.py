@@ -23,7 +23,7 @@ _KINDS = {
     WITHIN: NOT_REFUTED,
     NO_EFFECT: NOT_REFUTED,
 }
-TALLY = ("agree", "differ", "undecided", TOO_SMALL, OTHER, NOT_REFUTED)
+TALLY = ("agree", "differ", NOT_REFUTED, "undecided", TOO_SMALL, OTHER)
 """Columns of the tally; `kind_of` says which of them counts a claim."""
 CAUSES = {
     Cause.TOO_SMALL: "too few training steps, runs or test sequences to decide",
