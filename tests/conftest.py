@@ -109,9 +109,9 @@ def where():
 
 
 LONGEST = (
-    *("test_notebooks", "test_cuda", "test_run", "test_jobs", "test_kernels"),
-    *("test_instructions", "test_repro", "test_inputs", "test_report", "test_pipeline"),
-    *("test_browser", "test_vmapped_pass", "test_layers"),
+    *("test_notebooks", "test_benchmark_notebooks", "test_cuda", "test_run", "test_jobs"),
+    *("test_kernels", "test_instructions", "test_repro", "test_inputs", "test_report"),
+    *("test_pipeline", "test_browser", "test_vmapped_pass", "test_layers"),
 )
 """Slow files, which start first so that no process waits for them at the end.
 

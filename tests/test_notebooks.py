@@ -1,7 +1,5 @@
-"""Every notebook runs with smoke parameters, in the order of the pipeline."""
+"""Every notebook but the benchmarks runs with smoke parameters, in the order of the pipeline."""
 
-import functools
-import os
 import re
 from pathlib import Path
 
@@ -10,10 +8,8 @@ import pandas as pd
 import pytest
 import xarray as xr
 from designs import loaded
-from processes import python
+from notebook_house import ALL, BENCHMARKS, open_house
 from study.paths import NOTEBOOKS, ROOT
-from study.pipeline import warm
-from study.pipeline.notebooks import read_parameters
 from study.report.contents import SUFFIXES
 from study.report.coverage import COLUMNS
 from study.report.inputs import load_artefacts
@@ -21,76 +17,11 @@ from study.results import schema
 from study.results.published import artefacts
 from study.tasks import load_prepared
 
-ALL = sorted(path.stem for path in NOTEBOOKS.glob("*.ipynb"))
-SMALL = {
-    "23_adjoint_regimes": {"kink_epochs": 2},
-    "34_recovery": {"seeds": 4, "small_seeds": 1},
-    "49_train_one_network": {"steps": 50},
-    "51_unicornn_memory": {"seeds": 1, "points": 3},
-    "54_irnn_theory": {"draws": 20},
-    "80_bench_cpu": {"rounds": 1},
-    "81_bench_statistics": {"rounds": 1, "models": "1"},
-    "82_time_figure_1": {"rounds": 1, "lengths": "32"},
-    "83_bench_coadjoint": {"rounds": 1, "lengths": "28"},
-    "84_bench_adding": {"rounds": 1},
-    "85_bill_of_the_factorial": {"cells": "rnn unicornn", "widths": "128"},
-    "86_conformance": {"layers": "LRU"},
-}
-"""Parameters of notebooks that take long, with values that show as well that they run."""
-IMPORTED = ("longrnn.cells", "study.training.profile", "study.claims.models", "study.stats.opened")
-"""Modules of ours that the process imports from which notebooks are forked."""
-
-
-class House:
-    """A folder in which notebooks run in order, each once, in forks of a warm process."""
-
-    def __init__(self, folder: Path, socket: str) -> None:
-        self.data = folder / "data"
-        self.run = functools.cache(self._run)
-        self._environment = {**os.environ, warm.SOCKET: socket}
-
-    def values(self, name: str) -> dict[str, str]:
-        """Return the parameters of a notebook: paths below `data`, all else small."""
-        known = read_parameters(NOTEBOOKS / f"{name}.ipynb")
-        values = {"profile": "smoke", "result_set": "rebuilt", **SMALL.get(name, {})}
-        for key, default in known.items():
-            if str(default).startswith("data"):
-                # Notebooks run by hand write below data/interactive; the stored results are here
-                # those of this run.
-                place = default.replace("/interactive", "").replace("reference/real", "results")
-                values[key] = self.data.parent / place
-        return {key: str(value) for key, value in values.items() if key in known}
-
-    def _run(self, name: str) -> Path:
-        """Run a notebook after those that it needs; return its executed copy."""
-        needed = []
-        if name < "8":
-            needed = [other for other in ALL if other < min(name, "2")]
-        elif name >= "9":
-            needed = [other for other in ALL if other < "8"]
-        for other in needed:
-            self.run(other)
-        folder = self.data / "executed"
-        if "2" <= name < "8":
-            folder = self.data / "made" / name / "rebuilt"
-        given = [text for pair in self.values(name).items() for text in ("-p", *pair)]
-        command = (
-            "-m",
-            "study.pipeline",
-            f"notebooks/{name}.ipynb",
-            folder / f"{name}.ipynb",
-            *given,
-        )
-        done = python(*command, env=self._environment, timeout=None)
-        assert done.returncode == 0, done.stderr
-        return folder / f"{name}.ipynb"
-
 
 @pytest.fixture(scope="module")
 def house(tmp_path_factory):
-    with warm.serving(*IMPORTED):
-        socket = os.environ.pop(warm.SOCKET)  # other tests start their own
-        yield House(tmp_path_factory.mktemp("house"), socket)
+    with open_house(tmp_path_factory.mktemp("house")) as opened:
+        yield opened
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -112,12 +43,9 @@ def test_notebooks_are_stripped_and_have_one_structure(name):
 
 
 @pytest.mark.notebook
-@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize("name", [name for name in ALL if name not in BENCHMARKS])
 def test_notebook_runs_and_its_outputs_validate(house, name):
-    executed = nbformat.read(house.run(name), as_version=4)
-    nbformat.validate(executed)
-    code = [cell for cell in executed.cells if cell.cell_type == "code"]
-    assert all(cell.execution_count for cell in code if cell.source.strip())
+    house.validate(name)
     if "2" <= name < "8":
         _validate_artefacts(house, name)
     else:
@@ -153,17 +81,10 @@ def _validate_artefacts(house, name):
         assert all(item.path(suffix).stat().st_size for suffix in SUFFIXES[item.kind])
 
 
-def _validate_bench(out):
-    table = pd.read_csv(out)
-    assert {"what", "size", "baseline", "ratio", "machine"} <= set(table)
-    assert len(table)
-
-
 def _validate_coverage(out):
     table = pd.read_csv(out)
     assert tuple(table) == COLUMNS
     assert set(table["id"]) == set(artefacts()["id"])
 
 
-_VALIDATE = {"0": _validate_prepared, "1": _validate_results}
-_VALIDATE |= {"8": _validate_bench, "9": _validate_coverage}
+_VALIDATE = {"0": _validate_prepared, "1": _validate_results, "9": _validate_coverage}

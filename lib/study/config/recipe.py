@@ -91,14 +91,19 @@ class Recipe(Section):
             if isinstance(value, bool) != (name == "fused"):
                 kind = "true or false" if name == "fused" else "a number"
                 raise ValueError(f"the option {name} is {value}; expected {kind}")
-        try:
-            OPTIMISERS[self.optimiser]([torch.zeros(1)], lr=self.learning_rate, **self.options)
-        except (TypeError, ValueError) as error:
-            raise ValueError(f"{self.optimiser} does not take {self.options}: {error}") from None
+        if self.options:  # the first optimizer of a process takes a second, so only if needed
+            self._check_options()
         weight = WEIGHTS[self.objective]
         if weight and getattr(self, weight) is None:
             raise ValueError(f"the objective {self.objective} needs its weight; give {weight}")
         return self
+
+    def _check_options(self) -> None:
+        """Raise a ValueError if the optimizer does not take the options."""
+        try:
+            OPTIMISERS[self.optimiser]([torch.zeros(1)], lr=self.learning_rate, **self.options)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"{self.optimiser} does not take {self.options}: {error}") from None
 
     def total_steps(self, steps_per_epoch: int) -> int:
         """Return the number of optimizer steps of a whole run.
