@@ -119,7 +119,7 @@ def _conclusion(rows: pd.DataFrame) -> list[str]:
     early = rows.loc["renormalised, rows at the beginning"]
     difference = rows.loc["renormalised, beginning less end"]
     if early["low"] > 0 and difference["low"] > 0:
-        return ["So vanishing gradients are a cause of their failure to learn, not just a symptom."]
+        return ["So here vanishing gradients are a cause of the failure to learn."]
     return []
 
 

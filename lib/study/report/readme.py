@@ -23,7 +23,12 @@ from study.report.contents import ReportError
 from study.report.findings import Sentence, read_findings, write_short_sentence
 from study.report.inputs import read_table
 from study.report.intervention import summarize_intervention
-from study.report.readme_numbers import WITHIN_TASKS, read_stored, store_numbers
+from study.report.readme_numbers import (
+    NOT_CUT_OFF,
+    WITHIN_TASKS,
+    read_stored,
+    store_numbers,
+)
 from study.report.tally import CAUSES, NOT_REFUTED, OTHER, TALLY, count_causes, tally
 from study.results.names import PUBLICATIONS, label
 
@@ -60,8 +65,7 @@ def render_blocks(stored: Path) -> dict[str, str]:
         _tally_table(judged),
         f"**Before you quote a verdict:**\n{_doubt(judged, coverage)}",
         "## Main findings",
-        "Verdicts after Holm's correction; in parentheses 95 % interval, the paper's value, fewest "
-        "seeds.",
+        "Verdicts after Holm's correction, with 95 % interval, the paper's value, fewest seeds.",
         f"{_findings(judged)}\n{_intervention(read_table(stored / 'intervention.csv'))}",
     ]
     layers = _layers(read_table(stored / "cells.csv"))
@@ -72,11 +76,13 @@ def render_blocks(stored: Path) -> dict[str, str]:
 def _figure_caption(slopes: pd.DataFrame) -> str:
     picture = "![Test accuracy lost per order of magnitude of decay](data/readme/slopes.png)"
     slope = slopes.set_index("gradients").loc[WITHIN_TASKS, "slope"]
+    uncut = slopes.set_index("gradients").loc[NOT_CUT_OFF, "slope"]
     text = _wrap(
-        "*The more gradients decay, the lower the test accuracy (regressions, other factors equal, "
-        f"95 % intervals). {_VANISHED} orders of magnitude, “vanished” in the dissertation, go "
-        f"with {_VANISHED * slope:.0f} points within a task. Single precision cuts decay off at "
-        f"{_LIMIT} orders; without the cut-off it goes much further, and each order matters less.*"
+        "*The more gradients shrink on the way to the first time step, the lower the test accuracy "
+        "(regressions, other factors equal, 95 % intervals). The dissertation calls a gradient "
+        f"vanished after {_VANISHED} orders of magnitude; within a task they go with "
+        f"{_VANISHED * slope:.0f} points. Single precision cuts decay off at {_LIMIT} orders. "
+        f"Without the cut-off, it goes much further, and the slope is {uncut:.2f}.*"
     )
     return f"{picture}\n\n{text}"
 
@@ -85,13 +91,14 @@ def _tally_table(judged: pd.DataFrame) -> str:
     """Return the claims by verdict; in parentheses those after Holm's correction."""
     raw = tally(judged)
     corrected = tally(judged, "corrected")
-    lines = [
-        f"| paper | {' | '.join(TALLY)} | all |",
-        f"|---|{'--:|' * (len(TALLY) + 1)}",
-    ]
     titles = {name: publication.name for name, publication in PUBLICATIONS.items()}
     titles["all"] = "**all**"
     changing = [kind for kind in TALLY if (raw[kind] != corrected[kind]).any()]
+    heads = [f"{kind} (Holm)" if kind in changing else kind for kind in TALLY]
+    lines = [
+        f"| claims of | {' | '.join(heads)} | all |",
+        f"|---|{'--:|' * (len(TALLY) + 1)}",
+    ]
     for name, title in titles.items():
         cells = []
         for kind in TALLY:
@@ -112,18 +119,18 @@ def _doubt(judged: pd.DataFrame, coverage: pd.DataFrame) -> str:
     points = (
         "*Agree*: the claim, such as “LEM beats the LSTM”, is true on our whole 95 % interval, "
         "even if our number is far from the paper's. *Differ*: it is false on the whole interval, "
-        "at our size; at the paper's size it may still be true.",
+        "at our size; at the paper's size it may still be true. *Undecided*: neither.",
         f"{len(decided)} claims are decided: {kinds['agree']} agree, {kinds['differ']} differ. "
-        f"Numbers in parentheses: after Holm's correction for the tests of one paper; {remaining} "
-        f"remain. {kinds[NOT_REFUTED]} more claims say that there is no effect, or a small one, "
-        "and we found no larger one; this is weak evidence.",
-        f"{few} of the {len(decided)} rest on {_FEW_SEEDS} seeds or fewer. Intervals ignore that "
-        "some got more runs later.",
+        f"{remaining} of them survive Holm's correction, made for each paper (in parentheses). "
+        f"In {kinds[NOT_REFUTED]} more the paper sees little or no effect, and so do we: weak "
+        "evidence.",
+        f"{few} of the {len(decided)} rest on {_FEW_SEEDS} seeds or fewer. Some experiments got "
+        "more seeds after a first verdict; intervals are not adjusted for it.",
         "Most runs are shorter than the paper's. They can miss an advantage (*too small to test*) "
         "or show one that is only faster learning. A dagger (†) marks reservations, such as this "
         f"one or unequal tuning, on {reserved} of the {len(decided)}.",
-        f"Of {counts['total']} figures and tables, {counts['comparable']} use the paper's data and "
-        f"networks that learned, {counts['at published scale']} also its size.",
+        f"Of {counts['total']} figures and tables, {counts['comparable']} have the paper's data "
+        f"and networks that learned, {counts['at published scale']} also its size.",
         f"*{OTHER.capitalize()}*: {_main_cause(judged)}.",
     )
     return "\n".join(_wrap(f"- {point}", hanging="  ") for point in points)
@@ -184,7 +191,7 @@ def _speed(timings: Path) -> str:
     gpu = _ratios(timings / "h200.csv")
     times = [f"{label(cell)} {cpu[cell]:.2f} / {gpu[cell]:.2f}" for cell in _TIMED]
     return (
-        "Time of a forward and backward pass over `nn.LSTM`'s, on two CPU cores / an H200: "
+        "Forward and backward pass as a share of `nn.LSTM`'s time, on two CPU cores / an H200: "
         f"{', '.join(times)} (1,000 steps, batch and width 128; the first three have two layers, "
         "`nn.LSTM` one)."
     )

@@ -29,10 +29,11 @@ _COLUMNS = [
     *("sequences", "time_steps", "epochs", "width", "replicates", "test_size", "data"),
     *("steps", "paper_steps", "reservation", "note"),
 ]
+NOT_CUT_OFF = "ours, decay not cut off"
 _ROWS = {
     "the paper": "dissertation",
     "single precision, robust": "ours",
-    "as they are, robust": "ours, decay not cut off",
+    "as they are, robust": NOT_CUT_OFF,
 }
 """Rows of the figure by their name in the artefact's data."""
 WITHIN_TASKS = "ours, within tasks"
