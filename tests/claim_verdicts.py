@@ -1,19 +1,79 @@
-"""The list of claims, and verdicts on evidence drawn at random."""
+"""The list of claims, and verdicts on stored results and on evidence drawn at random.
+
+``python tests/claim_verdicts.py`` writes ``tests/data/verdicts.csv``, what the stored results say
+about each claim. A test compares it with what is judged now, so a change needs a reason.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
+import pandas as pd
 import xarray as xr
 from drawn_claims import evidence
 from drawn_judged import FALSE, IN_NOTEBOOKS, JUDGES
 from study.claims.claim import Claim, claims
 from study.claims.estimates import Estimate
 from study.claims.estimating import estimate_claim
+from study.claims.judging import judge_group
 from study.claims.networks import Networks
 from study.claims.verdict import decide
+from study.paths import DATA
+from study.results.datasets import load
 
 CLAIMS = claims()
 """By identifier."""
 COMPARED = [claim for claim in CLAIMS.values() if claim.comparison]
 """Those that compare networks by a verb."""
+REFERENCE = DATA / "reference" / "real"
+KNOWN_FILE = Path(__file__).parent / "data" / "verdicts.csv"
+NUMBERS = ["estimate", "low", "high"]
+"""Columns of `KNOWN_FILE` besides the id, the verdict and its cause."""
+
+
+class Asked(NamedTuple):
+    """Stored results, and the claims that they judge."""
+
+    name: str
+    path: Path
+    """It may not exist: the archive of the worms is not always at hand."""
+    judge: Callable[[xr.Dataset], pd.DataFrame]
+    ids: list[str]
+
+
+def asked_claims() -> list[Asked]:
+    """Return all claims that stored results judge.
+
+    Returns
+    -------
+    list of Asked
+        One for each judge.
+    """
+    asked = []
+    for name, judges in JUDGES.items():
+        path = REFERENCE / f"{name.partition(',')[0]}.nc"
+        asked.append(Asked(name, path, judges, [*judges]))
+    by_group: dict[str, list[str]] = {}
+    for claim in COMPARED:
+        by_group.setdefault(claim.comparison.group, []).append(claim.id)
+    for group, ids in by_group.items():
+        judge = partial(judge_group, group=group)
+        asked.append(Asked(group, REFERENCE / f"{group}.nc", judge, ids))
+    return asked
+
+
+def write_known() -> None:
+    """Judge the stored results and write `KNOWN_FILE`.
+
+    Claims that notebooks judge keep their rows.
+    """
+    known = pd.read_csv(KNOWN_FILE, index_col="id").reindex(columns=["verdict", "cause", *NUMBERS])
+    tables = [asked.judge(load(asked.path)) for asked in asked_claims() if asked.path.exists()]
+    judged = pd.concat(tables).set_index("id")[known.columns]
+    kept = known.loc[known.index.difference(judged.index)]
+    pd.concat([judged, kept]).sort_index().to_csv(KNOWN_FILE, float_format="%.7g")
 
 
 def estimated(ds: xr.Dataset, claim: Claim) -> Estimate:
@@ -126,3 +186,7 @@ def verdicts_on_evidence(claim: Claim, draws: int, *, true: bool) -> list[str]:
         estimate = estimated(evidence(claim, rng, true=true), claim)
         verdicts.append(verdict_of(claim.id, estimate))
     return verdicts
+
+
+if __name__ == "__main__":
+    write_known()

@@ -30,6 +30,7 @@ MEASURES = {
     "squared error": Measure(lambda x: (x, np.sqrt(x)), 0.05, 1 / 6, 0.004, 0.01),
     "perplexity": Measure(lambda x: (np.log(x), np.zeros_like(x)), 200.0, 700.0, 5.0, 0.01),
     "bits": Measure(lambda x: (x * math.log(2), np.zeros_like(x)), 2.0, 4.3, 0.05, 0.01),
+    "cross entropy": Measure(lambda x: (x, np.zeros_like(x)), 0.05, 1.0, 0.004, 0.01),
 }
 RECORD = ("run", "replicate", "record")
 """Dimensions of what is recorded during runs."""

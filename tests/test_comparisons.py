@@ -116,6 +116,11 @@ def test_paired_answers_narrow_a_comparison():
     assert pairs.high - pairs.value == pytest.approx(196 * apart.std(ddof=1) / 20, rel=1e-3)
     binomials = ask(Networks(ds), "lead", "LEM", "LSTM")
     assert pairs.high - pairs.low < 0.6 * (binomials.high - binomials.low)
+    assert pairs.reservation == ""
+    few = ds.isel(replicate=range(4)).assign(sequence_score=(SCORE, known[:, :4]))
+    few = ask(Networks(few), "lead", "LEM", "LSTM")
+    assert few.low > 0, "the sequences are paired"
+    assert few.reservation == "one side has 4 runs, and 5 are needed", "which adds no runs"
     single = ds.isel(replicate=[0]).assign(sequence_score=(SCORE, known[:, :1]))
     found = ask(Networks(single), "lead", "LEM", "LSTM")
     assert found.low > 0 and found.note == "of single runs"

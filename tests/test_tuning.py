@@ -133,9 +133,9 @@ def test_failing_to_learn_needs_three_rates(rates, verdict):
 def test_unequal_tuning_is_a_reservation(lem, lstm, to_agree, to_differ):
     ds = at_rates({"LEM": lem, "LSTM": lstm})
     (estimate,) = estimate_claim(Networks(ds), made_claim()).parts
-    assert (estimate.unequal_to_agree, estimate.unequal_to_differ) == (to_agree, to_differ)
+    assert (estimate.caveat_to_agree, estimate.caveat_to_differ) == (to_agree, to_differ)
     # A row that was judged says it of the verdict that it has.
-    lead = replace(Estimate(5, 4.9, 5.1), unequal_to_agree=to_agree, unequal_to_differ=to_differ)
+    lead = replace(Estimate(5, 4.9, 5.1), caveat_to_agree=to_agree, caveat_to_differ=to_differ)
     assert judged_row("lem-5-smnist-lstm", lead)["reservation"] == to_agree
     behind = replace(lead, value=-5, low=-5.1, high=-4.9)
     assert judged_row("lem-5-smnist-lstm", behind)["reservation"] == to_differ
@@ -153,7 +153,7 @@ def test_swept_factors_count_as_settings():
 
 def test_one_pair_tuned_equally_is_enough_to_differ():
     """One network that the paper has behind leads with as many settings, which is enough."""
-    unequal = Estimate(-5, -5.01, -4.99, unequal_to_differ="LSTM was chosen among 3 settings")
+    unequal = Estimate(-5, -5.01, -4.99, caveat_to_differ="LSTM was chosen among 3 settings")
     pairs = extremes.smallest([unequal, Estimate(-3, -3.01, -2.99)])
     row = judged_row("lem-5-smnist-lead", pairs)
     assert (row["verdict"], row["reservation"]) == (DIFFERS, "")

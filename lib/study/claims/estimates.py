@@ -75,9 +75,10 @@ class Estimate:
     untuned_to_agree, untuned_to_differ
         That the verdict would go against a network that could have been tuned better; empty
         otherwise (`study.claims.tuning`).
-    unequal_to_agree, unequal_to_differ
-        That the verdict would go against a network that was tuned over fewer settings than the
-        other one; empty otherwise. Such a verdict has a reservation.
+    caveat_to_agree, caveat_to_differ
+        What a reader must know before quoting the verdict, for example that it goes against a
+        network that was tuned less; empty if nothing. The verdict stands
+        (`study.claims.caveats`).
     parts
         If this is the smallest or the largest of several estimates: those estimates.
     df
@@ -104,8 +105,8 @@ class Estimate:
     too_short_to_differ: str = ""
     untuned_to_agree: str = ""
     untuned_to_differ: str = ""
-    unequal_to_agree: str = ""
-    unequal_to_differ: str = ""
+    caveat_to_agree: str = ""
+    caveat_to_differ: str = ""
     parts: tuple["Estimate", ...] = ()
     df: float = math.inf
     sampled: float = 0.0

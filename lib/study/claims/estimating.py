@@ -9,15 +9,16 @@ from typing import Literal, NamedTuple
 import pandas as pd
 
 from study.claims import measurements, time_steps
+from study.claims.caveats import find_caveats, networks_that_fail
 from study.claims.claim import Claim, ClaimError, Comparison, NetworkName, NetworkSelection
 from study.claims.comparisons import apart, lead, longer, ratio
-from study.claims.estimates import Estimate
+from study.claims.estimates import Estimate, join_reasons
 from study.claims.extremes import largest, smallest
 from study.claims.networks import Networks
 from study.claims.reservations import shorter_than_paper
-from study.claims.short_runs import barred_verdicts
+from study.claims.short_runs import Statement, barred_verdicts, statement
 from study.claims.testable import refuse_claim, refuse_without_control
-from study.claims.tuning import find_unequal, find_untuned
+from study.claims.tuning import find_untuned
 
 
 class Verb(NamedTuple):
@@ -90,8 +91,12 @@ def estimate_claim(networks: Networks, claim: Claim) -> Estimate:
     tasks = _tasks_of(networks, comparison)
     for task in tasks.names:
         here = networks.on_task(task, comparison.steps)
-        for pair in _pairs_on(here, comparison, tasks.by_length):
-            estimates.append(_estimate_pair(here, claim, pair))
+        pairs = _pairs_on(here, comparison, tasks.by_length)
+        failing = _note_failing(here, claim, pairs)
+        for pair in pairs:
+            estimate = _estimate_pair(here, claim, pair)
+            caveat = join_reasons(estimate.caveat_to_differ, failing)
+            estimates.append(replace(estimate, caveat_to_differ=caveat))
     takes_largest = comparison.verb == "apart" or math.isinf(claim.region.above)
     if len(estimates) > 1 and not takes_largest and claim.region.bounded:
         raise ClaimError(
@@ -121,15 +126,25 @@ def _estimate_pair(networks: Networks, claim: Claim, pair: tuple[NetworkName, ..
         return estimate
     ahead = _ahead(claim, pair)
     untuned = find_untuned(networks, claim, pair, ahead, estimate)
-    unequal = find_unequal(networks, claim, pair, ahead)
+    caveats = find_caveats(networks, claim, pair, ahead)
     estimate = replace(
         estimate,
         untuned_to_agree=untuned.to_agree,
         untuned_to_differ=untuned.to_differ,
-        unequal_to_agree=unequal.to_agree,
-        unequal_to_differ=unequal.to_differ,
+        caveat_to_agree=caveats.to_agree,
+        caveat_to_differ=caveats.to_differ,
     )
     return _mark_too_short(estimate, shorter_than_paper(networks, *pair), claim)
+
+
+def _note_failing(
+    networks: Networks, claim: Claim, pairs: list[tuple[NetworkSelection, ...]]
+) -> str:
+    """Name the networks that fail, as a claim says, if others of the claim learn."""
+    kind = statement(claim.comparison.verb, claim.region)
+    if kind is not Statement.FAILS or len(pairs) < 2:
+        return ""
+    return networks_that_fail(networks, [name for (name,) in pairs])
 
 
 def _mark_too_short(estimate: Estimate, short: str, claim: Claim) -> Estimate:

@@ -208,7 +208,7 @@ def _reservation(estimate: Estimate, claim: Claim, verdict: str) -> str:
     if verdict == AGREES:
         reservations.append(lead_reservation(claim, scale.steps))
     if verdict != UNDECIDED:
-        reservations.append(_unequal_tuning(estimate, claim, verdict))
+        reservations.append(_caveats(estimate, claim, verdict))
     if scale.at_edge:
         edges = scale.at_edge.replace("; ", ", ")
         reservations.append(f"best learning rate at the end of those tried: {edges}")
@@ -218,14 +218,14 @@ def _reservation(estimate: Estimate, claim: Claim, verdict: str) -> str:
     return join_reasons(*reservations)
 
 
-def _unequal_tuning(estimate: Estimate, claim: Claim, verdict: str) -> str:
-    """Explain that a verdict goes against a network tuned over fewer settings; empty if not."""
+def _caveats(estimate: Estimate, claim: Claim, verdict: str) -> str:
+    """Return the caveats of the networks on which a verdict rests; empty if there are none."""
     inside = verdict == AGREES
 
-    def fewer_settings(part: Estimate) -> str:
-        return part.unequal_to_agree if inside else part.unequal_to_differ
+    def caveat(part: Estimate) -> str:
+        return part.caveat_to_agree if inside else part.caveat_to_differ
 
-    return find_objections(estimate, claim.region, inside, fewer_settings)
+    return find_objections(estimate, claim.region, inside, caveat)
 
 
 def _null_note(estimate: Estimate, verdict: str) -> str:

@@ -64,7 +64,12 @@ def over_chance(networks: Networks, name: NetworkName) -> Estimate:
         low, high = norm.cdf([region.above + half, region.below - half], truth, noise)
         return float(max(high - low, 0.0))
 
-    return replace(estimate, reservation=chance_reservation(networks, name), chance=chance)
+    return replace(
+        estimate,
+        reservation=chance_reservation(networks, name),
+        note=join_reasons(estimate.note, _count_at_chance(networks, name)),
+        chance=chance,
+    )
 
 
 def share_of_chance(networks: Networks, name: NetworkName) -> Estimate:
@@ -85,7 +90,22 @@ def share_of_chance(networks: Networks, name: NetworkName) -> Estimate:
     rows = networks.runs(name)
     estimate = geometric_mean(rows["score"] / rows["guess"], scale_of_networks(networks, name))
     reservation = join_reasons(chance_reservation(networks, name), still_falling(networks, name))
-    return replace(estimate, reservation=reservation)
+    note = join_reasons(estimate.note, _count_at_chance(networks, name))
+    return replace(estimate, reservation=reservation, note=note)
+
+
+def _count_at_chance(networks: Networks, name: NetworkName) -> str:
+    """Count the runs that stay at chance, if others of the same network learn."""
+    rows = networks.runs(name)
+    learned = networks.runs_learned(rows)
+    if learned.all() or not learned.any():
+        return ""
+    count = int((~learned).sum())
+    task = rows["task"].iloc[0]
+    return (
+        f"{count} of {len(rows)} runs of {name} on {task} stay at chance, and the mean includes "
+        "them"
+    )
 
 
 def deviation(

@@ -205,6 +205,23 @@ class Networks:
             return bool(score < LEARNED_ERROR * guess)
         return bool(above_chance(score, guess, int(rows["test_sequences"].iloc[0])))
 
+    def runs_learned(self, rows: pd.DataFrame) -> pd.Series:
+        """Return which runs do better than chance, each by itself (see `learned`).
+
+        Parameters
+        ----------
+        rows
+            Rows of `candidates`, or of `rows`.
+
+        Returns
+        -------
+        pandas.Series
+            bool, one per row; False for a run that diverged before its first record.
+        """
+        if not self.higher_is_better:
+            return rows["test"] < LEARNED_ERROR * rows["guess_metric"]
+        return above_chance(rows["test"], rows["guess_metric"], rows["test_sequences"])
+
     def at_chance(self) -> list[str]:
         """Return the networks that do no better than chance.
 

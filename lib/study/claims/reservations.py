@@ -12,7 +12,13 @@ from study.claims.tuning import few_rates_at_chance
 from study.results.networks import IDENTITY
 
 SEEDS = 5
-"""Minimum runs per side of a comparison: with 3 against 3, no permutation test gets below .10."""
+"""Minimum runs per side of a comparison.
+
+With 3 runs against 3, no permutation test gets below .10. Welch's interval holds for any number of
+normal values, but with 2 runs against 10 it excludes zero in 11 % of the cases if there is no
+difference, and in 40 % if runs either learn or don't, half and half (4,000 draws each). With 5
+against 10 these are 5 and 6 %.
+"""
 SMALL_ERROR = 0.1
 """Share of the error at chance below which an error is small."""
 

@@ -139,7 +139,7 @@ def _by_sequence(networks: Networks, name: NetworkName, *, logs: bool) -> np.nda
 def _answers(networks: Networks, name: NetworkName) -> np.ndarray | None:
     """Return each run's score of each test sequence, (n, sequences); None if not stored."""
     rows = networks.runs(name)
-    if rows["run"].nunique() != 1 or networks.measure in ("perplexity", "bits"):
+    if rows["run"].nunique() != 1 or networks.measure in ("perplexity", "bits", "cross entropy"):
         return None
     if "sequence_score" not in networks.ds:
         return None

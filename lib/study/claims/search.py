@@ -105,7 +105,9 @@ def gain_of_last_rate(networks: Networks, name: NetworkName, *, logs: bool) -> f
         at_rate = same[same["learning_rate"] == rate]
         scores = networks.unit * at_rate["test"].fillna(at_rate["guess_metric"])
         if logs:
-            scores = np.log(scores)
+            # A run that blew up counts as guessing, or its logarithm would decide alone.
+            guess = networks.unit * at_rate["guess_metric"]
+            scores = np.log(np.minimum(scores, guess))
         means.append(scores.mean())
     direction = networks.direction
     if logs:  # of errors

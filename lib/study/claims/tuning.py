@@ -21,9 +21,8 @@ A network was not given its chance if
 - it is at chance at the rates tried, and these are fewer than three or within a factor of ten;
 - its sequences have another length than the paper's, and it kept the paper's time step dt.
 
-Such a verdict becomes undecided. A flaw of the other network stays a reservation. So does a verdict
-against a network that was chosen among fewer settings than the one it is compared with, or if both
-were trained at one setting.
+Such a verdict becomes undecided. A flaw of the other network stays a reservation. How many settings
+were tried does not bar a verdict either (`study.claims.caveats`).
 """
 
 import math
@@ -33,7 +32,7 @@ from typing import NamedTuple
 from study.claims.claim import Claim, NetworkName, NetworkSelection
 from study.claims.estimates import Estimate, join_reasons
 from study.claims.networks import Networks
-from study.claims.search import gain_of_last_rate, rate_at_edge, rates_tried, settings_tried
+from study.claims.search import gain_of_last_rate, rate_at_edge, rates_tried
 from study.claims.short_runs import Statement, statement
 
 FURTHER_RATES = 2
@@ -41,12 +40,10 @@ FURTHER_RATES = 2
 neighbor."""
 FAIR_RATES = 3
 """Learning rates at which a network must be at chance before that counts as its own failure."""
-TUNED_MORE = "was chosen among"
-"""Words of the reservation that one network was tuned over more settings than the other."""
-TRIED_ONCE = "were each trained at one setting"
-"""Words of the reservation that neither network was tuned."""
 FAIR_RANGE = 10.0
 """The factor that these rates must cover."""
+_ERROR_RATIOS = ("ratio", "share_of_chance", "memoryless")
+"""Verbs whose quantity is a ratio of errors, the first network's over another one."""
 
 
 class Losers(NamedTuple):
@@ -144,47 +141,6 @@ def find_untuned(
     )
 
 
-def find_unequal(
-    networks: Networks, claim: Claim, pair: tuple[NetworkName, ...], ahead: tuple[NetworkName, ...]
-) -> Untuned:
-    """Return which verdicts on a claim would go against a network that was tuned less.
-
-    Parameters
-    ----------
-    networks
-        The networks on the claim's task.
-    claim
-        A claim with a comparison.
-    pair
-        The network that it is about, or the two that it compares.
-    ahead
-        Those of `pair` that are ahead if the claim is true.
-
-    Returns
-    -------
-    Untuned
-        Numbers of settings in words; empty if the other network was not chosen among more, unless
-        both were trained at a single one.
-    """
-    if len(pair) < 2 or pair[0] == pair[1]:
-        return Untuned("", "")
-    counts = {name: settings_tried(networks, name) for name in pair}
-    less, more = sorted(pair, key=counts.__getitem__)
-    against = losers(claim, pair, ahead)
-    if counts[more] == 1:
-        words = f"{pair[0]} and {pair[1]} {TRIED_ONCE}"
-        return Untuned(words if against.agrees else "", words if against.differs else "")
-    if counts[less] == counts[more]:
-        return Untuned("", "")
-    words = f"{more} {TUNED_MORE} {counts[more]} settings, {less} among {counts[less]}"
-    if counts[less] == 1:
-        words = f"{more} {TUNED_MORE} {counts[more]} settings, {less} had one"
-    return Untuned(
-        words if less in against.agrees else "",
-        words if less in against.differs else "",
-    )
-
-
 def _rate_flaw(
     networks: Networks,
     claim: Claim,
@@ -213,14 +169,14 @@ def _with_better_rate(
     name: NetworkName,
     estimate: Estimate,
 ) -> tuple[float, float]:
-    """Return the interval of a comparison if one network gained as much again, twice.
+    """Return the interval of a quantity if one network gained as much again, twice.
 
-    Other quantities than differences and ratios of scores could take any value.
+    Other quantities than differences of scores and ratios of errors could take any value.
     """
     verb = claim.comparison.verb
-    if verb not in ("lead", "ratio"):
+    if verb != "lead" and verb not in _ERROR_RATIOS:
         return -math.inf, math.inf
-    gain = FURTHER_RATES * gain_of_last_rate(networks, name, logs=verb == "ratio")
+    gain = FURTHER_RATES * gain_of_last_rate(networks, name, logs=verb in _ERROR_RATIOS)
     shift = gain
     if name != pair[0]:
         shift = -gain

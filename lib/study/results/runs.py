@@ -11,6 +11,7 @@ from study.results.schema import COMPLETED, NOT_PLANNED
 
 MEASURES = {
     "squared error": lambda loss: loss,
+    "cross entropy": lambda loss: loss,
     "perplexity": np.exp,
     "bits": lambda loss: loss / math.log(2),
 }

@@ -1,0 +1,94 @@
+"""Caveats of verdicts on networks: what a reader must know although the verdict stands."""
+
+import json
+
+import numpy as np
+import pytest
+import xarray as xr
+from drawn import RECORD, drawn
+from study.claims.caveats import TRIED_ONCE
+from study.claims.estimating import estimate_claim
+from study.claims.networks import Networks
+from study.claims.search import gain_of_last_rate
+from test_tuning import RATES, at_rates, made_claim
+
+FAILS = {"region": {"above": 0.9}, "others": ()}
+LEARNS = {"region": {"below": 0.1}, "others": ()}
+
+
+def errors(scores, replicates=6, **more):
+    """Draw networks with these errors, where guessing has an error of 1."""
+    draw = drawn(scores, spread=1e-3, measure="error", guess=1.0, **more)
+    return draw(np.random.default_rng(0), replicates)
+
+
+def estimated(ds, **claim):
+    """Return the estimates of a claim's networks."""
+    return estimate_claim(Networks(ds), made_claim("share_of_chance", **claim)).parts
+
+
+def test_a_network_trained_once_is_a_caveat():
+    """It is one of verdicts against the network only."""
+    once = f"LEM was {TRIED_ONCE}"
+    for region, caveats in (
+        ({"below": 0.1}, ("", once)),
+        ({"above": 0.9}, (once, "")),
+        ({"above": 0.4, "below": 0.9}, ("", once)),
+    ):
+        (found,) = estimated(errors({"LEM": 0.5}), region=region, others=())
+        assert (found.caveat_to_agree, found.caveat_to_differ) == caveats
+    tuned = at_rates({"LEM": [0.6, 0.5, 0.7]}, measure="error", guess=1.0)
+    assert estimated(tuned, **LEARNS)[0].caveat_to_differ == ""
+
+
+@pytest.mark.parametrize(
+    ("levels", "caveat"),
+    [
+        ((1.0, 0.05), "18 of 18 runs of RNN on made up, at 3 learning rates, stay at chance"),
+        ((0.05, 0.05), ""),
+        ((1.0, 1.0), ""),
+    ],
+)
+def test_networks_that_fail_are_counted(levels, caveat):
+    """Two starts of a network that a claim says to fail."""
+    scores = {"RNN": [levels[0]] * 3, "RNN, other start": [levels[1]] * 3}
+    ds = at_rates(scores, RATES, "error", guess=1.0)
+    found = estimated(ds, networks=("RNN", "RNN, other start"), **FAILS)
+    assert {estimate.caveat_to_differ for estimate in found} == {caveat}
+
+
+def test_some_runs_at_chance_are_counted():
+    learned = errors({"LEM": 0.05}, 5)
+    failed = errors({"LEM": 1.0}, 2).assign_coords(replicate=[5, 6])
+    both = xr.concat([learned, failed], "replicate", data_vars="minimal")
+    note = "2 of 7 runs of LEM on made up stay at chance, and the mean includes them"
+    assert estimated(both, **LEARNS)[0].note == note
+    assert estimated(learned, **LEARNS)[0].note == ""
+
+
+@pytest.mark.parametrize(("goal", "caveat"), [(0.01, True), (1e-6, False), (0.0, False)])
+def test_a_stopping_rule_is_a_caveat(goal, caveat):
+    ds = errors({"LEM": 0.05})
+    ds.attrs["settings"] = json.dumps({"stop_below": goal})
+    (found,) = estimated(ds, **LEARNS)
+    text = "training ends at a validation error below 0.01, which 6 of 6 runs of LEM reached"
+    assert found.caveat_to_agree.startswith(text) == caveat
+    assert estimated(ds, **FAILS)[0].caveat_to_agree == f"LEM was {TRIED_ONCE}"
+
+
+def test_compressed_images_are_a_caveat():
+    ds = drawn({"LEM": 80.0, "LSTM": 70.0}, spread=0.1)(np.random.default_rng(0))
+    ds["substitute"] = "run", ["decoded from JPEG copies", ""]
+    (part,) = estimate_claim(Networks(ds), made_claim()).parts
+    assert part.caveat_to_agree.endswith("setting; the data are decoded from JPEG copies")
+
+
+def test_a_run_that_blew_up_counts_as_guessing():
+    """One of six runs at the neighboring rate; the gain is a sixth of the distance to chance."""
+    ds = at_rates({"LEM": [0.5, 0.5]}, (0.001, 0.003), "error", guess=1.0)
+    blown = (ds["learning_rate"] == 0.001) & (ds["replicate"] == 0)
+    for part in ("test", "validation"):
+        metric = ds[f"{part}_metric"].where(~blown, 1e20)
+        ds[f"{part}_metric"] = metric.transpose(*RECORD)
+    gain = gain_of_last_rate(Networks(ds), "LEM", logs=True)
+    assert gain == pytest.approx(np.log(2) / 6, abs=0.01)
