@@ -15,7 +15,7 @@ import torch
 from cuda.pathfinder import find_nvidia_binary_utility  # numba-cuda brings it
 from longrnn import kernels
 from longrnn.cells import cell_names, make_cell
-from longrnn.kernels import _cuda_kernel, _cuda_launch, cuda_persistent
+from longrnn.kernels import _cuda_kernel, _cuda_launch
 from longrnn.kernels._pull_back import Carried
 from numba.cuda import codegen, dispatcher
 from numba.cuda.cudadrv import driver
@@ -27,7 +27,15 @@ PROBED = ["lstm", "gru"]
 # With the multiprocessors of the GPU: of so many a block does one sequence.
 CASES = [*((name, 1, {}) for name in CELLS), ("rnn", 10**6, {})]
 CASES.append(("unicornn", 1, {"backward": "recovered"}))
-CASES.append(("rnn", 1, {"variant": "persistent"}))
+PERSISTENT = {
+    ("rnn", torch.float32): 256,
+    ("rnn", torch.float64): 160,
+    ("lstm", torch.float32): 128,
+    ("lstm", torch.float64): 64,
+    ("gru", torch.float32): 160,
+    ("gru", torch.float64): 96,
+}
+"""Widths at which kernels with persistent weights are compiled."""
 WIDTH = int(os.environ.get("LTD_WIDTH", _cuda_launch.MOST_THREADS))
 """Of the networks: the widest block leaves a thread the fewest registers. Trials set another."""
 NARROW = 128
@@ -72,24 +80,34 @@ def ptx():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(_cuda_launch, "launch", compile_instead)
         for name, processors, options in CASES:
-            engine = kernels._ENGINES[name, "numba-cuda"]
             patch.setattr(_cuda_launch, "_processors", lambda _, processors=processors: processors)
             # One in float64 shows that its arithmetic would be seen in the others.
             both = WIDTH == NARROW or name in (CELLS[0], "sru")
             for dtype in (torch.float32, torch.float64)[: 1 + both]:
-                width = WIDTH
-                if "variant" in options:
-                    width = min(WIDTH, cuda_persistent.MOST_UNITS)
-                cell = make_cell(name, 2, width).to(dtype)
-                u = torch.zeros(3, 4, 2, dtype=dtype)
-                outputs, final = engine.run(cell.weights(), cell.initial_state(4), u, **options)
-                loss = (outputs if name in ("indrnn", "rnn") else final[cell.readout]).sum()
+                use = "outputs" if name in ("indrnn", "rnn") else "state"
                 if dtype == torch.float64:  # all gradients arrive, which takes most registers
-                    loss = outputs.sum() + sum(part.sum() for part in final)
-                loss.backward()
+                    use = "both"
+                run_once(name, WIDTH, dtype, use, options)
+        for (name, dtype), width in PERSISTENT.items():
+            for processors in (1, 3, 1000):  # four sequences in a block, two, and one
+                patch.setattr(
+                    _cuda_launch, "_processors", lambda _, processors=processors: processors
+                )
+                run_once(name, min(width, WIDTH), dtype, "both", {"variant": "persistent"})
         for name in PROBED:
             pull_back(name, WIDTH)
     return found
+
+
+def run_once(name, width, dtype, use, options):
+    """Launch the kernels of a pass, for a loss of the outputs, the final state, or both."""
+    engine = kernels._ENGINES[name, "numba-cuda"]
+    cell = make_cell(name, 2, width).to(dtype)
+    u = torch.zeros(3, 4, 2, dtype=dtype)
+    outputs, final = engine.run(cell.weights(), cell.initial_state(4), u, **options)
+    losses = {"outputs": outputs.sum(), "state": final[cell.readout].sum()}
+    losses["both"] = outputs.sum() + sum(part.sum() for part in final)
+    losses[use].backward()
 
 
 def pull_back(name, width):
@@ -143,7 +161,8 @@ def test_every_kernel_was_compiled(ptx):
     files = {kernels.module_of(name, "numba-cuda").rpartition(".")[2] for name in CELLS}
     for name in PROBED:
         files.add(kernels.module_of(f"{name}/pull_back", "numba-cuda").rpartition(".")[2])
-    assert {module for module, _ in known} == files | {"_cuda_chains", "cuda_persistent"}
+    files |= {f"cuda_persistent_{name}" for name, _ in PERSISTENT}
+    assert {module for module, _ in known} == files | {"_cuda_chains"}
     assert {key[:2] for key in ptx} == known
 
 

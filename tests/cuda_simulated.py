@@ -8,7 +8,7 @@ import torch
 from cuda_threads import FIRST_AHEAD, LAST_AHEAD, in_turn
 from longrnn import kernels
 from longrnn.cells import make_cell
-from longrnn.kernels import _cuda, _cuda_kernel, _cuda_launch, cuda_persistent
+from longrnn.kernels import _cuda, _cuda_kernel, _cuda_launch, _cuda_persistent
 from longrnn.probes.adjoint import adjoint_norms
 from study.bench.parity import random_case
 from torch.func import functional_call
@@ -19,6 +19,8 @@ assert _cuda.SIMULATED
 
 DENSE = ["antisymmetric", "cornn", "dt_lstm", "exponential", "gru", "irnn", "lem", "lipschitz"]
 DENSE += ["lstm", "rnn"]
+PERSISTENT = ["rnn", "lstm", "dt_lstm", "gru"]
+"""Cells with kernels whose weights stay on the multiprocessor."""
 
 
 def assert_agrees(case):
@@ -58,7 +60,7 @@ def test_a_block_computes_more_units_than_threads(monkeypatch):
 TAKE_RUNS = [name for name in DENSE if name != "irnn"] + ["indrnn", "sru", "unicornn"]
 
 
-@pytest.mark.parametrize("name", [*TAKE_RUNS, "rnn, persistent"])
+@pytest.mark.parametrize("name", [*TAKE_RUNS, *(f"{name}, persistent" for name in PERSISTENT)])
 def test_many_networks_are_one_launch(name, monkeypatch):
     name, _, variant = name.partition(", ")
     assert kernels._ENGINES[name, "numba-cuda"].runs
@@ -95,12 +97,18 @@ def test_many_networks_are_one_launch(name, monkeypatch):
 
 @pytest.fixture
 def persistent(monkeypatch):
-    """Return a function that compares the kernels with weights in registers with the reference."""
+    """Return a function that compares kernels with persistent weights with the reference.
 
-    def agree(time_steps, batch, units, *, threads=512, in_registers=16, processors=1000):
+    It returns the compile-time constants of the forward and of the backward kernel.
+    """
+
+    def agree(
+        name, time_steps, batch, units, *, threads=512, in_registers=16, processors=1000, **case
+    ):
         monkeypatch.setattr(_cuda_launch, "_processors", lambda _: processors)
-        monkeypatch.setattr(cuda_persistent, "_MOST_THREADS", threads)
-        monkeypatch.setitem(cuda_persistent._IN_REGISTERS, torch.float64, in_registers)
+        monkeypatch.setattr(_cuda_persistent, "_MOST_THREADS", threads)
+        for dtype in (torch.float32, torch.float64):
+            monkeypatch.setitem(_cuda_persistent._IN_REGISTERS, dtype, in_registers)
         launches = []
         launch = _cuda_launch.launch
 
@@ -110,35 +118,65 @@ def persistent(monkeypatch):
 
         with monkeypatch.context() as patch:
             patch.setattr(_cuda_launch, "launch", note)
-            case = random_case("rnn", time_steps, batch, units)
+            use = case.pop("use", ("outputs", "state"))
+            case = random_case(name, time_steps, batch, units, **case)
             case[0].engine_options = {"variant": "persistent"}
-            assert_agrees(case)
-        return launches[0]
+            assert_engine_agrees(case, name, "numba-cuda", use=use)
+        forward, backward = launches
+        assert "parts" in forward and "parts" in backward, "the dense kernels ran"
+        return forward, backward
 
     return agree
 
 
 @pytest.mark.parametrize("order", [FIRST_AHEAD, LAST_AHEAD])
-def test_persistent_kernels_equal_the_reference(order, persistent, monkeypatch):
+@pytest.mark.parametrize("name", PERSISTENT)
+def test_persistent_kernels_equal_the_reference(name, order, persistent, monkeypatch):
     monkeypatch.setattr(_cuda_kernel.kernel, "compiled", in_turn(order))
-    assert persistent(1, 1, 1)["parts"] == 1
-    assert persistent(3, 2, 3)["tile"] == 1
-    assert persistent(3, 3, 33)["parts"] == 3
-    assert persistent(2, 5, 7, processors=3)["tile"] == 2
-    assert persistent(2, 3, 5, processors=1)["tile"] == 4
-    launched = persistent(2, 2, 40, threads=128, in_registers=4)
-    assert launched["parts"] * launched["in_registers"] == 8, "32 rows are in shared memory"
+    persistent(name, 1, 1, 1)
+    _, backward = persistent(name, 3, 3, 33)
+    assert backward["parts"] > 1
+    forward, _ = persistent(name, 2, 5, 7, processors=3)
+    assert forward["tile"] == 2
+    forward, backward = persistent(name, 2, 3, 5, processors=1, dtype=torch.float32)
+    assert forward["tile"] == backward["tile"] == 4, "one sequence is computed twice"
 
 
-def test_numba_s_own_threads_run_the_persistent_kernels(persistent, monkeypatch):
+@pytest.mark.parametrize("name", PERSISTENT)
+@pytest.mark.parametrize(("threads", "parts"), [(160, (1, 2)), (320, (2, 5))])
+def test_persistent_weights_in_shared_memory(name, threads, parts, persistent):
+    launched = persistent(name, 2, 2, 40, threads=threads, in_registers=4)
+    assert all(sizes["in_memory"] > 0 for sizes in launched)
+    if name in ("lstm", "dt_lstm"):
+        assert tuple(sizes["parts"] for sizes in launched) == parts
+
+
+@pytest.mark.parametrize("use", ["outputs", "state"])
+@pytest.mark.parametrize("name", PERSISTENT)
+def test_persistent_kernels_take_absent_gradients(name, use, persistent):
+    persistent(name, 3, 2, 3, use=(use,))
+
+
+@pytest.mark.parametrize("name", PERSISTENT)
+def test_numba_s_own_threads_run_the_persistent_kernels(name, persistent, monkeypatch):
     monkeypatch.setattr(_cuda_kernel.kernel, "compiled", NUMBA)
-    persistent(2, 2, 5, threads=64, in_registers=1)
+    persistent(name, 2, 2, 5, threads=64, in_registers=4)
 
 
-def test_persistent_kernels_refuse_wide_networks():
-    cell = make_cell("rnn", 2, 257)
+WIDEST = {"rnn": 256, "lstm": 128, "gru": 160}
+"""Hidden sizes whose weights fit on a multiprocessor of an H100 in float32."""
+
+
+@pytest.mark.parametrize("name", WIDEST)
+def test_persistent_kernels_refuse_wide_networks(name):
+    gates = make_cell(name, 2, 3).W.shape[0] // 3
+    widest = WIDEST[name]
+    assert _cuda_persistent.fits(gates, torch.zeros(1, widest))
+    assert not _cuda_persistent.fits(gates, torch.zeros(1, widest, dtype=torch.float64))
+    cell = make_cell(name, 2, widest + 1)
     cell.engine_options = {"variant": "persistent"}
-    with pytest.raises(ValueError, match="at most 256 units .* got 257; use variant='auto'"):
+    message = f"of {widest + 1} units in torch.float32 don't fit; use variant='auto'"
+    with pytest.raises(ValueError, match=message):
         cell(torch.zeros(1, 1, 2), engine="numba-cuda")
 
 

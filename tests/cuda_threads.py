@@ -57,7 +57,7 @@ class Launched:
             cuda = SimpleNamespace(
                 blockIdx=SimpleNamespace(x=block, y=row),
                 blockDim=SimpleNamespace(x=threads),
-                shared=SimpleNamespace(array=lambda _, __, memory=memory: memory),
+                shared=SimpleNamespace(array=lambda *_, memory=memory: memory),
                 local=SimpleNamespace(array=np.empty),
                 threadIdx=SimpleNamespace(x=0),
             )

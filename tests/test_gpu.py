@@ -16,7 +16,7 @@ import pytest
 import torch
 from longrnn import kernels
 from longrnn.cells import cell_names
-from longrnn.kernels import _measured, cuda_rnn
+from longrnn.kernels import _cuda_persistent, _measured
 from longrnn.kernels._measured import MEASURED
 from longrnn.probes.adjoint import ENGINE_CHUNK
 from packaging.requirements import Requirement
@@ -71,13 +71,25 @@ def test_kernels_equal_the_reference(name, dtype):
 
 @pytest.mark.gpu
 @pytest.mark.parametrize(
-    ("units", "dtype"),
-    [(65, torch.float32), (65, torch.float64), (128, torch.float64), (256, torch.float32)],
+    ("name", "units", "dtype"),
+    [
+        ("rnn", 65, torch.float32),
+        ("rnn", 65, torch.float64),
+        ("rnn", 128, torch.float64),
+        ("rnn", 256, torch.float32),
+        ("lstm", 33, torch.float32),
+        ("lstm", 64, torch.float64),
+        ("lstm", 128, torch.float32),
+        ("dt_lstm", 65, torch.float32),
+        ("gru", 33, torch.float32),
+        ("gru", 64, torch.float64),
+        ("gru", 160, torch.float32),
+    ],
 )
-def test_persistent_kernels_equal_the_reference(units, dtype):
-    case = random_case("rnn", 203, 9, units, dtype)
+def test_persistent_kernels_equal_the_reference(name, units, dtype):
+    case = random_case(name, 203, 9, units, dtype)
     case[0].engine_options = {"variant": "persistent"}
-    assert_engine_agrees(case, "rnn", ENGINE)
+    assert_engine_agrees(case, name, ENGINE)
 
 
 @pytest.mark.gpu
@@ -258,23 +270,42 @@ def test_variants_are_timed_together_with_their_engine(monkeypatch):
     (failed,) = [row for row in ledger.rows if row["failure"]]
     assert failed["what"] == "unicornn, numba-cpu, persistent"
     assert "no option 'variant'" in failed["failure"]
-    on_gpu = kernels._ENGINES["rnn", "numba-cuda"]
-    assert "variant" in on_gpu.options
+    for cell, engine in [("rnn", "numba-cuda"), ("lstm", "numba-cuda"), ("gru", "numba-cuda")]:
+        assert "variant" in kernels._ENGINES[cell, engine].options
+        assert bench.VARIANTS[cell, engine] == ("rows", "persistent")
 
 
-def test_auto_chooses_a_variant_only_if_faster(monkeypatch):
+@pytest.mark.parametrize(("cell", "gates"), [("rnn", 1), ("lstm", 4), ("gru", 3)])
+def test_auto_chooses_a_variant_only_if_faster(cell, gates, monkeypatch):
     state = torch.zeros(2, 128)
+    wide = torch.zeros(2, 512)
     monkeypatch.setattr(_measured, "device_name", lambda: "a GPU")
     chosen = []
     for persistent in (1.0, 3.0):
         times = {"numba-cuda": 2.0, "numba-cuda, persistent": persistent}
-        monkeypatch.setitem(_measured.MEASURED, "a GPU", {("rnn", 128): times})
-        chosen.append(cuda_rnn._is_persistent("auto", state))
+        monkeypatch.setitem(_measured.MEASURED, "a GPU", {(cell, 128): times})
+        for value in (state, wide):
+            chosen.append(_cuda_persistent.is_persistent(cell, "auto", gates, value))
     monkeypatch.delitem(_measured.MEASURED, "a GPU")
-    chosen.append(cuda_rnn._is_persistent("auto", state))
-    assert chosen == [True, False, False]
-    assert not cuda_rnn._is_persistent("rows", state)
-    assert cuda_rnn._is_persistent("persistent", state)
+    chosen.append(_cuda_persistent.is_persistent(cell, "auto", gates, state))
+    assert chosen == [True, False, False, False, False]
+    assert not _cuda_persistent.is_persistent(cell, "rows", gates, state)
+    assert _cuda_persistent.is_persistent(cell, "persistent", gates, state)
+
+
+def test_auto_takes_an_opt_in_engine_if_measured_faster(monkeypatch):
+    for key in [("lstm", "numba-cuda"), ("lstm", "library")]:
+        engine = replace(kernels._ENGINES[key], obstacle=str, devices=("cuda",))
+        monkeypatch.setitem(kernels._ENGINES, key, engine)
+    monkeypatch.setattr(_measured, "device_name", lambda: "a GPU")
+    chosen = []
+    for persistent in (1.0, 3.0):
+        times = {"library": 2.0, "numba-cuda, persistent": persistent}
+        monkeypatch.setitem(_measured.MEASURED, "a GPU", {("lstm", 128): times})
+        chosen.append(kernels.choose("lstm", "cuda", units=128))
+    monkeypatch.delitem(_measured.MEASURED, "a GPU")
+    chosen.append(kernels.choose("lstm", "cuda", units=128))
+    assert chosen == ["numba-cuda", "library-cuda", "library-cuda"]
 
 
 def entrant(*milliseconds):

@@ -12,8 +12,11 @@ Where to look:
     the adjoint equations and says what is stored.
 ``cpu_<cell>_pull_back``, ``cuda_<cell>_pull_back``, ``_pull_back``
     Adjoint states of the LSTM and the GRU beyond the range of floats, for the probes.
-``cuda_persistent``
-    The basic RNN with weights that stay in registers.
+``cuda_persistent_<cell>``, ``_cuda_persistent``
+    The basic RNN, the LSTM and the GRU with weights that stay on the multiprocessor. Nobody has
+    timed them, so ``auto`` does not take them before `_measured` has their times.
+``_cuda_gates``
+    What both kinds of kernels of the LSTM and of the GRU share.
 ``library``
     PyTorch's own layers: cuDNN, oneDNN.
 ``_recurrence``
@@ -76,7 +79,7 @@ class Engine:
     runs: bool = False
     """Whether one call takes several networks, as `torch.vmap` over their weights gives them."""
     opt_in: bool = False
-    """Whether it runs only if it is named. `engine_names` and ``auto`` leave it out."""
+    """Whether it runs only if it is named, or on a GPU on which it was measured to be faster."""
 
     def refusal(
         self,
@@ -260,19 +263,25 @@ def choose(
 def _by_speed(cell: str, device: str, units: int | None) -> list[str]:
     """Return the engines of a cell in the order in which ``auto`` tries them.
 
-    On a GPU that was measured, the fastest comes first. Inside `torch.func` transforms an engine
-    that supports them comes before one that does not.
+    On a GPU that was measured, the fastest comes first, and an engine that otherwise runs only if
+    it is named takes part if it has a time. Inside `torch.func` transforms an engine that supports
+    them comes before one that does not.
     """
-    names = engine_names(cell)[1:]
     if device != "cuda":
-        return names
-    times = measured_times(cell, units)
+        return engine_names(cell)[1:]
+    fastest = {}
+    for key, time in measured_times(cell, units).items():
+        name = key.partition(",")[0]  # without the variant
+        fastest[name] = min(time, fastest.get(name, math.inf))
+    names = []
+    for name in engine_names(cell, with_opt_in=True)[1:]:
+        if name in fastest or not _ENGINES[cell, name].opt_in:
+            names.append(name)
     transformed = torch._C._are_functorch_transforms_active()
 
     def rank(name: str) -> tuple[bool, float]:
         unsupported = transformed and not _ENGINES[cell, name].transforms
-        grad_variants = [time for key, time in times.items() if key.partition(",")[0] == name]
-        return unsupported, min(grad_variants, default=math.inf)
+        return unsupported, fastest.get(name, math.inf)
 
     return sorted(names, key=rank)  # engines without a measured time keep their order
 

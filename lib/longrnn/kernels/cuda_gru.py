@@ -9,7 +9,8 @@ registers. One launch takes several runs, whose batches follow one another.
 import numpy as np
 import torch
 
-from longrnn.kernels._cuda import cuda, device, engine
+from longrnn.kernels import _cuda_gates, cuda_persistent_gru
+from longrnn.kernels._cuda import cuda, engine
 from longrnn.kernels._cuda_dense import (
     dot_products,
     driven_products,
@@ -19,12 +20,13 @@ from longrnn.kernels._cuda_dense import (
     store_vectors,
 )
 from longrnn.kernels._cuda_device import ONE, load_or_zero, sigmoid, tanh
+from longrnn.kernels._cuda_gates import gru_deltas
 from longrnn.kernels._cuda_kernel import d, kernel, real, tile
 from longrnn.kernels._cuda_launch import is_present, launch_runs, most_units
+from longrnn.kernels._cuda_persistent import is_persistent
 from longrnn.kernels._drive import Sources
 from longrnn.kernels._products import state_products
 from longrnn.kernels._recurrence import Recurrence
-from longrnn.kernels.cpu_gru import reference
 
 arriving = 0
 """Compile-time constant, which a launch sets: whether gradients of the outputs arrive."""
@@ -83,16 +85,6 @@ def _forward_kernel(W_T, g, h0, outputs, h_end, gates, products, T, sequences, b
     store_vectors(h_end, memory, now, offsets, thread, threads, d)
 
 
-@device
-def _deltas(gates, product, before, lambda_):
-    """Return the gradients of the arguments of r z n of a unit; `lambda_` is that of h."""
-    r, z, n = gates
-    delta_n = lambda_ * (ONE - z) * (ONE - n * n)
-    delta_r = delta_n * product * r * (ONE - r)
-    delta_z = lambda_ * (before - n) * z * (ONE - z)
-    return delta_r, delta_z, delta_n
-
-
 @kernel
 def _backward_kernel(
     W, h0, outputs, gates, products, grad_outputs, grad_h_end, delta, delta_state, grad_h0,
@@ -139,7 +131,7 @@ def _backward_kernel(
                 z = gates[k + d]
                 lambda_ = arrived[i] + back[i]
                 gates_t = r, z, gates[k + 2 * d]
-                delta_r, delta_z, delta_n = _deltas(gates_t, product[i], before[i], lambda_)
+                delta_r, delta_z, delta_n = gru_deltas(gates_t, product[i], before[i], lambda_)
                 memory[direct + slot] = lambda_ * z
                 memory[now + slot] = delta_r
                 memory[now + d * tile + slot] = delta_z
@@ -179,27 +171,11 @@ def _backward(W, h0, outputs, gates, products, grad_outputs, grad_h_end):
     return state_products(W, delta_state, h0, outputs), delta, grad_h0
 
 
-def _shapes(a):
-    sequence = (len(a.g), *a.h0.shape)
-    return [sequence, a.h0.shape, a.g.shape, sequence]
+_GRU = Recurrence("gru_cuda", forward=_forward, backward=_backward, **_cuda_gates.GRU)
 
 
-_GRU = Recurrence(
-    "gru_cuda",
-    inputs="W g:1 h0:0",
-    results="outputs h_end gates products",
-    saved="W h0 outputs gates products",
-    shapes=_shapes,
-    forward=_forward,
-    backward=_backward,
-    reference=reference,
-    arrays=False,
-    runs=True,
-)
-
-
-@engine("gru", most_units=most_units(_BUFFERS), runs=True, opt_in=True)
-def gru(weights, state, u):
+@engine("gru", most_units=most_units(_BUFFERS), runs=True, opt_in=True, options=("variant",))
+def gru(weights, state, u, *, variant: str = "auto"):
     """Run the GRU of Cho et al. 2014, one network or several in one launch.
 
     cuDNN's layer takes only one network. Which is faster for one was not measured.
@@ -212,6 +188,8 @@ def gru(weights, state, u):
         (h,) before the first input.
     u : (time, batch, p)
         The inputs.
+    variant : {"auto", "persistent", "rows"}
+        See `longrnn.kernels._cuda_persistent.is_persistent`.
 
     Returns
     -------
@@ -222,4 +200,7 @@ def gru(weights, state, u):
     """
     W, R, b = weights
     sources = Sources(u, R, b)
-    return _GRU(W, sources.drive(), state[0], sources=sources)
+    run = _GRU
+    if is_persistent("gru", variant, cuda_persistent_gru.GATES, state[0]):
+        run = cuda_persistent_gru.RECURRENCE
+    return run(W, sources.drive(), state[0], sources=sources)

@@ -11,8 +11,10 @@ registers. One launch takes several runs, whose batches follow one another.
 
 import numpy as np
 import torch
+from torch import Tensor
 
-from longrnn.kernels._cuda import cuda, device, engine
+from longrnn.kernels import _cuda_gates, cuda_persistent_lstm
+from longrnn.kernels._cuda import cuda, engine
 from longrnn.kernels._cuda_dense import (
     dot_products,
     driven_products,
@@ -22,14 +24,14 @@ from longrnn.kernels._cuda_dense import (
     state_before,
     store_vectors,
 )
-from longrnn.kernels._cuda_device import ONE, load_or_zero, sigmoid, tanh
+from longrnn.kernels._cuda_device import load_or_zero, sigmoid, tanh
+from longrnn.kernels._cuda_gates import lstm_deltas
 from longrnn.kernels._cuda_kernel import d, kernel, real, tile
 from longrnn.kernels._cuda_launch import is_present, launch_runs, most_units
+from longrnn.kernels._cuda_persistent import is_persistent
 from longrnn.kernels._drive import Sources
 from longrnn.kernels._products import state_products
 from longrnn.kernels._recurrence import Recurrence
-from longrnn.kernels._runs import scalars_like
-from longrnn.kernels.cpu_dt_lstm import reference
 
 arriving = 0
 """Compile-time constant, which a launch sets: whether gradients of the outputs arrive."""
@@ -99,22 +101,6 @@ def _forward_kernel(
     store_vectors(c_end, memory, c_now, offsets, thread, threads, d)
 
 
-@device
-def _deltas(iota, phi, gates, before, c, lambda_, mu):
-    """Return the gradients of the arguments of i f g o of a unit, and mu through the forget gate.
-
-    `lambda_` is the gradient of h after the step, and `mu` that of c through later steps alone.
-    """
-    i, f, new, o = gates
-    squashed = tanh(c)
-    mu += lambda_ * o * (ONE - squashed * squashed)
-    delta_i = iota * mu * new * i * (ONE - i)
-    delta_f = phi * mu * before * f * (ONE - f)
-    delta_new = iota * mu * i * (ONE - new * new)
-    delta_o = lambda_ * squashed * o * (ONE - o)
-    return delta_i, delta_f, delta_new, delta_o, mu * phi * f
-
-
 @kernel
 def _backward_kernel(
     W, c0, cells, gates, grad_outputs, grad_h_end, grad_c_end, delta, grad_h0, grad_c0,
@@ -157,7 +143,7 @@ def _backward_kernel(
                 slot = j * tile + i
                 k = 4 * (base + offsets[i]) + j
                 gates_t = gates[k], gates[k + d], gates[k + 2 * d], gates[k + 3 * d]
-                delta_i, delta_f, delta_new, delta_o, memory[mu + slot] = _deltas(
+                delta_i, delta_f, delta_new, delta_o, memory[mu + slot] = lstm_deltas(
                     iota, phi, gates_t, before[i], c_t[i], arrived[i] + back[i], memory[mu + slot]
                 )
                 memory[now + slot] = delta_i
@@ -200,33 +186,18 @@ def _backward(iota, phi, W, h0, c0, outputs, cells, gates, grad_outputs, grad_h_
     return state_products(W, delta, h0, outputs), delta, grad_h0, grad_c0
 
 
-def _reference(iota, phi, W, g, h0, c0):
-    return reference(scalars_like(g, iota, phi), W, g, h0, c0)
+_LSTM = Recurrence("lstm_cuda", forward=_forward, backward=_backward, **_cuda_gates.LSTM)
 
 
-def _shapes(a):
-    sequence = (len(a.g), *a.h0.shape)
-    return [sequence, a.h0.shape, a.c0.shape, sequence, a.g.shape]
+def _recurrence(cell: str, variant: str, h0: Tensor) -> Recurrence:
+    """Return the kernels of this file or those of `longrnn.kernels.cuda_persistent_lstm`."""
+    if is_persistent(cell, variant, cuda_persistent_lstm.GATES, h0):
+        return cuda_persistent_lstm.RECURRENCE
+    return _LSTM
 
 
-_LSTM = Recurrence(
-    "lstm_cuda",
-    settings="float iota, float phi",
-    inputs="W g:1 h0:0 c0:0",
-    results="outputs h_end c_end cells gates",
-    final=2,
-    saved="W h0 c0 outputs cells gates",
-    shapes=_shapes,
-    forward=_forward,
-    backward=_backward,
-    reference=_reference,
-    arrays=False,
-    runs=True,
-)
-
-
-@engine("dt_lstm", most_units=most_units(_BUFFERS), runs=True)
-def dt_lstm(weights, state, u):
+@engine("dt_lstm", most_units=most_units(_BUFFERS), runs=True, options=("variant",))
+def dt_lstm(weights, state, u, *, variant: str = "auto"):
     """Run the dt-LSTM, appendix D of Rusch et al. 2022.
 
     Parameters
@@ -237,6 +208,8 @@ def dt_lstm(weights, state, u):
         (h, c) before the first input.
     u : (time, batch, p)
         The inputs.
+    variant : {"auto", "persistent", "rows"}
+        See `longrnn.kernels._cuda_persistent.is_persistent`.
 
     Returns
     -------
@@ -247,11 +220,19 @@ def dt_lstm(weights, state, u):
     """
     W, R, b, iota, phi = weights
     sources = Sources(u, R, b)
-    return _LSTM(float(iota), float(phi), W, sources.drive(), *state, sources=sources)
+    run = _recurrence("dt_lstm", variant, state[0])
+    return run(float(iota), float(phi), W, sources.drive(), *state, sources=sources)
 
 
-@engine("lstm", "chrono_lstm", most_units=most_units(_BUFFERS), runs=True, opt_in=True)
-def lstm(weights, state, u):
+@engine(
+    "lstm",
+    "chrono_lstm",
+    most_units=most_units(_BUFFERS),
+    runs=True,
+    opt_in=True,
+    options=("variant",),
+)
+def lstm(weights, state, u, *, variant: str = "auto"):
     """Run the LSTM, one network or several in one launch.
 
     cuDNN's layer takes only one network. Which is faster for one was not measured.
@@ -264,6 +245,8 @@ def lstm(weights, state, u):
         (h, c) before the first input.
     u : (time, batch, p)
         The inputs.
+    variant : {"auto", "persistent", "rows"}
+        See `longrnn.kernels._cuda_persistent.is_persistent`.
 
     Returns
     -------
@@ -274,4 +257,5 @@ def lstm(weights, state, u):
     """
     W, R, b = weights
     sources = Sources(u, R, b)
-    return _LSTM(1.0, 1.0, W, sources.drive(), *state, sources=sources)
+    run = _recurrence("lstm", variant, state[0])
+    return run(1.0, 1.0, W, sources.drive(), *state, sources=sources)

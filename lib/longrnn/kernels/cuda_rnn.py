@@ -16,12 +16,10 @@ One launch takes several runs, whose batches follow one another. A block compute
 run, and reads the weights of one network.
 """
 
-import math
-
 import numpy as np
 import torch
 
-from longrnn.kernels import cuda_persistent
+from longrnn.kernels import cuda_persistent_rnn
 from longrnn.kernels._cpu_dense import BASIC, EULER, FAST, LIPSCHITZ, MODRELU, modrelu
 from longrnn.kernels._cpu_dense_operator import reference
 from longrnn.kernels._cuda import cuda, engine
@@ -35,8 +33,8 @@ from longrnn.kernels._cuda_dense import (
 from longrnn.kernels._cuda_device import ONE, ZERO, device_version, load_or_zero, tanh
 from longrnn.kernels._cuda_kernel import d, kernel, real, tile
 from longrnn.kernels._cuda_launch import is_present, launch_runs, most_units
+from longrnn.kernels._cuda_persistent import is_persistent
 from longrnn.kernels._drive import Sources
-from longrnn.kernels._measured import measured_times
 from longrnn.kernels._products import state_products
 from longrnn.kernels._recurrence import Recurrence
 from longrnn.kernels.cpu_cornn import OPERATOR, oscillate, pull_back, run_by
@@ -338,11 +336,11 @@ def _register(cell: str, form: int) -> None:
 
     @engine(cell, most_units=most_units(_BUFFERS[form]), runs=True, options=options)
     def run(weights, state, u, *, variant: str = "auto"):
-        """Run the cell; of the basic RNN by `variant`, see `_is_persistent`."""
-        if form == BASIC and _is_persistent(variant, state[0]):
+        """Run the cell; the basic RNN by a `variant`, see `is_persistent`."""
+        if form == BASIC and is_persistent(cell, variant, cuda_persistent_rnn.GATES, state[0]):
             W, R, b = weights
             sources = Sources(u, R, b)
-            return cuda_persistent.RNN(W, sources.drive(), state[0], sources=sources)
+            return cuda_persistent_rnn.RECURRENCE(W, sources.drive(), state[0], sources=sources)
         network = NETWORKS[cell](*weights)
         M = network.W
         if network.A is not None:
@@ -353,26 +351,6 @@ def _register(cell: str, form: int) -> None:
         sources = Sources(u, network.R, network.b)
         g = sources.drive()
         return _DENSE(form, epsilon, M, network.bias, g, state[0], sources=sources)
-
-
-def _is_persistent(variant: str, state: torch.Tensor) -> bool:
-    """Return whether the kernels of `longrnn.kernels.cuda_persistent` run the basic RNN.
-
-    ``"persistent"`` asks for them, ``"rows"`` for those of this file. ``"auto"`` takes what was
-    measured to be faster on this GPU, and those of this file if nobody measured it.
-    """
-    units = state.shape[1]
-    if variant == "persistent" and not cuda_persistent.fits(state):
-        raise ValueError(
-            f"expected at most {cuda_persistent.MOST_UNITS} units that fit the shared memory of "
-            f"this GPU, got {units}; use variant='auto'"
-        )
-    if variant == "auto":
-        times = measured_times("rnn", units)
-        persistent = times.get("numba-cuda, persistent", math.inf)
-        is_faster = persistent < times.get("numba-cuda", math.inf)
-        return is_faster and cuda_persistent.fits(state)
-    return variant == "persistent"
 
 
 _register("rnn", BASIC)

@@ -30,7 +30,12 @@ PIXELS = Workload(100, 784, 128)
 """A mini-batch of MNIST's pixels."""
 SLICES = [Workload(32, 784, width) for width in (128, 256)]
 """A training step of the factorial, of the dissertation's widths."""
-VARIANTS = {("rnn", "numba-cuda"): ("rows", "persistent")}
+VARIANTS = {
+    ("rnn", "numba-cuda"): ("rows", "persistent"),
+    ("lstm", "numba-cuda"): ("rows", "persistent"),
+    ("dt_lstm", "numba-cuda"): ("rows", "persistent"),
+    ("gru", "numba-cuda"): ("rows", "persistent"),
+}
 """Variants of engines that are timed in addition to the one that ``auto`` chooses."""
 PATIENCE = 600.0
 """Largest time of a part, in seconds."""

@@ -1,0 +1,369 @@
+r"""Products with a matrix that stays on the multiprocessor: layout, device functions, launch.
+
+The dense kernels (`longrnn.kernels._cuda_dense`) read the matrix from a cache at every step. Here a
+block reads it once. Then it computes one or a few sequences of a run from beginning to end. `parts`
+threads share a row of the matrix, and a thread keeps s = `in_registers` + `in_memory` neighboring
+weights of it, the first ones in registers and the others in shared memory:
+
+.. math::
+    (W x)_j = \sum_{p} \sum_{q < s} W_{j, p s + q} \, x_{p s + q}
+
+The sums of the parts are exchanged through shared memory, too.
+
+Each access to shared memory takes four numbers, a quarter of the instructions of one number each:
+
+- The vectors x of all `tile` sequences begin at 0, the first numbers of all of them first. All
+  threads of a warp read the same numbers, so one access serves them all.
+- From `shared_weights` on are the weights, four of a row at a time: four of the first row, four of
+  the second, and so on. So neighboring threads read neighboring memory.
+
+The idea is that of Diamos et al. 2016 (Persistent RNNs: Stashing Recurrent Weights On-Chip, ICML).
+
+Nobody has timed these kernels. That they are faster is an estimate: in a step of an LSTM with 128
+units in float32, a block reads 160 KiB of weights from shared memory, at 128 bytes per cycle. Its
+512 threads also read h in 32 accesses each, one cycle per warp. Together that is 1,800 cycles. The
+dense kernels read 256 KiB from the second cache, at about 64 bytes per cycle, which is 4,100
+cycles. So `auto` takes these kernels only on a GPU for which `longrnn.kernels._measured` says that
+they are faster. A row of that table is all it takes to change the choice. `make bench-gpu` times
+both kinds.
+"""
+
+import math
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from longrnn.kernels import _cuda_launch
+from longrnn.kernels._cpu import ZERO
+from longrnn.kernels._cuda import SIMULATED, device
+from longrnn.kernels._cuda_dense import unsigned
+from longrnn.kernels._cuda_kernel import kernel
+from longrnn.kernels._cuda_launch import Argument, most_shared_bytes, processors_of
+from longrnn.kernels._measured import measured_times
+from longrnn.kernels._runs import runs_of
+
+ALIGNMENT = None if SIMULATED else 16
+"""Bytes at whose multiples the shared memory begins, for accesses to four numbers at once.
+
+Numba's simulator knows no alignment.
+"""
+_MOST_THREADS = 512
+"""Threads of a block. A multiprocessor has 128 registers of four bytes for each of so many."""
+_IN_REGISTERS = {torch.float32: 48, torch.float64: 24}
+"""Most weights in the registers of a thread. With 64, some kernels would need more than 128."""
+_LARGEST_TILE = {torch.float32: 4, torch.float64: 2}
+"""Most sequences of a block: the states of more would need the registers of the weights."""
+
+
+class Layout(NamedTuple):
+    """Where a block keeps the weights of a matrix, and how much shared memory it needs."""
+
+    width: int
+    """Rows of the matrix, rounded up to whole warps."""
+    parts: int
+    """Threads that share a row."""
+    in_registers: int
+    """Weights of a thread in registers, a multiple of four."""
+    in_memory: int
+    """Weights of a thread in shared memory, a multiple of four."""
+    exchanged: int
+    """Numbers per sequence that the gates exchange through shared memory."""
+
+    @property
+    def threads(self) -> int:
+        """Threads of a block."""
+        return self.parts * self.width
+
+    def shared_numbers(self, tile: int) -> int:
+        """Return how many numbers a block of `tile` sequences keeps in shared memory."""
+        vector = self.parts * (self.in_registers + self.in_memory)
+        sums = (self.parts - 1) * self.width
+        weights = self.threads * self.in_memory
+        return (vector + sums + self.exchanged) * tile + weights
+
+
+def forward_layout(gates: int, units: int, dtype: torch.dtype) -> Layout:
+    """Return the layout of a forward kernel, which multiplies by a matrix (gates * units, units).
+
+    The threads of the last gate compute the new state, and get the values of the others through
+    shared memory.
+
+    Parameters
+    ----------
+    gates, units : int
+        Number of gates, and hidden size.
+    dtype : torch.dtype
+    """
+    return _layout(gates * units, units, dtype, exchanged=(gates - 1) * units)
+
+
+def backward_layout(gates: int, units: int, dtype: torch.dtype) -> Layout:
+    """Return the layout of a backward kernel, which multiplies by the transposed matrix.
+
+    Parameters
+    ----------
+    gates, units : int
+        Number of gates, and hidden size.
+    dtype : torch.dtype
+    """
+    return _layout(units, gates * units, dtype, exchanged=0)
+
+
+def _layout(rows: int, columns: int, dtype: torch.dtype, exchanged: int) -> Layout:
+    """Return the layout of a matrix.
+
+    With more rows than `_MOST_THREADS` it does not fit, see `fits`.
+    """
+    width = -(-rows // 32) * 32
+    most_in_registers = _IN_REGISTERS[dtype]
+    most_parts = max(_MOST_THREADS // width, 1)
+    parts = min(-(-columns // most_in_registers), most_parts)
+    fours = -(-columns // (4 * parts))
+    in_registers = min(4 * fours, most_in_registers)
+    in_memory = 4 * fours - in_registers
+    return Layout(width, parts, in_registers, in_memory, exchanged)
+
+
+def fits(gates: int, state: Tensor) -> bool:
+    """Return whether the weights of a cell fit on a multiprocessor of a state's device.
+
+    Parameters
+    ----------
+    gates : int
+        Number of gates: the matrix is (gates * units, units).
+    state : (batch, units)
+        A tensor of that size and type on the device.
+
+    Returns
+    -------
+    bool
+    """
+    units = state.shape[1]
+    most = most_shared_bytes(state.device)
+    for layout_of in (forward_layout, backward_layout):
+        layout = layout_of(gates, units, state.dtype)
+        needed = layout.shared_numbers(_LARGEST_TILE[state.dtype]) * state.element_size()
+        if layout.threads > _MOST_THREADS or needed > most:
+            return False
+    return True
+
+
+def is_persistent(cell: str, variant: str, gates: int, state: Tensor) -> bool:
+    """Return whether kernels with persistent weights run a cell.
+
+    Parameters
+    ----------
+    cell : str
+        Name of the cell.
+    variant : {"auto", "persistent", "rows"}
+        ``"persistent"`` asks for them, ``"rows"`` for the dense kernels. ``"auto"`` takes what was
+        measured to be faster on this GPU, and the dense kernels if nobody measured it.
+    gates : int
+        Number of gates: the matrix is (gates * units, units).
+    state : (batch, units)
+        A state of the cell.
+
+    Returns
+    -------
+    bool
+
+    Raises
+    ------
+    ValueError
+        The weights don't fit, and `variant` is ``"persistent"``.
+    """
+    units = state.shape[1]
+    if variant == "persistent" and not fits(gates, state):
+        raise ValueError(
+            f"variant 'persistent' of {cell} keeps all weights on a multiprocessor, but those of "
+            f"{units} units in {state.dtype} don't fit; use variant='auto'"
+        )
+    if variant == "auto":
+        times = measured_times(cell, units)
+        persistent = times.get("numba-cuda, persistent", math.inf)
+        is_faster = persistent < times.get("numba-cuda", math.inf)
+        return is_faster and fits(gates, state)
+    return variant == "persistent"
+
+
+def launch(
+    run: kernel, layout: Layout, matrix: Tensor, state: Tensor, *arguments: Argument, **forms: int
+) -> None:
+    """Run a kernel with a block for each few sequences of a run.
+
+    A block computes one sequence, or two or four if there are more sequences than multiprocessors.
+
+    Parameters
+    ----------
+    run : kernel
+    layout : Layout
+    matrix : (rows, columns) or (runs, rows, columns)
+        The matrix, the kernel's first argument.
+    state : (batch, units)
+        Gives the sizes. The batches of the runs follow one another.
+    *arguments
+        Other arguments of the kernel; the sequences per run and the batch follow them.
+    **forms : int
+        Further compile-time constants.
+    """
+    batch, units = state.shape
+    runs = runs_of(matrix)
+    sequences = batch // runs
+    largest = _LARGEST_TILE[state.dtype]
+    tile = 1
+    while tile < largest and runs * -(-sequences // tile) > processors_of(state):
+        tile *= 2
+    _cuda_launch.launch(
+        run,
+        (-(-sequences // tile), runs),
+        layout.threads,
+        matrix,
+        *arguments,
+        sequences,
+        batch,
+        shared=layout.shared_numbers(tile) * state.element_size(),
+        d=units,
+        tile=tile,
+        width=layout.width,
+        parts=layout.parts,
+        in_registers=layout.in_registers,
+        in_memory=layout.in_memory,
+        **forms,
+    )
+
+
+@device
+def load_weights(
+    weights, memory, shared_weights, in_memory, matrix, first, row_stride, column_stride, rows,
+    columns, row, part, width,
+):  # fmt: skip
+    """Read a thread's weights into its registers and into shared memory.
+
+    Beyond the matrix, weights are zero.
+
+    Parameters
+    ----------
+    weights : (in_registers,)
+        Local array that receives the first weights.
+    memory : array
+        The shared memory.
+    shared_weights : int
+        Offset from which it receives the other weights of all threads.
+    in_memory : int
+        Number of these weights of a thread.
+    matrix : pointer
+        The matrix in global memory.
+    first, row_stride, column_stride : int
+        The number in row j and column k has index ``first + j * row_stride + k * column_stride``.
+    rows, columns : int
+        Size of the matrix.
+    row, part : int
+        What this thread computes.
+    width : int
+        See `Layout`.
+    """
+    in_registers = weights.size
+    column = part * (in_registers + in_memory)
+    index = first + row * row_stride + column * column_stride
+    for q in range(in_registers):
+        weights[q] = ZERO
+        if row < rows and column + q < columns:
+            weights[q] = matrix[index + q * column_stride]
+    q = 0  # no `range`: the compiler would unroll a loop that runs once
+    while q < in_memory:
+        k = in_registers + q
+        weight = ZERO
+        if row < rows and column + k < columns:
+            weight = matrix[index + k * column_stride]
+        four = (part * in_memory + q) // 4
+        memory[unsigned(shared_weights + 4 * (four * width + row) + q % 4)] = weight
+        q += 1
+
+
+@device
+def add_products(totals, weights, memory, shared_weights, in_memory, row, part, width):
+    """Set `totals` to a thread's part of its row of the products.
+
+    The compiler unrolls the loop over `weights`, because its length is constant. Otherwise they
+    could not be registers: a register has no index.
+
+    Parameters
+    ----------
+    totals : (tile,)
+        Local array that receives the sums.
+    weights, memory, shared_weights, in_memory, row, part, width
+        As for `load_weights`.
+    """
+    in_registers = weights.size
+    tile = totals.size
+    column = part * (in_registers + in_memory)
+    for i in range(tile):
+        totals[i] = ZERO
+    for q in range(in_registers):
+        for i in range(tile):
+            totals[i] += weights[q] * memory[unsigned((column + q) * tile + i)]
+    column += in_registers
+    index = shared_weights + 4 * (part * in_memory // 4 * width + row)
+    for four in range(in_memory // 4):
+        for q in range(4):
+            weight = memory[unsigned(index + 4 * four * width + q)]
+            for i in range(tile):
+                totals[i] += weight * memory[unsigned((column + 4 * four + q) * tile + i)]
+
+
+@device
+def store_part(totals, memory, sums, row, part, width):
+    """Write a part of a row to shared memory, for `add_parts`; the first part stays.
+
+    Parameters
+    ----------
+    totals : (tile,)
+        The part of the sums.
+    memory : array
+        The shared memory.
+    sums : int
+        Offset from which it receives the sums of all parts.
+    row, part, width
+        As for `load_weights`.
+    """
+    if part > 0:
+        for i in range(totals.size):
+            memory[unsigned(sums + ((part - 1) * width + row) * totals.size + i)] = totals[i]
+
+
+@device
+def add_parts(totals, memory, sums, row, parts, width):
+    """Add the other parts of a row to the first.
+
+    Parameters
+    ----------
+    totals : (tile,)
+        The first part, which becomes the sum.
+    memory, sums, row, width
+        As for `store_part`.
+    parts : int
+        See `Layout`.
+    """
+    for part in range(parts - 1):
+        for i in range(totals.size):
+            totals[i] += memory[unsigned(sums + (part * width + row) * totals.size + i)]
+
+
+@device
+def clear_vectors(memory, count, thread, threads):
+    """Set the vectors to zero, of which `load_weights` may have more weights than a state numbers.
+
+    Parameters
+    ----------
+    memory : array
+        The shared memory.
+    count : int
+        Length of the vectors of all sequences together.
+    thread, threads : int
+        Index of this thread, and number of threads of the block.
+    """
+    k = thread
+    while k < count:
+        memory[unsigned(k)] = ZERO
+        k += threads

@@ -1,0 +1,178 @@
+r"""The basic RNN on the GPU with weights that stay on the multiprocessor.
+
+The forward and adjoint equations, and what is stored, are those of `longrnn.kernels.cpu_rnn`. Where
+the weights are, and when these kernels run, says `longrnn.kernels._cuda_persistent`. A step has two
+barriers: after the sums of the parts, and after the new state.
+"""
+
+import numpy as np
+import torch
+
+from longrnn.kernels import _cuda_persistent
+from longrnn.kernels._cpu_dense import BASIC
+from longrnn.kernels._cpu_dense_operator import reference
+from longrnn.kernels._cuda import cuda
+from longrnn.kernels._cuda_dense import load_vectors, set_offsets_in_run, unsigned
+from longrnn.kernels._cuda_device import ONE, ZERO, load_or_zero, tanh
+from longrnn.kernels._cuda_kernel import d, kernel, real, tile
+from longrnn.kernels._cuda_launch import is_present
+from longrnn.kernels._cuda_persistent import (
+    ALIGNMENT,
+    add_parts,
+    add_products,
+    backward_layout,
+    clear_vectors,
+    forward_layout,
+    load_weights,
+    store_part,
+)
+from longrnn.kernels._products import state_products
+from longrnn.kernels._recurrence import Recurrence
+
+GATES = 1
+"""The matrix is (d, d)."""
+
+# Compile-time constants, which a launch sets; see `longrnn.kernels._cuda_persistent.Layout`.
+width = 32
+parts = 1
+in_registers = 4
+in_memory = 0
+arriving = 0
+"""Compile-time constant: whether gradients of the outputs arrive."""
+
+
+@kernel
+def _forward_kernel(M, g, x0, outputs, x_end, T, sequences, batch):
+    """Run all steps of the sequences of a block; there are `sequences` per run."""
+    thread = cuda.threadIdx.x
+    row = thread % width
+    part = thread // width
+    finishes = part == 0 and row < d  # whether the thread computes the state of a unit
+    offsets = cuda.local.array(tile, np.int64)
+    weights = cuda.local.array(in_registers, real)
+    total = cuda.local.array(tile, real)
+    g_t = cuda.local.array(tile, real)
+    run = cuda.blockIdx.y
+    set_offsets_in_run(offsets, cuda.blockIdx.x, run, sequences, d)
+    memory = cuda.shared.array(0, real, ALIGNMENT)
+    height = parts * (in_registers + in_memory)
+    shared_weights = height * tile
+    sums = shared_weights + parts * width * in_memory
+    load_weights(
+        weights, memory, shared_weights, in_memory, M, run * d * d, d, 1, d, d, row, part, width
+    )  # fmt: skip
+    clear_vectors(memory, height * tile, thread, cuda.blockDim.x)
+    cuda.syncthreads()
+    load_vectors(memory, 0, x0, offsets, thread, cuda.blockDim.x, d)
+    cuda.syncthreads()
+    base = 0  # offset of the time step
+    for _ in range(T):
+        if finishes:
+            for i in range(tile):  # read before the product, which hides the latency
+                g_t[i] = g[base + offsets[i] + row]
+        add_products(total, weights, memory, shared_weights, in_memory, row, part, width)
+        store_part(total, memory, sums, row, part, width)
+        cuda.syncthreads()
+        if finishes:
+            add_parts(total, memory, sums, row, parts, width)
+            for i in range(tile):
+                value = tanh(total[i] + g_t[i])
+                memory[unsigned(row * tile + i)] = value
+                outputs[base + offsets[i] + row] = value
+        cuda.syncthreads()
+        base += batch * d
+    if finishes:
+        for i in range(tile):
+            x_end[offsets[i] + row] = memory[row * tile + i]
+
+
+@kernel
+def _backward_kernel(
+    M, y, grad_outputs, grad_x_end, delta, grad_x0, has_x_end, T, sequences, batch
+):  # fmt: skip
+    """Backpropagate through all steps of the sequences of a block.
+
+    The vectors in shared memory are delta.
+    """
+    thread = cuda.threadIdx.x
+    row = thread % width
+    part = thread // width
+    finishes = part == 0 and row < d
+    offsets = cuda.local.array(tile, np.int64)
+    weights = cuda.local.array(in_registers, real)
+    back = cuda.local.array(tile, real)
+    y_t = cuda.local.array(tile, real)
+    arrived = cuda.local.array(tile, real)
+    run = cuda.blockIdx.y
+    set_offsets_in_run(offsets, cuda.blockIdx.x, run, sequences, d)
+    memory = cuda.shared.array(0, real, ALIGNMENT)
+    height = parts * (in_registers + in_memory)
+    shared_weights = height * tile
+    sums = shared_weights + parts * width * in_memory
+    load_weights(
+        weights, memory, shared_weights, in_memory, M, run * d * d, 1, d, d, d, row, part, width
+    )  # fmt: skip
+    clear_vectors(memory, height * tile, thread, cuda.blockDim.x)
+    base = (T - 1) * batch * d  # offset of the time step
+    for i in range(tile):
+        back[i] = ZERO
+        if finishes:
+            back[i] = load_or_zero(grad_x_end, offsets[i] + row, has_x_end)
+            y_t[i] = y[base + offsets[i] + row]
+            arrived[i] = load_or_zero(grad_outputs, base + offsets[i] + row, arriving)
+    cuda.syncthreads()
+    for t in range(T - 1, -1, -1):
+        if finishes:
+            for i in range(tile):
+                value = (arrived[i] + back[i]) * (ONE - y_t[i] * y_t[i])
+                memory[unsigned(row * tile + i)] = value
+                delta[base + offsets[i] + row] = value
+        cuda.syncthreads()
+        base -= batch * d
+        if finishes and t > 0:  # read before the product, which hides the latency
+            for i in range(tile):
+                y_t[i] = y[base + offsets[i] + row]
+                arrived[i] = load_or_zero(grad_outputs, base + offsets[i] + row, arriving)
+        add_products(back, weights, memory, shared_weights, in_memory, row, part, width)
+        store_part(back, memory, sums, row, part, width)
+        cuda.syncthreads()
+        if finishes:
+            add_parts(back, memory, sums, row, parts, width)
+    if finishes:
+        for i in range(tile):
+            grad_x0[offsets[i] + row] = back[i]
+
+
+def _forward(M, g, x0, outputs, x_end):
+    layout = forward_layout(GATES, x0.shape[1], x0.dtype)
+    _cuda_persistent.launch(_forward_kernel, layout, M, x0, g, x0, outputs, x_end, len(g))
+
+
+def _backward(M, x0, outputs, grad_outputs, grad_x_end):
+    delta = torch.empty_like(outputs)
+    grad_x0 = torch.empty_like(x0)
+    layout = backward_layout(GATES, x0.shape[1], x0.dtype)
+    tensors = M, x0, outputs, grad_outputs, grad_x_end, delta, grad_x0
+    numbers = is_present(grad_x_end), len(outputs)
+    forms = {"arriving": is_present(grad_outputs)}
+    _cuda_persistent.launch(_backward_kernel, layout, *tensors, *numbers, **forms)
+    return state_products(M, delta, x0, outputs), delta, grad_x0
+
+
+def _reference(M, g, x0):
+    return reference(BASIC, None, M, None, None, g, None, x0)
+
+
+RECURRENCE = Recurrence(
+    "rnn_persistent_cuda",
+    inputs="M g:1 x0:0",
+    results="outputs x_end",
+    saved="M x0 outputs",
+    shapes=lambda a: [a.g.shape, a.x0.shape],
+    forward=_forward,
+    backward=_backward,
+    reference=_reference,
+    arrays=False,
+    runs=True,
+)
+"""The basic RNN: ``RECURRENCE(M, g, x0) -> (outputs, (x_T,))``, with the drive g of all times."""
