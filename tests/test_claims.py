@@ -1,10 +1,12 @@
 """Claims: how intervals decide them, thresholds, and corrections for many claims."""
 
 import math
+import re
 
 import numpy as np
 import pandas as pd
 import pytest
+from check_quotations import is_verbatim, letters
 from claim_verdicts import (
     CLAIMS,
     between,
@@ -44,6 +46,18 @@ MANY = proportion(0, 100)
 
 
 # the rule
+
+
+def test_quotations_are_marked_as_such():
+    """The papers are not here; `check_quotations.py` compares the words with them."""
+    for claim in CLAIMS.values():
+        outside = re.sub(r"\[[^]]*\]", "", claim.quoted)
+        assert "[" not in outside and "]" not in outside, claim.id
+        assert "here:" not in outside, f"{claim.id} quotes a remark of ours"
+    text = "LEM beats [the LSTM], which [...] forgets"
+    assert is_verbatim(text, letters("*LEM*<sup>1</sup> beats it, which for-\ngets, forgets"))
+    assert not is_verbatim(text, letters("LEM beats it, which forgot"))
+    assert not is_verbatim(text, letters("which forgets. LEM beats"))
 
 
 @pytest.mark.parametrize(

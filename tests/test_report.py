@@ -384,7 +384,7 @@ def test_a_sentence_with_another_verdict_is_not_used():
         in write_sentence(finding, row).text
     )
     withdrawn = table.assign(corrected="undecided").loc[finding.claim]
-    assert write_sentence(finding, withdrawn).text.startswith("“a larger adjoint metric")
+    assert write_sentence(finding, withdrawn).text.startswith("A larger adjoint metric")
 
 
 def test_every_finding_is_about_a_claim():

@@ -170,7 +170,11 @@ class Claim(Frozen):
     Attributes
     ----------
     statement
-        The claim, quoted from the paper or shortened.
+        The claim in few words, the paper's if they are short enough.
+    quotation
+        The paper's words, letter by letter. ``[...]`` stands for words that are left out; other
+        words in square brackets are ours, such as formulas. Empty if only a figure or a table
+        makes the claim. None if `statement` is a quotation by itself.
     artefact
         Id of the figure or table that the claim is about.
     quantity
@@ -196,6 +200,7 @@ class Claim(Frozen):
     section: str
     page: str = ""
     statement: str
+    quotation: str | None = None
     artefact: str
     quantity: str
     region: Region
@@ -204,6 +209,11 @@ class Claim(Frozen):
     null: float = math.nan
     threshold: Threshold | None = None
     comparison: Comparison | None = None
+
+    @property
+    def quoted(self) -> str:
+        """The paper's words; empty if only a figure or a table makes the claim."""
+        return self.statement if self.quotation is None else self.quotation
 
     @property
     def denies_effect(self) -> bool:
@@ -274,9 +284,10 @@ def claim_table() -> pd.DataFrame:
     -------
     pandas.DataFrame
         Indexed by ``id``; columns ``id``, ``paper``, ``chapter``, ``section``, ``page``,
-        ``statement``, ``artefact``, ``quantity``, ``region`` (as text), ``published``, ``null``,
-        ``refuted_by``, ``denies_effect``, ``threshold`` (``ours``, or empty if it is the paper's),
-        and ``group`` and ``verb`` (empty if the claim has no `Comparison`).
+        ``statement``, ``quotation`` (`Claim.quoted`), ``artefact``, ``quantity``, ``region`` (as
+        text), ``published``, ``null``, ``refuted_by``, ``denies_effect``, ``threshold`` (``ours``,
+        or empty if it is the paper's), and ``group`` and ``verb`` (empty if the claim has no
+        `Comparison`).
     """
     rows = []
     for claim in claims().values():
@@ -289,6 +300,7 @@ def claim_table() -> pd.DataFrame:
                 "section": claim.section,
                 "page": claim.page,
                 "statement": claim.statement,
+                "quotation": claim.quoted,
                 "artefact": claim.artefact,
                 "quantity": claim.quantity,
                 "region": str(claim.region),

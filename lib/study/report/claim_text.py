@@ -37,6 +37,8 @@ class ClaimText:
     ----------
     id, statement, quantity, region : str
         The claim, what is estimated, and the region in which the claim is true.
+    quotation : str
+        The paper's words.
     where : str
         Section and page of the paper.
     estimate : str
@@ -65,6 +67,7 @@ class ClaimText:
 
     id: str
     statement: str
+    quotation: str
     quantity: str
     region: str
     where: str
@@ -154,6 +157,7 @@ def describe_claim(row: pd.Series) -> ClaimText:
     return ClaimText(
         id=row["id"],
         statement=row["statement"],
+        quotation=row["quotation"],
         quantity=row["quantity"],
         region=region_words(region),
         where=_where_words(row),

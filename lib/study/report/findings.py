@@ -184,7 +184,7 @@ def _fill(
 
 def _state_claim(claim: ClaimText) -> str:
     """Return a claim and its verdict as a sentence."""
-    text = f"“{claim.statement}”: {claim.corrected}"
+    text = f"{claim.statement[:1].upper()}{claim.statement[1:]}: {claim.corrected}"
     if claim.interval:
         text += f" ({claim.estimate})"
     return f"{text}."
