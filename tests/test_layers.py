@@ -6,6 +6,7 @@ their logic: layouts, lengths, directions, stacking, dropout, states, serializat
 
 import ast
 import copy
+import importlib
 import inspect
 import io
 import pickle
@@ -509,9 +510,10 @@ def test_one_step_classes_take_hyper_parameters():
 
 
 @every_layer
-def test_reset_parameters_draws_as_the_constructor(layer_class):
+@pytest.mark.parametrize("dtype", [torch.float32, DOUBLE])
+def test_reset_parameters_draws_as_the_constructor(layer_class, dtype):
     torch.manual_seed(4)
-    layer = layer_class(P, D, 2)
+    layer = layer_class(P, D, 2, dtype=dtype)
     expected = copy.deepcopy(layer.state_dict())
     layer.train_initial_state()
     with torch.no_grad():
@@ -609,6 +611,60 @@ def test_dtype_converts_as_in_any_module(layer_class):
     assert {parameter.dtype for parameter in layer.parameters()} == {DOUBLE}
     assert layer(noise(T, B, P))[0].dtype == DOUBLE
     assert layer.float()(noise(T, B, P).float())[0].dtype == torch.float32
+
+
+@every_layer
+def test_one_step_classes_draw_as_layers(layer_class):
+    torch.manual_seed(4)
+    layer = layer_class(P, D, dtype=DOUBLE)
+    torch.manual_seed(4)
+    cell = getattr(longrnn, f"{layer_class.__name__}Cell")(P, D, dtype=DOUBLE)
+    for name, value in layer.cells["l0"].state_dict().items():
+        assert torch.equal(cell.cell.state_dict()[name], value)
+
+
+@pytest.fixture
+def replicate(monkeypatch):
+    """Return PyTorch's `replicate`, which here copies to the CPU and not to several GPUs."""
+    module = importlib.import_module("torch.nn.parallel.replicate")
+
+    def copies(tensors, devices, detach=False):
+        return [[tensor.clone() for tensor in tensors] for _ in devices]
+
+    monkeypatch.setattr(module, "_broadcast_coalesced_reshape", copies)
+    monkeypatch.setattr(module, "_get_device_index", lambda device, optional: device)
+    return module.replicate
+
+
+@every_layer
+def test_data_parallel_replicas_equal_the_layer(layer_class, replicate):
+    layer = build(layer_class, num_layers=2, bidirectional=True)
+    u = noise(T, B, P)
+    weights = [parameter for parameter in layer.parameters() if parameter.requires_grad]
+    expected = torch.autograd.grad(layer(u)[0].sum(), weights)
+    for replica in replicate(layer, [0, 1]):
+        assert not list(replica.parameters())
+        output, state = replica(u)
+        assert_same((output, state), layer(u))
+        assert_same(replica(u, state), layer(u, state))
+        torch.testing.assert_close(torch.autograd.grad(output.sum(), weights), expected)
+
+
+@every_layer
+def test_data_parallel_replicas_take_single_steps(layer_class, replicate):
+    cell = getattr(longrnn, f"{layer_class.__name__}Cell")(P, D)
+    u = noise(B, P).float()
+    for replica in replicate(cell, [0, 1]):
+        torch.testing.assert_close(parts(replica(u)), parts(cell(u)))
+
+
+def test_data_parallel_replicas_carry_a_trained_initial_state(replicate):
+    layer = build(longrnn.LEM, bias=False)
+    layer.train_initial_state()
+    u = noise(T, B, P)
+    (replica,) = replicate(layer, [0])
+    with torch.autocast("cpu", torch.bfloat16):
+        assert_same(replica(u), layer(u))
 
 
 @every_layer

@@ -4,6 +4,7 @@ import torch
 from torch import Tensor, nn
 
 from longrnn.cells._cell import Cell
+from longrnn.cells._modes import any_weight
 
 
 def _bias_modules(cell: Cell) -> list[tuple[nn.Module, str]]:
@@ -64,7 +65,7 @@ def _make_zeros(cell: Cell, _incompatible_keys: object) -> None:
     A module that was built on the meta device has memory without values, or none at all, and a
     state dict has no values for these buffers.
     """
-    weight = next(cell.parameters())
+    weight = any_weight(cell)
     for module, name in _bias_modules(cell):
         zeros = weight.new_zeros(getattr(module, name).shape)
         module.register_buffer(name, zeros, persistent=False)

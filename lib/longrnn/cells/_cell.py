@@ -20,7 +20,7 @@ from longrnn.cells._checks import (
 )
 from longrnn.cells._compiling import with_own_code
 from longrnn.cells._declared import NOTHING, DeclaredModule
-from longrnn.cells._modes import as_type, is_autocasting, is_in_forward_mode
+from longrnn.cells._modes import any_weight, as_type, is_autocasting, is_in_forward_mode
 from longrnn.cells._registry import REGISTRY
 
 State = tuple[Tensor, ...]
@@ -47,6 +47,8 @@ class Cell(DeclaredModule):
         Features p of one input u_t.
     hidden_size
         The recurrent dimension d.
+    dtype
+        Type of the weights; PyTorch's default type if None.
     **hyper_parameters
         Hyper-parameters that the cell declares; they become attributes.
 
@@ -83,8 +85,15 @@ class Cell(DeclaredModule):
             cls.forward = with_own_code(cls.forward, cls)
         REGISTRY[name] = cls
 
-    def __init__(self, input_size: int, hidden_size: int, **hyper_parameters: object) -> None:
-        super().__init__(input_size, hidden_size, **hyper_parameters)
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        *,
+        dtype: torch.dtype | None = None,
+        **hyper_parameters: object,
+    ) -> None:
+        super().__init__(input_size, hidden_size, dtype=dtype, **hyper_parameters)
         self.x0: nn.ParameterList | None = None
 
     def weights(self) -> NamedTuple:
@@ -130,7 +139,7 @@ class Cell(DeclaredModule):
         """
         if self.x0 is not None:
             return
-        like = next(self.parameters())
+        like = any_weight(self)
         zeros = [nn.Parameter(like.new_zeros(self.hidden_size)) for _ in range(self.states)]
         self.x0 = nn.ParameterList(zeros)
 
@@ -149,7 +158,7 @@ class Cell(DeclaredModule):
         """
         if self.x0 is not None:
             return tuple(part.expand(batch, -1) for part in self.x0)
-        like = next(self.parameters())
+        like = any_weight(self)
         return tuple(like.new_zeros(batch, self.hidden_size) for _ in range(self.states))
 
     def _load_from_state_dict(self, state_dict: dict, prefix: str, *rest: object) -> None:
@@ -188,7 +197,7 @@ class Cell(DeclaredModule):
             steps or is not finite, or the engine cannot run it.
         """
         if is_autocasting(u):
-            u, state = as_type(next(self.parameters()).dtype, u, state)
+            u, state = as_type(any_weight(self).dtype, u, state)
             with torch.autocast(u.device.type, enabled=False):
                 return self._checked_run(u, state, engine)
         return self._checked_run(u, state, engine)
@@ -245,7 +254,7 @@ class Cell(DeclaredModule):
     def _check(self, u: Tensor, state: State | None = None) -> None:
         """Validate the input and the state."""
         check_is_tensor(self.name, u)
-        weight = next(self.parameters())
+        weight = any_weight(self)
         if u.dim() != 3 or u.shape[2] != self.input_size:
             raise ValueError(
                 f"{self.name}: expected input (time, batch, input) with input={self.input_size}, "

@@ -19,6 +19,9 @@ from longrnn.cells._keywords import Keyword, complete
 
 NOTHING: Mapping = MappingProxyType({})
 """An empty mapping, the default of declarations."""
+_DRAWN = (torch.float32, torch.float64)
+"""Types in which weights are drawn. Others get rounded numbers of PyTorch's default type, because
+no orthogonal matrix can be drawn in 16 bits."""
 
 
 class DeclaredModule(nn.Module):
@@ -30,6 +33,8 @@ class DeclaredModule(nn.Module):
         Features p of one input u_t.
     hidden_size
         The recurrent dimension d.
+    dtype
+        Type of the weights; PyTorch's default type if None.
     **hyper_parameters
         Hyper-parameters that the class declares; they become attributes.
 
@@ -68,7 +73,14 @@ class DeclaredModule(nn.Module):
         starts = {key: Start(draw) for key, draw in draws.items()}
         cls.starts = MappingProxyType(starts | dict(vars(cls).get("starts", {})))
 
-    def __init__(self, input_size: int, hidden_size: int, **hyper_parameters: object) -> None:
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        *,
+        dtype: torch.dtype | None = None,
+        **hyper_parameters: object,
+    ) -> None:
         super().__init__()
         self.input_size = checked_size(self.name, "input_size", input_size)
         self.hidden_size = checked_size(self.name, "hidden_size", hidden_size)
@@ -77,25 +89,31 @@ class DeclaredModule(nn.Module):
         for key, value in self.settings.items():
             setattr(self, key, value)
         self.prepare()
+        drawn = dtype
+        if dtype not in _DRAWN:
+            drawn = None
         for label, shape in self.shapes.items():
-            setattr(self, label, self._empty(shape))
+            setattr(self, label, self._empty(shape, drawn))
         self.constrain()
         with torch.no_grad():
             self.start_text()
+        self.to(dtype=dtype)
 
-    def _empty(self, shape: str | Sequence[str]) -> nn.Parameter | nn.ParameterList:
+    def _empty(
+        self, shape: str | Sequence[str], dtype: torch.dtype | None
+    ) -> nn.Parameter | nn.ParameterList:
         """Return uninitialized weights of a shape declared in `shapes`."""
         if isinstance(shape, str) and shape.startswith("each:"):
             inputs = ["p"] + ["d"] * (self.layers - 1)
             shape = [shape.removeprefix("each:").replace("q", size) for size in inputs]
         if not isinstance(shape, str):
-            return nn.ParameterList([self._empty(part) for part in shape])
+            return nn.ParameterList([self._empty(part, dtype) for part in shape])
         known = vars(self) | {"d": self.hidden_size, "p": self.input_size, "": 1}
         sizes = []
         for word in shape.split():
             times, name = re.fullmatch(r"(\d*)(\w*)", word).groups()
             sizes.append(int(times or 1) * known[name])
-        return nn.Parameter(torch.empty(sizes))
+        return nn.Parameter(torch.empty(sizes, dtype=dtype))
 
     @classmethod
     def checked(cls, given: Mapping[str, object], d: int | None = None) -> dict[str, object]:

@@ -1,9 +1,12 @@
-"""Modes of PyTorch that change how a cell is built or runs: device, autocast, forward mode."""
+"""Modes of PyTorch that change how a cell is built or runs.
+
+They are the device and the type of new weights, autocast, forward-mode derivatives, and replicas.
+"""
 
 from contextlib import AbstractContextManager, nullcontext
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.autograd import forward_ad
 
 
@@ -22,6 +25,29 @@ def on_device(device: torch.device | str | None) -> AbstractContextManager:
     if device is None:
         return nullcontext()
     return torch.device(device)
+
+
+def any_weight(module: nn.Module) -> Tensor:
+    """Return a weight of a module, whose type and device are those of all its weights.
+
+    `torch.nn.DataParallel` runs replicas of a module. Their weights are ordinary attributes, and
+    their ``parameters()`` are empty.
+
+    Parameters
+    ----------
+    module
+        A module with weights, or a replica of one.
+
+    Returns
+    -------
+    Tensor
+        The first parameter, or the first tensor among the attributes of a replica.
+    """
+    weight = next(module.parameters(), None)
+    if weight is not None:
+        return weight
+    attributes = [value for part in module.modules() for value in vars(part).values()]
+    return next(value for value in attributes if isinstance(value, Tensor))
 
 
 def is_autocasting(u: object) -> bool:

@@ -12,7 +12,7 @@ from longrnn.cells._cell import State
 from longrnn.cells._checks import check_is_tensor, check_state, check_type_and_device
 from longrnn.cells._compiling import with_own_code
 from longrnn.cells._layouts import as_state, is_absent, state_tensors
-from longrnn.cells._modes import as_type, is_autocasting, on_device
+from longrnn.cells._modes import any_weight, as_type, is_autocasting, on_device
 from longrnn.cells._recurrent import Recurrent
 from longrnn.cells._repr import changed_arguments
 
@@ -45,12 +45,13 @@ class OneStep(nn.Module):
         self._check_names(arguments)
         self.bias = arguments.pop("bias", True)
         with on_device(device):
-            cell = self.layer.core(input_size, hidden_size, **self.layer.fixed, **arguments)
+            settings = self.layer.fixed | arguments
+            cell = self.layer.core(input_size, hidden_size, dtype=dtype, **settings)
         if not self.bias:
             remove_biases(cell, type(self).__name__)
         self.input_size = cell.input_size
         self.hidden_size = cell.hidden_size
-        self.cell = cell.to(dtype=dtype)
+        self.cell = cell
 
     def _check_names(self, arguments: Mapping[str, object]) -> None:
         """Refuse arguments that the signature doesn't have."""
@@ -93,7 +94,7 @@ class OneStep(nn.Module):
             The input or the state has the wrong shape, type or device.
         """
         if is_autocasting(input):
-            input, hx = as_type(next(self.parameters()).dtype, input, hx)
+            input, hx = as_type(any_weight(self).dtype, input, hx)
             with torch.autocast(input.device.type, enabled=False):
                 return self._step(input, hx)
         return self._step(input, hx)
@@ -107,7 +108,7 @@ class OneStep(nn.Module):
                 f"{label}: expected input (batch, input) or (input,) with "
                 f"input={self.input_size}, got {tuple(input.shape)}"
             )
-        weight = next(self.parameters())
+        weight = any_weight(self)
         check_type_and_device(label, input, weight)
         if input.dim() == 1:
             state = None

@@ -24,7 +24,7 @@ from longrnn.cells._checks import (
 )
 from longrnn.cells._compiling import with_own_code
 from longrnn.cells._layouts import as_state, as_time_major, is_absent, state_tensors
-from longrnn.cells._modes import as_type, is_autocasting, on_device
+from longrnn.cells._modes import any_weight, as_type, is_autocasting, on_device
 from longrnn.cells._packing import Segment, pack, run_segments, segments_of
 from longrnn.cells._repr import changed_arguments
 
@@ -127,17 +127,18 @@ class Recurrent(nn.Module):
         for layer in range(self.num_layers):
             for direction in range(self.num_directions):
                 with on_device(device):
-                    cell = self._new_cell(layer)
+                    cell = self._new_cell(layer, dtype)
                 if not bias:
                     remove_biases(cell, type(self).__name__)
-                self.cells[_cell_name(layer, direction)] = cell.to(dtype=dtype)
+                self.cells[_cell_name(layer, direction)] = cell
 
-    def _new_cell(self, layer: int) -> Cell:
+    def _new_cell(self, layer: int, dtype: torch.dtype | None) -> Cell:
         """Return a new cell for a layer."""
         features = self.input_size
         if layer > 0:
             features = self.hidden_size * self.num_directions
-        return self.core(features, self.hidden_size, **self.fixed, **self.hyper_parameters)
+        settings = self.fixed | self.hyper_parameters
+        return self.core(features, self.hidden_size, dtype=dtype, **settings)
 
     def reset_parameters(self, start: str = "text", *, time_steps: int | None = None) -> None:
         """Reinitialize all weights, from torch's random generator.
@@ -224,7 +225,7 @@ class Recurrent(nn.Module):
         if isinstance(input, PackedSequence):
             data = input.data
         if is_autocasting(data):
-            dtype = next(self.parameters()).dtype
+            dtype = any_weight(self).dtype
             if data.dtype.is_floating_point:
                 input = input.to(dtype)
             (hx,) = as_type(dtype, hx)
@@ -297,7 +298,7 @@ class Recurrent(nn.Module):
         shape = (len(cells), batch, self.hidden_size)
         if unbatched:
             shape = (len(cells), self.hidden_size)
-        weight = next(self.parameters())
+        weight = any_weight(self)
         check_state(self._label, hx, [shape] * cells[0].states, weight)
         parts = state_tensors(hx)
         if unbatched:
@@ -321,7 +322,7 @@ class Recurrent(nn.Module):
         final : tuple of (num_layers * num_directions, batch, hidden)
             The last state of every layer and direction.
         """
-        check_type_and_device(self._label, data, next(self.parameters()))
+        check_type_and_device(self._label, data, any_weight(self))
         check_finite(self._label, data)
         outputs = [data]  # the input, and the outputs of every layer
         finals = []

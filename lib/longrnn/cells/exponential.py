@@ -53,7 +53,7 @@ class ExponentialRNNCore(Cell, name="exponential"):
         if self.B.is_meta:
             # PyTorch's parametrization looks at values, which the meta device does not have.
             with torch.device("cpu"):
-                self.B = nn.Parameter(torch.eye(self.hidden_size))
+                self.B = nn.Parameter(torch.eye(self.hidden_size, dtype=self.B.dtype))
                 parametrizations.orthogonal(self, "B", orthogonal_map="matrix_exp")
             self.parametrizations.to("meta")
         else:

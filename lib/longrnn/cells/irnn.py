@@ -150,11 +150,13 @@ class IncrementalRNNCore(Cell, name="irnn"):
         else:
             matrices = {"V": "d rank", "H": "rank d"}
         self.shapes = matrices | {"W": "d p", "b": "d"}  # recurrent and input weights, bias
-        if self.train_eta == "fixed":
-            self.register_buffer("eta", torch.empty(1))
-        else:
+        if self.train_eta != "fixed":
             shapes = {"inner": "inner_steps", "one": "1", "time": "inner_steps length"}
             self.shapes["eta"] = shapes[self.train_eta]
+
+    def constrain(self) -> None:
+        if self.train_eta == "fixed":
+            self.register_buffer("eta", self.b.new_empty(1))
 
     def weights(self) -> NamedTuple:
         """Return the first argument of `step`.

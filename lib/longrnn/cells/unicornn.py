@@ -348,8 +348,8 @@ class UnICORNN(Recurrent, core=UnICORNNCore):
             dtype=dtype,
         )
 
-    def _new_cell(self, layer: int) -> UnICORNNCore:
-        settings = dict(self.hyper_parameters)
+    def _new_cell(self, layer: int, dtype: torch.dtype | None) -> UnICORNNCore:
+        settings = self.fixed | self.hyper_parameters
         skip = settings.pop("skip")
         dts = settings.pop("dt")
         if isinstance(dts, Sequence):
@@ -366,7 +366,8 @@ class UnICORNN(Recurrent, core=UnICORNNCore):
                 f"UnICORNN: expected skip = 0 or 2 <= skip < num_layers = {self.num_layers}, "
                 f"got {skip}"
             )
-        cell = self.core(sum(self._features(layer)), self.hidden_size, **self.fixed, **settings)
+        features = sum(self._features(layer))
+        cell = self.core(features, self.hidden_size, dtype=dtype, **settings)
         self._scale_inputs(cell, layer)
         return cell
 
