@@ -63,12 +63,10 @@ def summarize_intervention(effects: pd.DataFrame) -> str:
     sentences = [
         "We changed only the backward pass of small networks that see a digit early or late in a "
         f"sequence ({seeds} seeds). In LSTM, GRU and basic RNN, a constant gradient norm "
-        f"{_effect(restored_early)} for early digits and {_effect(restored_late, short=True)} for "
-        "late ones.",
+        f"{_early_and_late(restored_early, restored_late)}.",
         *_conclusion(rows),
         "Decay by ten orders of magnitude, forced on three other cells, "
-        f"{_effect(decayed_early, short=True)} for early and {_effect(decayed_late, short=True)} "
-        f"for late digits{_unpredicted(decayed_late)}.",
+        f"{_early_and_late(decayed_early, decayed_late)}{_unpredicted(decayed_late)}.",
     ]
     return " ".join(sentences)
 
@@ -123,8 +121,28 @@ def _conclusion(rows: pd.DataFrame) -> list[str]:
     return []
 
 
+def _early_and_late(early: pd.Series, late: pd.Series) -> str:
+    """Return the changes of accuracy with an early and a late digit as a verb phrase."""
+    verb, of_early = _describe(early)
+    other, of_late = _describe(late)
+    if other == verb:
+        return f"{verb} test accuracy {of_early} for early and {of_late} for late digits"
+    return (
+        f"{verb} test accuracy {of_early} for early digits and {other} it {of_late} for late ones"
+    )
+
+
 def _effect(row: pd.Series, plural: bool = False, short: bool = False) -> str:
-    """Return a change of accuracy in percentage points, with its interval, as a verb phrase."""
+    """Return a change of accuracy as a verb phrase."""
+    verb, numbers = _describe(row)
+    if plural:
+        verb = verb.removesuffix("s")
+    changed = "it" if short else "test accuracy"
+    return f"{verb} {changed} {numbers}"
+
+
+def _describe(row: pd.Series) -> tuple[str, str]:
+    """Return the verb for a change of accuracy, and the points with their interval."""
     value, low, high = (100 * row[name] for name in ("estimate", "low", "high"))
     if high < 0:
         verb = "lowers"
@@ -135,7 +153,4 @@ def _effect(row: pd.Series, plural: bool = False, short: bool = False) -> str:
     else:
         verb = "changes"
         numbers = f"by {value:+.0f} points ({low:+.0f} to {high:+.0f})"
-    if plural:
-        verb = verb.removesuffix("s")
-    changed = "it" if short else "test accuracy"
-    return f"{verb} {changed} {numbers}".replace("-", "−")
+    return verb, numbers.replace("-", "−")

@@ -65,7 +65,10 @@ def render_blocks(stored: Path) -> dict[str, str]:
         _tally_table(judged),
         f"**Before you quote a verdict:**\n{_doubt(judged, coverage)}",
         "## Main findings",
-        "Verdicts after Holm's correction, with 95 % interval, the paper's value, fewest seeds.",
+        _wrap(
+            "Verdicts after Holm's correction; in parentheses our uncorrected 95 % interval, the "
+            "paper's value, and the seeds of the smallest group."
+        ),
         f"{_findings(judged)}\n{_intervention(read_table(stored / 'intervention.csv'))}",
     ]
     layers = _layers(read_table(stored / "cells.csv"))
@@ -80,9 +83,9 @@ def _figure_caption(slopes: pd.DataFrame) -> str:
     text = _wrap(
         "*The more gradients shrink on the way to the first time step, the lower the test accuracy "
         "(regressions, other factors equal, 95 % intervals). The dissertation calls a gradient "
-        f"vanished after {_VANISHED} orders of magnitude; within a task they go with "
-        f"{_VANISHED * slope:.0f} points. Single precision cuts decay off at {_LIMIT} orders. "
-        f"Without the cut-off, it goes much further, and the slope is {uncut:.2f}.*"
+        f"vanished after {_VANISHED} orders of magnitude; at our slope within tasks, {_VANISHED} "
+        f"orders cost {_VANISHED * slope:.0f} points. Single precision cuts decay off at {_LIMIT} "
+        f"orders. Measured without the cut-off, it reaches far more, and the slope is {uncut:.2f}.*"
     )
     return f"{picture}\n\n{text}"
 
@@ -129,8 +132,8 @@ def _doubt(judged: pd.DataFrame, coverage: pd.DataFrame) -> str:
         "Most runs are shorter than the paper's. They can miss an advantage (*too small to test*) "
         "or show one that is only faster learning. A dagger (†) marks reservations, such as this "
         f"one or unequal tuning, on {reserved} of the {len(decided)}.",
-        f"Of {counts['total']} figures and tables, {counts['comparable']} have the paper's data "
-        f"and networks that learned, {counts['at published scale']} also its size.",
+        f"Of {counts['total']} figures and tables that we repeated, {counts['comparable']} use the "
+        f"paper's data and our networks learned; {counts['at published scale']} also at its size.",
         f"*{OTHER.capitalize()}*: {_main_cause(judged)}.",
     )
     return "\n".join(_wrap(f"- {point}", hanging="  ") for point in points)

@@ -27,7 +27,7 @@ TALLY = ("agree", "differ", NOT_REFUTED, "undecided", TOO_SMALL, OTHER)
 """Columns of the tally; `kind_of` says which of them counts a claim."""
 CAUSES = {
     Cause.TOO_SMALL: "too few training steps, runs or test sequences to decide",
-    Cause.NO_DATA: "the paper's data, or runs on them, are missing",
+    Cause.NO_DATA: "we lack the paper's data, or have no runs on them",
     Cause.NO_SEEDS: "fewer than two runs, which give no interval",
     Cause.THRESHOLD: "undecided at our threshold, but decided at half or at twice it",
     Cause.PREMISE: "a condition of the claim is not met, such as that a network learned",
