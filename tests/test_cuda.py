@@ -322,30 +322,80 @@ def test_library_turns_tf32_off_during_its_passes_only():
     settings = torch.backends.cudnn.rnn
     before = settings.fp32_precision
     assert before == "tf32", "importing longrnn changed a global setting"
-    seen = []
-
-    class Watched(torch.autograd.Function):
-        @staticmethod
-        def forward(ctx, x):
-            return x.clone()
-
-        @staticmethod
-        def backward(ctx, gradient):
-            seen.append(settings.fp32_precision)
-            return gradient
-
     with library.full_float32:
         assert settings.fp32_precision == "ieee"
         with library.full_float32:
             pass
         assert settings.fp32_precision == "ieee"
     assert settings.fp32_precision == before
-    outputs = Watched.apply(torch.ones(3, requires_grad=True))
-    library._keep_in_backward(outputs)
-    outputs.sum().backward()
-    assert seen == ["ieee"]
-    assert settings.fp32_precision == before
     assert torch.backends.cudnn.allow_tf32 is True, "the older option cannot be read any more"
+
+
+class _Watched(torch.autograd.Function):
+    """A copy of a tensor; says at which precision forward and backward run, and may fail."""
+
+    @staticmethod
+    def forward(ctx, x, seen, fails):
+        ctx.seen = seen
+        ctx.fails = fails
+        seen.append(torch.backends.cudnn.rnn.fp32_precision)
+        return x.clone()
+
+    @staticmethod
+    def backward(ctx, gradient):
+        ctx.seen.append(torch.backends.cudnn.rnn.fp32_precision)
+        if ctx.fails:
+            raise torch.OutOfMemoryError("no memory for the backward pass")
+        return gradient, None, None
+
+
+def _watch_layer(monkeypatch, name, fails=False):
+    """Return a list in which the layer `name` notes the precision of each pass."""
+    seen = []
+    run = library.LAYERS[name]
+
+    def layer(u, *arguments):
+        return run(_Watched.apply(u, seen, fails), *arguments)
+
+    monkeypatch.setitem(library.LAYERS, name, layer)
+    return seen
+
+
+def _layer_tensors(states):
+    """Return u, W, R, b and the state of a layer of three units for two inputs."""
+    shapes = [(5, 4, 2), (12, 3), (12, 2), (12,), *[(4, 3)] * states]
+    return [torch.randn(shape, requires_grad=True) for shape in shapes]
+
+
+def test_a_layer_at_full_float32_has_the_same_gradients(monkeypatch):
+    torch.manual_seed(0)
+    seen = _watch_layer(monkeypatch, "lstm")
+    u, W, R, b, *state = tensors = _layer_tensors(states=2)
+    W.requires_grad_(False)
+    needed = [tensor for tensor in tensors if tensor.requires_grad]
+    expected_outputs, (_, expected_c) = library._run_layer("lstm", W, R, b, state, u)
+    outputs, _, c = library._FullFloat32Layer.apply("lstm", *tensors)
+    assert torch.equal(outputs, expected_outputs) and torch.equal(c, expected_c)
+    expected = torch.autograd.grad(expected_outputs.sum() + expected_c.sum(), needed)
+    seen.clear()
+    loss = outputs.sum() + c.sum()
+    for _ in range(2):
+        gradients = torch.autograd.grad(loss, needed, retain_graph=True)
+        assert all(map(torch.equal, gradients, expected))
+    assert seen == ["ieee", "ieee"]
+    loss.backward()
+    with pytest.raises(RuntimeError, match="backward through the graph a second time"):
+        loss.backward()
+    assert torch.backends.cudnn.rnn.fp32_precision == "tf32"
+
+
+def test_a_failed_backward_pass_restores_tf32(monkeypatch):
+    seen = _watch_layer(monkeypatch, "lstm", fails=True)
+    outputs, *_ = library._FullFloat32Layer.apply("lstm", *_layer_tensors(states=2))
+    with pytest.raises(torch.OutOfMemoryError):
+        outputs.sum().backward()
+    assert seen == ["ieee", "ieee"]
+    assert torch.backends.cudnn.rnn.fp32_precision == "tf32"
 
 
 def test_engines_of_other_devices_have_other_names():

@@ -7,6 +7,7 @@ import ast
 import doctest
 import importlib
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -66,6 +67,19 @@ def test_the_package_requires_what_the_library_imports():
         assert requirement.specifier.contains(metadata(requirement.name)["Version"])
     citation = YAML(typ="safe").load((ROOT / "CITATION.cff").read_text("utf-8"))
     assert citation["version"] == project["version"]
+
+
+@pytest.mark.parametrize("module", ["study", "study.paths", "study.claims.claim"])
+def test_installed_without_its_packages_study_is_refused(tmp_path, module):
+    shutil.copytree(ROOT / "lib/study", tmp_path / "study")
+    # -S leaves out all installed packages.
+    program = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); import {module}"
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", program], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1
+    last = done.stderr.splitlines()[-1]
+    assert last.startswith("ImportError: study needs pandas") and "pip install .[study]" in last
 
 
 def test_conda_installs_the_same_files():

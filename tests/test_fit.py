@@ -24,7 +24,7 @@ from study.training.model import Model, _drop_features, build_model
 from study.training.objectives import make_objective
 from study.training.record import Record, epoch_ends
 from study.training.run_data import RunData, reduce_to_head
-from study.training.scores import evaluate, task_loss
+from study.training.scores import evaluate, predictions, task_loss
 from study.training.seeds import seeds, torch_seed
 from torch.nn import functional as F
 from toys import norm, toy_task, weights
@@ -194,6 +194,20 @@ def test_every_head_on_every_task(kind, target, read):
         assert metric == (predicted.argmax(-1) == targets).double().mean().item()
     else:
         assert metric == pytest.approx(math.sqrt(loss))
+
+
+@pytest.mark.parametrize("training", [False, True])
+def test_predictions_restore_the_mode_if_left_early(training):
+    task = toy_task("series", 6, 5, "value")
+    model = build_model(task, Network(cell="lstm", width=4)).train(training)
+    for _ in predictions(model, task.test, batch_size=2):
+        assert not model.training
+        break
+    assert model.training == training
+    split = replace(task.test, inputs=np.full_like(task.test.inputs, np.nan))
+    with pytest.raises(ValueError, match="expected finite input"):
+        evaluate(model, task, split)
+    assert model.training == training
 
 
 CLASSES = np.array([0, 0, 0, 1])

@@ -131,14 +131,14 @@ def test_signatures_state_the_declared_defaults(layer_class):
 
 @every_layer
 def test_docstrings_document_every_argument(layer_class):
-    section = layer_class.__doc__.split("Parameters\n")[1].split("Notes\n")[0]
-    documented = section.replace(",", " ").split()
-    assert set(inspect.signature(layer_class).parameters) <= set(documented)
-    assert f">>> from longrnn import {layer_class.__name__}\n" in layer_class.__doc__
-    one_step = getattr(longrnn, f"{layer_class.__name__}Cell")
-    assert f">>> from longrnn import {one_step.__name__}\n" in one_step.__doc__
-    documented = one_step.__doc__.replace(",", " ").split()
-    assert set(inspect.signature(one_step).parameters) - {"self"} <= set(documented)
+    doc = inspect.getdoc(layer_class)
+    section = doc.split("Parameters\n----------\n")[1].split("\nNotes\n")[0]
+    documented = []
+    for line in section.splitlines():
+        if line and not line.startswith(" "):
+            documented += line.split(", ")
+    assert sorted(documented) == sorted(inspect.signature(layer_class).parameters)
+    assert f">>> from longrnn import {layer_class.__name__}\n" in doc
 
 
 @every_layer

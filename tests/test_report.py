@@ -241,7 +241,8 @@ def test_simulated_and_failed_results_are_no_evidence(copied):
 
 
 def test_failed_and_repeated_notebooks_are_refused(tmp_path):
-    for name in ("22_errors.failed", ".22_errors.partial", "22_errors"):
+    names = ("21_counts.failed", "21_counts", ".22_errors.partial", "22_errors")
+    for name in names:
         write_notebook(tmp_path / "executed" / f"{name}.ipynb")
     found = load_notebooks(tmp_path)
     assert [(item.name, item.result_set) for item in found] == [("22_errors", "rebuilt")]

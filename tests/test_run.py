@@ -8,6 +8,7 @@ import shlex
 import signal
 import subprocess
 import sys
+import threading
 import time
 from resource import RLIMIT_FSIZE, setrlimit
 from typing import NamedTuple
@@ -266,6 +267,13 @@ def test_a_failing_cell_leaves_the_partial_notebook(server, tmp_path):
     done = _run(notebook, tmp_path / "out.ipynb", env=server.environment)
     assert done.returncode == 0, done.stderr
     assert _names(tmp_path) == ["a.ipynb", "out.ipynb"]
+    # If it fails later, the earlier copy stays.
+    earlier = (tmp_path / "out.ipynb").read_bytes()
+    _notebook(tmp_path / "a.ipynb", "1 / 0")
+    done = _run(notebook, tmp_path / "out.ipynb", env=server.environment)
+    assert done.returncode == 1
+    assert (tmp_path / "out.ipynb").read_bytes() == earlier
+    assert _names(tmp_path) == ["a.ipynb", "out.failed.ipynb", "out.ipynb"]
 
 
 @pytest.mark.notebook
@@ -488,9 +496,18 @@ def test_a_failing_set_ends_the_others(environment, tmp_path):
 
 
 def test_runs_that_had_not_begun_are_cancelled(tmp_path, monkeypatch):
-    kills = Mock(side_effect=range(50))  # StopIteration: it waits for ever
-    monkeypatch.setattr(runs, "_kill_kernels", kills)
+    begun = []
+    killed = threading.Event()
+
+    def execute(run, *, quiet):
+        begun.append(run.output.stem)
+        if len(begun) > 1:  # it may begin before the failure of the first is noticed
+            assert killed.wait(60)
+        raise runs.RunError("it failed", 1)
+
+    monkeypatch.setattr(runs, "_kill_kernels", killed.set)
     monkeypatch.setattr(runs, "_check", Mock())
-    monkeypatch.setattr(runs, "_execute", Mock(side_effect=runs.RunError("it failed", 1)))
+    monkeypatch.setattr(runs, "_execute", execute)
     planned = [runs.Run(tmp_path, tmp_path / f"{name}.ipynb", {}) for name in "abcd"]
     assert runs.execute_all(planned, at_once=1) == 1
+    assert begun in (["a"], ["a", "b"])

@@ -11,9 +11,10 @@ device, so TF32 is off during the calls of these engines, forward and backward.
 """
 
 import threading
+from contextlib import nullcontext
 
 import torch
-from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 from longrnn.kernels import register
 from longrnn.kernels._recurrence import Recurrence
@@ -45,14 +46,6 @@ class _FullFloat32:
 full_float32 = _FullFloat32()
 
 
-def _keep_in_backward(outputs: Tensor) -> None:
-    """Let the backward pass of cuDNN's layer run at float32, too."""
-    node = outputs.grad_fn
-    if node is not None:
-        node.register_prehook(lambda _: full_float32.__enter__())
-        node.register_hook(lambda *_: full_float32.__exit__())
-
-
 LAYERS = {"rnn": torch.rnn_tanh, "lstm": torch.lstm, "gru": torch.gru}
 """PyTorch's layers by the name of the cell."""
 
@@ -66,13 +59,56 @@ def _run_layer(name, W, R, b, state, u):
     # has_biases, layers, dropout, train, bidirectional, batch_first; cuDNN needs train for a
     # backward pass.
     arguments = u, initial, parameters, True, 1, 0.0, True, False, False
-    if u.device.type != "cuda":
-        outputs, *final = LAYERS[name](*arguments)
-    else:
-        with full_float32:
-            outputs, *final = LAYERS[name](*arguments)
-        _keep_in_backward(outputs)
+    outputs, *final = LAYERS[name](*arguments)
     return outputs, [part[0] for part in final]
+
+
+class _FullFloat32Layer(torch.autograd.Function):
+    """A layer whose forward and backward pass run inside `full_float32`.
+
+    The layer has an autograd graph of its own, which `backward` runs. Hooks on the layer's node
+    could switch the precision, too. But no hook runs after a pass that fails, for lack of memory
+    for example, so the precision would stay switched.
+    """
+
+    @staticmethod
+    def forward(ctx, name, *tensors):
+        inputs = []
+        for tensor, needed in zip(tensors, ctx.needs_input_grad[1:], strict=True):
+            inputs.append(tensor.detach().requires_grad_(needed))
+        u, W, R, b, *state = inputs
+        with full_float32, torch.enable_grad():
+            outputs, final = _run_layer(name, W, R, b, state, u)
+        results = [outputs, *final]
+        ctx.save_for_backward(*inputs, *results)
+        ctx.set_materialize_grads(False)
+        return tuple(result.detach() for result in results)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, *arriving):
+        saved = ctx.saved_tensors
+        inputs = saved[: -len(arriving)]
+        differentiated = [tensor for tensor in inputs if tensor.requires_grad]
+        pairs = zip(saved[-len(arriving) :], arriving, strict=True)
+        present = [(result, gradient) for result, gradient in pairs if gradient is not None]
+        results, gradients = zip(*present, strict=True)
+        with full_float32:
+            # Autograd frees the saved tensors, and with them the layer's graph, unless the user
+            # retains the outer graph.
+            computed = torch.autograd.grad(results, differentiated, gradients, retain_graph=True)
+        remaining = iter(computed)
+        by_input = []
+        for tensor in inputs:
+            by_input.append(next(remaining) if tensor.requires_grad else None)
+        return None, *by_input
+
+
+def _precision(u):
+    """Return a context manager in which a pass on the device of `u` computes in float32."""
+    if u.device.type == "cuda":
+        return full_float32
+    return nullcontext()
 
 
 def _state(h, c):
@@ -84,7 +120,8 @@ def _state(h, c):
 
 def _forward(name, u, W, R, b, c0, h0, outputs, h_end, c_end):
     state = _state(h0, c0)
-    values, final = _run_layer(name, W, R, b, state, u)
+    with _precision(u):
+        values, final = _run_layer(name, W, R, b, state, u)
     results = outputs, h_end, c_end
     for result, value in zip(results, [values, *final], strict=False):
         result.copy_(value)
@@ -95,7 +132,8 @@ def _backward(name, u, W, R, b, c0, h0, grad_outputs, *grad_final):
     leaves = [part.detach().requires_grad_() for part in (u, W, R, b, *state)]
     # An operator runs without autograd, whatever its grad mode says.
     included = torch._C._dispatch_tls_local_include_set()
-    with torch.enable_grad(), torch._C._ForceDispatchKeyGuard(included, _no_keys()):
+    guard = torch._C._ForceDispatchKeyGuard(included, _no_keys())
+    with _precision(u), torch.enable_grad(), guard:
         outputs, final = _run_layer(name, *leaves[1:4], leaves[4:], leaves[0])
         pairs = zip([outputs, *final], [grad_outputs, *grad_final], strict=False)
         present = [(result, arrived) for result, arrived in pairs if arrived is not None]
@@ -163,7 +201,10 @@ def _register(name: str, *cells: str) -> None:
             c0 = state[1] if len(state) > 1 else None
             outputs, final = _LAYER(name, u, W, R, b, c0, state[0])
             return outputs, final[: len(state)]
-        outputs, final = _run_layer(name, W, R, b, state, u)
+        if u.device.type == "cuda":
+            outputs, *final = _FullFloat32Layer.apply(name, u, W, R, b, *state)
+        else:
+            outputs, final = _run_layer(name, W, R, b, state, u)
         return outputs, tuple(final)
 
 

@@ -15,7 +15,8 @@ Paths are relative to the repository root, wherever the command is typed; ``~`` 
 
 Exit status: 0 done; 1 a cell failed, and the cells executed so far are in ``OUTPUT`` with the
 suffix ``.failed.ipynb``; 2 the command was invalid and nothing ran; 130 interrupted. OUTPUT is
-written completely or not at all.
+written completely or not at all. An earlier OUTPUT stays when a run fails. The report ignores it as
+long as the failed copy lies beside it, and DVC runs the stage again.
 """
 
 import argparse

@@ -60,7 +60,8 @@ def execute_all(
     Parameters
     ----------
     runs
-        The notebooks. The first that fails ends the others, and then no copy is kept.
+        The notebooks. The first that fails ends the others. An earlier copy of a notebook that did
+        not end stays, and is out of date while its `failed_copy` lies beside it.
     at_once
         Number of notebooks that run at the same time.
     quiet
@@ -86,8 +87,6 @@ def execute_all(
         return report_status(refusal, refusal.status)
     if error is None:
         return 0
-    for run in runs:
-        run.output.unlink(missing_ok=True)
     if not isinstance(error, RunError):
         raise error
     return report_status(error, error.status)
@@ -148,7 +147,7 @@ def _check(notebook: Path) -> None:
 def _execute(run: Run, *, quiet: bool) -> None:
     """Execute a notebook and write its clean copy.
 
-    If a cell fails, what was executed of the notebook stays next to the copy's path.
+    If the run fails, what was executed of the notebook stays next to the copy's path.
     """
     # Imported late: a wrong call is refused at once.
     import nbformat
@@ -178,8 +177,9 @@ def _execute(run: Run, *, quiet: bool) -> None:
     except (RuntimeError, ZMQError) as error:
         raise RunError(f"the kernel of {name} did not start ({error}); run again") from None
     except OSError as error:
-        failed.unlink(missing_ok=True)
-        raise RunError(f"cannot write {run.output} ({error}); no copy was kept") from None
+        raise RunError(
+            f"cannot write {run.output} ({error}); make room or choose another path, and run again"
+        ) from None
 
 
 def _papermill(run: Run, output: Path, *, quiet: bool) -> None:

@@ -148,9 +148,13 @@ def load_notebooks(data: Path) -> tuple[Notebook, ...]:
         A notebook cannot be read, or two show the same notebook and the same results.
     """
     notebooks = []
-    # Hidden files are unfinished, and what a failed run leaves for its author is not a result.
+    # Hidden files are unfinished.
     paths = [*data.glob("executed/[!.]*.ipynb"), *data.glob("made/[!.]*/[!.]*/[!.]*.ipynb")]
-    for path in sorted(path for path in paths if not path.name.endswith(".failed.ipynb")):
+    for path in sorted(paths):
+        if path.name.endswith(".failed.ipynb"):
+            continue  # left for its author
+        if path.with_suffix(".failed.ipynb").exists():
+            continue  # the copy of an earlier run
         try:
             result_set = str(read_parameters(path).get("result_set", "rebuilt"))
             notebooks.append(Notebook(path, result_set, read_title(path)))

@@ -143,6 +143,8 @@ def sequence_scores(
 def predictions(model: nn.Module, split: Split, batch_size: int) -> Iterator[tuple[Tensor, Tensor]]:
     """Yield predictions of a model without dropout, and the targets, batch by batch.
 
+    The model is in evaluation mode until the iterator ends or is closed.
+
     Parameters
     ----------
     model : nn.Module
@@ -158,10 +160,12 @@ def predictions(model: nn.Module, split: Split, batch_size: int) -> Iterator[tup
     device = next(model.parameters()).device
     was_training = model.training
     model.eval()
-    for first in range(0, len(split), batch_size):
-        inputs, targets = tensors(split.take(slice(first, first + batch_size)), device)
-        yield model(inputs), targets
-    model.train(was_training)
+    try:
+        for first in range(0, len(split), batch_size):
+            inputs, targets = tensors(split.take(slice(first, first + batch_size)), device)
+            yield model(inputs), targets
+    finally:  # also if a batch fails, or if the caller takes no further ones
+        model.train(was_training)
 
 
 def as_double(targets: Tensor) -> Tensor:

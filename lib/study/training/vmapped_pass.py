@@ -85,12 +85,10 @@ class VmappedPass:
         self._stack_size = pass_size
         if device == "cpu":
             self._stack_size += math.ceil(VECTOR_TAIL / model.cell.hidden_size)
-        # Both copies hold no data. Input checks are off: vmap can't branch on values, and the data
-        # was validated when it was prepared.
+        # Both copies hold no data.
         self._parametrizations = _parametrized_weights_of(model).to("meta")
         self._has_parametrizations = any(map(parametrize.is_parametrized, model.modules()))
         self._template = _without_parametrizations(model).to("meta")
-        self._template.cell._check = lambda u, state=None: None
         self._names = [name for name, _ in self._template.named_parameters()]
         self._names += [name for name, _ in self._template.named_buffers()]
         self.uses_cuda_graph = use_cuda_graph and device in GRAPH_DEVICES
