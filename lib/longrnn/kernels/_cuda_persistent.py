@@ -304,12 +304,16 @@ def add_products(totals, weights, memory, shared_weights, in_memory, row, part, 
         for i in range(tile):
             totals[i] += weights[q] * memory[unsigned((column + q) * tile + i)]
     column += in_registers
-    index = shared_weights + 4 * (part * in_memory // 4 * width + row)
-    for four in range(in_memory // 4):
+    four = shared_weights // 4 + part * in_memory // 4 * width + row
+    k = 0  # no `range`: its state would take as many instructions as the products
+    while k < in_memory:
         for q in range(4):
-            weight = memory[unsigned(index + 4 * four * width + q)]
+            weight = memory[unsigned(4 * four + q)]
             for i in range(tile):
-                totals[i] += weight * memory[unsigned((column + 4 * four + q) * tile + i)]
+                totals[i] += weight * memory[unsigned((column + q) * tile + i)]
+        four += width
+        column += 4
+        k += 4
 
 
 @device
