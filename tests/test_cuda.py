@@ -111,7 +111,7 @@ def test_gpu_passes_read_no_value_on_the_host(name, engine, monkeypatch):
         weights = tree_map_only(torch.Tensor, detached, weights)
         leaves = [part for part in tree_leaves(weights) if isinstance(part, torch.Tensor)]
     with HostReads() as reads:
-        cell._check(u)
+        cell.check_input(u)
         weights = weights if name in MAPPED else cell.weights()
         if engine == "reference":
             outputs, final = cell.run(u, cell.initial_state(3), engine="reference")

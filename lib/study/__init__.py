@@ -6,20 +6,15 @@ from importlib.util import find_spec
 
 from study.paths import CACHE, ROOT
 
-
-def _check_requirements() -> None:
-    """Refuse to be imported without the packages that ``pip install .`` leaves out."""
-    for name in ("pandas", "papermill", "pydantic", "xarray"):
-        if find_spec(name) is None:
+# `pip install .` copies this package without the packages that it needs. In a clone `make` installs
+# them, and a GPU machine that only benchmarks does without, so nothing is checked there.
+if not (ROOT / "pyproject.toml").exists():
+    for _name in ("pandas", "papermill", "pydantic", "xarray"):
+        if find_spec(_name) is None:
             raise ImportError(
-                f"study needs {name}, which is not installed; run `pip install .[study]` in the "
+                f"study needs {_name}, which is not installed; run `pip install .[study]` in the "
                 "repository (`pip install .` installs only what longrnn needs)"
             )
-
-
-# In a clone `make` installs them, and a GPU machine that only benchmarks does without.
-if not (ROOT / "pyproject.toml").exists():
-    _check_requirements()
 
 # jsonschema, which nbformat imports, would build a grammar of internet addresses. That takes a
 # second or two per notebook. Without this module it skips the check of addresses.

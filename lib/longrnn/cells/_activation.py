@@ -17,7 +17,7 @@ ACTIVATIONS: dict[str, Activation] = {
 }
 
 
-def phi(default: str) -> Choice:
+def activation_choice(default: str) -> Choice:
     """Declare a hyper-parameter that selects one of `ACTIVATIONS`.
 
     Parameters

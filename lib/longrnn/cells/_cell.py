@@ -204,7 +204,7 @@ class Cell(DeclaredModule):
 
     def _checked_run(self, u: Tensor, state: State | None, engine: str) -> tuple[Tensor, State]:
         """Check the input and the state, then run."""
-        self._check(u, state)
+        self.check_input(u, state)
         if state is None:
             state = self.initial_state(u.shape[1])
         return self.run(u, state, engine=engine)
@@ -251,8 +251,24 @@ class Cell(DeclaredModule):
         """
         return self.weights()
 
-    def _check(self, u: Tensor, state: State | None = None) -> None:
-        """Validate the input and the state."""
+    def check_input(self, u: Tensor, state: State | None = None) -> None:
+        """Refuse an input or a state that does not fit the cell.
+
+        Parameters
+        ----------
+        u : (time, batch, input)
+            The sequences.
+        state : tuple of (batch, hidden), optional
+            The state before the first input.
+
+        Raises
+        ------
+        TypeError
+            The input is not a tensor.
+        ValueError
+            The input or the state has the wrong shape, type or device, or the input has no time
+            steps or is not finite.
+        """
         check_is_tensor(self.name, u)
         weight = any_weight(self)
         if u.dim() != 3 or u.shape[2] != self.input_size:

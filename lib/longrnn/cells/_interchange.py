@@ -16,7 +16,7 @@ from torch import Tensor
 from longrnn.cells._activation import TANH_OR_RELU
 from longrnn.cells._keywords import Number
 
-CHOICES = {
+HYPER_PARAMETERS = {
     "tau": Number(10, "[1, inf)", whole=True),  # steps between interchanges
     "activation": TANH_OR_RELU,
 }

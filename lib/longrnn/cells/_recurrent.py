@@ -1,38 +1,29 @@
 """The base class of the layers that users import, such as `longrnn.LEM`.
 
-A layer class stacks cells: one per layer and direction. It has the interface of `torch.nn.LSTM`.
+A layer class is a stack of cells (`Stack`): one per layer and direction. `Recurrent` gives it the
+interface of `torch.nn.LSTM`: layouts, lengths, packed sequences and states.
 """
 
-import warnings
 from collections.abc import Mapping, Sequence
-from numbers import Real
-from typing import ClassVar
 
 import torch
-from torch import Tensor, nn
-from torch.nn import functional as F
+from torch import Tensor
 from torch.nn.utils.rnn import PackedSequence, pad_packed_sequence
 
-from longrnn.cells._bias import biases_of, remove_biases
 from longrnn.cells._cell import Cell, State
-from longrnn.cells._checks import (
-    check_finite,
-    check_is_tensor,
-    check_state,
-    check_type_and_device,
-    checked_size,
-)
+from longrnn.cells._checks import check_is_tensor, check_state
 from longrnn.cells._compiling import with_own_code
 from longrnn.cells._layouts import as_state, as_time_major, is_absent, state_tensors
-from longrnn.cells._modes import any_weight, as_type, is_autocasting, on_device
-from longrnn.cells._packing import Segment, pack, run_segments, segments_of
+from longrnn.cells._modes import any_weight, as_type, is_autocasting
+from longrnn.cells._packing import Segment, pack, segments_of
 from longrnn.cells._repr import changed_arguments
+from longrnn.cells._stack import Stack
 
 LAYERS: dict[str, type["Recurrent"]] = {}
 """The layer classes by the name of their cell."""
 
 
-class Recurrent(nn.Module):
+class Recurrent(Stack):
     """Layers of one kind of cell, with the interface of `torch.nn.LSTM`.
 
     A subclass gives its cell (``class LEM(Recurrent, core=LEMCore)``) and lists the
@@ -77,11 +68,6 @@ class Recurrent(nn.Module):
     `torch.nn.utils.parametrizations` do.
     """
 
-    core: ClassVar[type[Cell]]
-    """The cell: one layer in one direction."""
-    fixed: ClassVar[Mapping[str, object]] = {}
-    """Hyper-parameters of the cell that the layer class sets itself, such as a number of layers."""
-
     def __init_subclass__(cls, *, core: type[Cell] | None = None, **kwargs: object) -> None:
         super().__init_subclass__(**kwargs)
         if core is None:  # a user's subclass of a layer class
@@ -105,80 +91,21 @@ class Recurrent(nn.Module):
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
     ) -> None:
-        super().__init__()
-        label = type(self).__name__
-        self.input_size = checked_size(label, "input_size", input_size)
-        self.hidden_size = checked_size(label, "hidden_size", hidden_size)
-        self.num_layers = checked_size(label, "num_layers", num_layers)
-        if isinstance(dropout, bool) or not isinstance(dropout, Real) or not 0 <= dropout <= 1:
-            raise ValueError(f"{label}: expected dropout to be between 0 and 1, got {dropout!r}")
-        if dropout > 0 and self.num_layers == 1:
-            warnings.warn(
-                f"{label}: dropout acts between layers, and num_layers=1 has nothing to drop",
-                stacklevel=3,
-            )
-        self.bias = bias
+        super().__init__(
+            input_size,
+            hidden_size,
+            num_layers,
+            hyper_parameters,
+            bias=bias,
+            dropout=dropout,
+            bidirectional=bidirectional,
+            device=device,
+            dtype=dtype,
+        )
         self.batch_first = batch_first
-        self.dropout = float(dropout)
-        self.bidirectional = bidirectional
-        self.num_directions = 2 if bidirectional else 1
-        self.hyper_parameters = dict(hyper_parameters)
-        self.cells = nn.ModuleDict()
-        for layer in range(self.num_layers):
-            for direction in range(self.num_directions):
-                with on_device(device):
-                    cell = self._new_cell(layer, dtype)
-                if not bias:
-                    remove_biases(cell, type(self).__name__)
-                self.cells[_cell_name(layer, direction)] = cell
-
-    def _new_cell(self, layer: int, dtype: torch.dtype | None) -> Cell:
-        """Return a new cell for a layer."""
-        features = self.input_size
-        if layer > 0:
-            features = self.hidden_size * self.num_directions
-        settings = self.fixed | self.hyper_parameters
-        return self.core(features, self.hidden_size, dtype=dtype, **settings)
-
-    def reset_parameters(self, start: str = "text", *, time_steps: int | None = None) -> None:
-        """Reinitialize all weights, from torch's random generator.
-
-        Parameters
-        ----------
-        start
-            Name of the initialization: ``text`` is that of the paper, ``author`` that of the
-            authors' program. ``type(self).core.starts`` lists all.
-        time_steps
-            Length of the sequences, which some initializations depend on.
-
-        Raises
-        ------
-        ValueError
-            The cell has no such initialization, or it needs `time_steps`.
-        """
-        for cell in self.cells.values():
-            cell.start(start, time_steps=time_steps)
-            zeros = []
-            if cell.x0 is not None:
-                zeros += cell.x0
-            if not self.bias:
-                zeros += biases_of(cell)
-            with torch.no_grad():
-                for parameter in zeros:
-                    parameter.zero_()
 
     def flatten_parameters(self) -> None:
         """Do nothing; code written for `torch.nn.LSTM` may call it."""
-
-    def _cells_of(self, layer: int) -> list[Cell]:
-        """Return the cells of a layer, one per direction."""
-        directions = range(self.num_directions)
-        return [self.cells[_cell_name(layer, direction)] for direction in directions]
-
-    def train_initial_state(self) -> None:
-        """Make the initial states parameters, shared by all sequences and initialized to zero."""
-        for cell in self.cells.values():
-            cell.train_initial_state()
 
     def forward(
         self,
@@ -310,59 +237,6 @@ class Recurrent(nn.Module):
             states.append(tuple(part[index] for part in parts))
         return states
 
-    def _run_layers(
-        self, data: Tensor, segments: Sequence[Segment], states: Sequence[State], engine: str
-    ) -> tuple[Tensor, State]:
-        """Run all layers over packed sequences.
-
-        Returns
-        -------
-        output : (rows, num_directions * hidden_size)
-            The outputs of the last layer.
-        final : tuple of (num_layers * num_directions, batch, hidden)
-            The last state of every layer and direction.
-        """
-        check_type_and_device(self._label, data, any_weight(self))
-        check_finite(self._label, data)
-        outputs = [data]  # the input, and the outputs of every layer
-        finals = []
-        remaining = iter(states)
-        for layer in range(self.num_layers):
-            below = self._input_of(outputs)
-            directions = []
-            for direction, cell in enumerate(self._cells_of(layer)):
-                output, final = run_segments(
-                    cell,
-                    below,
-                    segments,
-                    next(remaining),
-                    reverse=direction == 1,
-                    engine=engine,
-                )
-                directions.append(output)
-                finals.append(final)
-            output = directions[0]
-            if self.bidirectional:
-                output = torch.cat(directions, dim=1)
-            if self.training and self.dropout > 0 and layer < self.num_layers - 1:
-                output = self._drop(output, segments)
-            outputs.append(output)
-        final = tuple(torch.stack(parts) for parts in zip(*finals, strict=True))
-        return outputs[-1], final
-
-    def _input_of(self, outputs: Sequence[Tensor]) -> Tensor:
-        """Return the input of a layer, given the input and the outputs of all layers below."""
-        return outputs[-1]
-
-    def _drop(self, output: Tensor, segments: Sequence[Segment]) -> Tensor:
-        """Apply dropout to the packed outputs of a layer."""
-        return F.dropout(output, self.dropout)
-
-    @property
-    def _label(self) -> str:
-        """Name of the class, for error messages."""
-        return type(self).__name__
-
     def extra_repr(self) -> str:
         values = dict(self.hyper_parameters)
         for name in ("num_layers", "bias", "batch_first", "dropout", "bidirectional"):
@@ -371,10 +245,3 @@ class Recurrent(nn.Module):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.extra_repr()})"
-
-
-def _cell_name(layer: int, direction: int) -> str:
-    """Return the name of a cell: ``l0``, ``l0_reverse``, ``l1``, as in PyTorch's parameters."""
-    if direction == 1:
-        return f"l{layer}_reverse"
-    return f"l{layer}"

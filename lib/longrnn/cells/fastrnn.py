@@ -18,7 +18,7 @@ import math
 import torch
 from torch import Tensor, nn
 
-from longrnn.cells._activation import ACTIVATIONS, phi
+from longrnn.cells._activation import ACTIVATIONS, activation_choice
 from longrnn.cells._cell import Cell, State
 from longrnn.cells._init import uniform_fan
 from longrnn.cells._keywords import Number
@@ -39,7 +39,7 @@ class FastRNNCore(Cell, name="fastrnn"):
         "beta_free": "",
     }
     hyper_parameters = {
-        "phi": phi("tanh"),
+        "phi": activation_choice("tanh"),
         # alpha at the start, where beta is 1 - eta; iRNN's paper names its FastRNNs by it
         "eta": Number(None, "(0, 1)"),
     }

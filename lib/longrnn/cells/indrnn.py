@@ -16,7 +16,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
-from longrnn.cells._activation import ACTIVATIONS, phi
+from longrnn.cells._activation import ACTIVATIONS, activation_choice
 from longrnn.cells._cell import Cell, State
 from longrnn.cells._init import uniform_fan
 from longrnn.cells._keywords import Number
@@ -36,7 +36,10 @@ class IndRNNCore(Cell, name="indrnn"):
         "w": "each: d",  # recurrent weights, one per neuron (u in the paper)
         "b": "each: d",  # bias
     }
-    hyper_parameters = {"layers": Number(1, "[1, 100]", whole=True), "phi": phi("relu")}
+    hyper_parameters = {
+        "layers": Number(1, "[1, 100]", whole=True),
+        "phi": activation_choice("relu"),
+    }
     Weights = "layers phi"
 
     def prepare(self) -> None:

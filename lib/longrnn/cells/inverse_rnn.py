@@ -21,7 +21,7 @@ from longrnn.cells._activation import Activation, use_activation
 from longrnn.cells._cell import Cell, State
 from longrnn.cells._checks import has_values
 from longrnn.cells._init import ADDING, uniform_fan
-from longrnn.cells._interchange import CHOICES, alternate
+from longrnn.cells._interchange import HYPER_PARAMETERS, alternate
 from longrnn.cells._one_step import one_step
 from longrnn.cells._recurrent import Recurrent
 
@@ -40,7 +40,7 @@ class InverseRNNCore(Cell, name="inverse_rnn"):
         "R": "d p",  # input weights
         "b": "d",  # bias b_1
     }
-    hyper_parameters = CHOICES
+    hyper_parameters = HYPER_PARAMETERS
     Weights = "W inverse R b tau"
     states = 2
     prepare = use_activation

@@ -53,7 +53,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from longrnn.cells._activation import ACTIVATIONS, phi
+from longrnn.cells._activation import ACTIVATIONS, activation_choice
 from longrnn.cells._cell import Cell, State
 from longrnn.cells._checks import has_values
 from longrnn.cells._init import normal, uniform_fan
@@ -121,7 +121,7 @@ class IncrementalRNNCore(Cell, name="irnn"):
         "train_eta": Choice(("inner", "fixed", "one", "time")),
         "length": Number(None, "[1, inf)", whole=True),  # T, number of time steps, for "time"
         "alpha": Number(1.0, "(0, inf)"),  # leak, 1 in the paper's experiments
-        "phi": phi("relu"),
+        "phi": activation_choice("relu"),
     }
     Weights = "U V H W b eta alpha sign form from_zero phi"
     # `study.training.equilibria` uses these through the cell: if it imported them, every run would

@@ -31,7 +31,7 @@ from torch import Tensor
 from longrnn.cells._activation import Activation, use_activation
 from longrnn.cells._cell import Cell, State
 from longrnn.cells._init import ADDING, uniform_fan
-from longrnn.cells._interchange import CHOICES, alternate
+from longrnn.cells._interchange import HYPER_PARAMETERS, alternate
 from longrnn.cells._keywords import Number
 from longrnn.cells._one_step import one_step
 from longrnn.cells._recurrent import Recurrent
@@ -88,7 +88,9 @@ class LURNNCore(Cell, name="lu_rnn"):
         "R": "d p",  # input weights
         "b": "d",  # bias b_1
     }
-    hyper_parameters = CHOICES | {"pivot": Number(1e-3, "(0, inf)")}  # delta, the smallest pivot
+    hyper_parameters = HYPER_PARAMETERS | {
+        "pivot": Number(1e-3, "(0, inf)")
+    }  # delta, the smallest pivot
     Weights = "L U R b tau"
     states = 2
     prepare = use_activation

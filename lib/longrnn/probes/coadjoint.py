@@ -140,7 +140,7 @@ def _double_backward(
     """Return the losses and the adjoints of any cell, with its plain PyTorch loop."""
     if differentiable:
         refuse_kinks(cell)
-    cell._check(u)
+    cell.check_input(u)
     weights = cell.weights()
     state = cell.initial_state(u.shape[1])
     x = []
