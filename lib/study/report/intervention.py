@@ -4,8 +4,8 @@ import pandas as pd
 
 EFFECTS = "own-intervention-effects"
 """Table of notebook 31: changes of test accuracy against ordinary backpropagation."""
-FIGURE = "own-intervention-dose"
-"""Its dose-response curves."""
+FIGURES = ("own-intervention-restored", "own-intervention-dose")
+"""Its figures: restored gradients, and dose-response curves."""
 _PREDICTED_AT_END = 0.03
 """Largest predicted change of accuracy with the information at the end of the sequence."""
 

@@ -19,7 +19,7 @@ from study.report.coverage import STATES, main_files, state
 from study.report.findings import Sentence, read_findings, write_sentence
 from study.report.groups import Group, group_artefacts
 from study.report.inputs import read_table
-from study.report.intervention import EFFECTS, FIGURE, describe_intervention
+from study.report.intervention import EFFECTS, FIGURES, describe_intervention
 from study.report.notebook_page import escape_markdown
 from study.report.notebooks import short_name, write_notebooks
 from study.report.numbers import counted
@@ -160,7 +160,7 @@ def _write_front_page(pages: _Pages) -> None:
         "index",
         answers=front_page_answers(site["judged"], site["groups"]),
         experiment=_experiment(site["inputs"].artefacts),
-        experiment_figure=site["groups"].get(FIGURE),
+        experiment_figures=[site["groups"][name] for name in FIGURES if name in site["groups"]],
         unjudged=int((site["judged"]["counted"] == NOT_JUDGED).sum()),
     )
 
