@@ -68,9 +68,7 @@ def differentiate_adjoint(
 
     _, pull_back = torch.func.vjp(gradient, *(tensors[k] for k in variables))
     products = pull_back(tuple(cotangents[k] for k in picked))
-    gradients = [None] * len(tensors)
-    for k, value in zip(variables, products, strict=True):
-        gradients[k] = value
+    gradients = _spread(products, variables, len(tensors))
     return *[None] * settings, *gradients, None, None
 
 
@@ -105,10 +103,15 @@ def _reference_gradient(
 
     _, pull_back = torch.func.vjp(run, *(inputs[k] for k in variables))
     products = pull_back(tuple(arriving[k] for k in present))
-    gradients = [None] * len(inputs)
-    for k, value in zip(variables, products, strict=True):
-        gradients[k] = value
-    return gradients
+    return _spread(products, variables, len(inputs))
+
+
+def _spread(values: Sequence[Tensor], indices: Sequence[int], count: int) -> list[Tensor | None]:
+    """Return a list with each value at its index, and None elsewhere."""
+    spread: list[Tensor | None] = [None] * count
+    for index, value in zip(indices, values, strict=True):
+        spread[index] = value
+    return spread
 
 
 def _is_differentiable(value: Tensor | None) -> bool:
