@@ -5,10 +5,11 @@
 16896
 """
 
-from longrnn.cells._cell import Cell, State, unroll
+from longrnn.cells._cell import Cell
 from longrnn.cells._one_step import OneStep
 from longrnn.cells._recurrent import LAYERS, Recurrent
 from longrnn.cells._registry import cell_class, cell_names, make_cell
+from longrnn.cells._unroll import State, unroll
 from longrnn.registry import import_files
 
 import_files(__name__, __path__)

@@ -4,7 +4,7 @@ A `Cell` is one architecture in one direction. The layer classes that users impo
 `longrnn.LEM`, stack cells (see `longrnn.cells._recurrent`).
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import ClassVar, NamedTuple
 
@@ -22,9 +22,7 @@ from longrnn.cells._compiling import with_own_code
 from longrnn.cells._declared import NOTHING, DeclaredModule
 from longrnn.cells._modes import any_weight, as_type, is_autocasting, is_in_forward_mode
 from longrnn.cells._registry import REGISTRY
-
-State = tuple[Tensor, ...]
-Step = Callable[[NamedTuple, State, Tensor], State]
+from longrnn.cells._unroll import State, Step, unroll
 
 
 class Cell(DeclaredModule):
@@ -286,36 +284,3 @@ class Cell(DeclaredModule):
         if state is not None:
             shapes = [(u.shape[1], self.hidden_size)] * self.states
             check_state(self.name, state, shapes, weight)
-
-
-def unroll(
-    step: Step, weights: NamedTuple, state: State, u: Tensor, *, readout: int = 0
-) -> tuple[Tensor, State]:
-    """Apply `step` to every input in turn: the reference that all engines are compared with.
-
-    Parameters
-    ----------
-    step
-        The recurrence of a cell.
-    weights
-        Its first argument.
-    state : tuple of (batch, hidden)
-        The state before the first input.
-    u : (time, batch, input)
-        The sequences. They are unbound once, because indexing ``u[t]`` in the loop would make the
-        cost of the backward pass quadratic in time.
-    readout
-        Index in the state of the tensor that is the output.
-
-    Returns
-    -------
-    outputs : (time, batch, hidden)
-        The output tensor of the state after every input.
-    state : tuple of (batch, hidden)
-        The full state after the last input.
-    """
-    outputs = []
-    for u_t in u.unbind(0):
-        state = step(weights, state, u_t)
-        outputs.append(state[readout])
-    return torch.stack(outputs), state

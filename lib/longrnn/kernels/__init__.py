@@ -2,8 +2,8 @@
 
 An engine is a function ``run(weights, state, u) -> (outputs, state)`` that runs a cell over whole
 sequences. The file that defines an engine registers it with `register`. If no engine supports an
-input, the cell runs its reference, the plain PyTorch loop `longrnn.cells._cell.unroll`. All engines
-compute in float32 and in float64.
+input, the cell runs its reference, the plain PyTorch loop `longrnn.cells._unroll.unroll`. All
+engines compute in float32 and in float64.
 
 Where to look:
 

@@ -140,19 +140,30 @@ def adjoint_norms(
             return _adjoint_norms_by_kernel(kernel, cell, u, loss, wanted, whole)
     few = len(wanted) <= 2 + T // ENGINE_CHUNK
     by_engine = engine == "auto" and few and _has_engine(cell, u)
-    edges = _chunk_edges(T, wanted, by_engine=by_engine)
     with parametrize.cached() if by_engine else nullcontext():
-        steps = Steps(cell, u)
-        state = cell.initial_state(u.shape[1])
-        chunks = []  # start, stop, and the state at the start
-        for start, stop in pairwise(edges):
-            chunks.append((start, stop, state))
-            state = steps.forward(state, start, stop, by_engine=by_engine)
-        adjoint = _last_adjoint(loss, state, cell.readout, whole)
-        tracker = Tracker(cell.readout, set(wanted), adjoint)
-        tracker.record(T)
-        for start, stop, state_at_start in reversed(chunks):
-            _pull_back(steps, state_at_start, start, stop, tracker, by_engine=by_engine)
+        return _adjoint_norms_by_chunks(cell, u, loss, wanted, whole, by_engine)
+
+
+def _adjoint_norms_by_chunks(
+    cell: Cell,
+    u: Tensor,
+    loss: Callable[[Tensor], Tensor],
+    wanted: Sequence[int],
+    whole: bool,
+    by_engine: bool,
+) -> AdjointNorms:
+    """Compute adjoint norms by the reference step, or by an engine that runs chunk by chunk."""
+    T, batch, _ = u.shape
+    steps = Steps(cell, u)
+    state = cell.initial_state(batch)
+    chunks = []  # start, stop, and the state at the start
+    for start, stop in pairwise(_chunk_edges(T, wanted, by_engine=by_engine)):
+        chunks.append((start, stop, state))
+        state = steps.forward(state, start, stop, by_engine=by_engine)
+    tracker = Tracker(cell.readout, set(wanted), _last_adjoint(loss, state, cell.readout, whole))
+    tracker.record(T)
+    for start, stop, state_at_start in reversed(chunks):
+        _pull_back(steps, state_at_start, start, stop, tracker, by_engine=by_engine)
     readout, full = tracker.stacked(wanted)
     return AdjointNorms(tuple(wanted), readout, full, state)
 
