@@ -56,10 +56,10 @@ class GRUCore(Cell, name="gru"):
         W, R, b = weights
         (h,) = state
         from_state_r, from_state_z, from_state_n = (h @ W.T).chunk(3, dim=-1)
-        from_input_r, from_input_z, from_input_n = (u @ R.T + b).chunk(3, dim=-1)
-        r = torch.sigmoid(from_state_r + from_input_r)
-        z = torch.sigmoid(from_state_z + from_input_z)
-        n = torch.tanh(r * from_state_n + from_input_n)
+        from_u_r, from_u_z, from_u_n = (u @ R.T + b).chunk(3, dim=-1)
+        r = torch.sigmoid(from_state_r + from_u_r)
+        z = torch.sigmoid(from_state_z + from_u_z)
+        n = torch.tanh(r * from_state_n + from_u_n)
         return ((1 - z) * n + z * h,)
 
     start_author = keras_start

@@ -69,7 +69,7 @@ class LRUCore(Cell, name="lru"):
         "max_phase": Number(2 * math.pi, "(0, 7)"),  # largest initial phase
     }
     biases = ("g",)
-    Weights = "re im scale B C D G g"
+    Weights = "eigen_re eigen_im scale B C D G g"
     states = 3
 
     @classmethod
@@ -84,15 +84,15 @@ class LRUCore(Cell, name="lru"):
         Returns
         -------
         Weights
-            ``re`` and ``im`` (d,), the real and imaginary parts of the eigenvalues lambda,
-            ``scale`` (d,) = exp(gamma), and ``B`` (2d, p), ``C`` (d, 2d), ``D`` (d, p), ``G`` (2d,
-            d) and ``g`` (2d,).
+            ``eigen_re`` and ``eigen_im`` (d,), the real and imaginary parts of the eigenvalues
+            lambda, ``scale`` (d,) = exp(gamma), and ``B`` (2d, p), ``C`` (d, 2d), ``D`` (d, p),
+            ``G`` (2d, d) and ``g`` (2d,).
         """
         modulus = torch.exp(-torch.exp(self.nu))
         phase = torch.exp(self.theta)
         return self.Weights(
-            re=modulus * torch.cos(phase),
-            im=modulus * torch.sin(phase),
+            eigen_re=modulus * torch.cos(phase),
+            eigen_im=modulus * torch.sin(phase),
             scale=torch.exp(self.gamma),
             B=self.B,
             C=self.C,

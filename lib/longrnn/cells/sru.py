@@ -92,20 +92,21 @@ class SRUCore(Cell, name="sru"):
         """
         layers, alpha = weights
         states = []
-        x = u
+        below = u
         for (W, v, b, skip), c in zip(layers, state[:-1], strict=True):
             v_f, v_r = v.chunk(2)
             b_f, b_r = b.chunk(2)
-            from_x_f, candidate, from_x_r = (x @ W.T).chunk(3, dim=-1)
-            f = torch.sigmoid(from_x_f + v_f * c + b_f)
-            r = torch.sigmoid(from_x_r + v_r * c + b_r)  # reads c_{t-1}, so before the next line
+            from_below_f, candidate, from_below_r = (below @ W.T).chunk(3, dim=-1)
+            f = torch.sigmoid(from_below_f + v_f * c + b_f)
+            # r reads c_{t-1}, so its line comes before that of c.
+            r = torch.sigmoid(from_below_r + v_r * c + b_r)
             c = f * c + (1 - f) * candidate
-            carried = x
+            carried = below
             if skip is not None:
-                carried = x @ skip.T
-            x = r * c + (1 - r) * alpha * carried  # h_t
+                carried = below @ skip.T
+            below = r * c + (1 - r) * alpha * carried  # h_t, the input of the layer above
             states.append(c)
-        return (*states, x)
+        return (*states, below)
 
     def start_text(self) -> None:
         for W in self.W:
