@@ -138,6 +138,7 @@ ORACLES = {
     "study.claims.coadjoint_gaps": "data in which its claims are false",
     "study.claims.error_rates": "data in which its claims are false",
     "study.claims.padding": "data in which its claims are false",
+    "study.claims.shuffled": "scores and answers that are known to belong together",
     "study.claims.models": "data in which its claims are false",
     "study.claims.tasks": "data in which its claims are false",
     "study.stats.comparisons.compare_error_rates": "R",

@@ -14,7 +14,8 @@
 - ``estimating``: the quantity that decides a claim, from its verb and its networks;
 - ``judging``: every claim of a group as a row of a table, and as a sentence;
 - ``factorial``, ``error_rates``, ``counterexamples``, ``tasks``, ``models``, ``linear_gaps``,
-  ``coadjoint_gaps``, ``padding``, ``latching``: judges with an estimator of their own.
+  ``coadjoint_gaps``, ``padding``, ``latching``: judges with an estimator of their own;
+- ``shuffled``: the same claims after the labels of networks are shuffled.
 
 ``tests/test_judging.py`` draws data in which the claim of each judge is false, and requires that
 hardly any verdict is "agrees". A statement that is true for any data is not a claim and is not
