@@ -32,7 +32,7 @@ PERSISTENT = {
     ("rnn", torch.float64): 160,
     ("lstm", torch.float32): 128,
     ("lstm", torch.float64): 64,
-    ("gru", torch.float32): 160,
+    ("gru", torch.float32): 152,
     ("gru", torch.float64): 96,
 }
 """Widths at which kernels with persistent weights are compiled."""
@@ -190,6 +190,17 @@ def threads_of_a_block(sizes):
     if "parts" in sizes:
         return sizes["parts"] * sizes["width"]
     return min(-(-sizes.get("d", 128) // 32) * 32, _cuda_launch.MOST_THREADS)
+
+
+def test_persistent_kernels_read_sixteen_bytes_at_once(ptx):
+    bytes_of = {torch.float32: 4, torch.float64: 8}
+    wide = re.compile(r"ld\.shared\.(v4\.f32|v2\.f64)")
+    for (module, name, sizes, dtype), text in ptx.items():
+        if module.startswith("cuda_persistent"):
+            sizes = dict(sizes)
+            vectors = sizes["in_registers"] * sizes["tile"] * bytes_of[dtype] // 16
+            weights = int(sizes["in_memory"] > 0)  # a loop, which need not be unrolled
+            assert len(wide.findall(text)) >= vectors + weights, (module, name, sizes)
 
 
 FORBIDDEN = {

@@ -1,14 +1,14 @@
 r"""The GRU of Cho et al. 2014 on the GPU with weights that stay on the multiprocessor.
 
-The forward and adjoint equations, and what is stored, are those of `longrnn.kernels.cpu_gru`. Where
-the weights are, and when these kernels run, says `longrnn.kernels._cuda_persistent`.
+The forward and adjoint equations, and what is stored, are those of `longrnn.kernels.cpu_gru`.
+`longrnn.kernels._cuda_persistent` says where the weights are, and when these kernels run.
 
 Forward, a row of W belongs to one gate of a unit. The threads of r and z compute their gates. Those
 of n compute n and h, with r and z from shared memory. Backward, a column of W belongs to a unit,
 and its first thread computes all gradients of the unit.
 
-With 128 units in float32, 48 of the 49,152 weights are in the registers of each of 384 threads, and
-120 KiB in shared memory. Up to 160 units fit.
+With 128 units in float32, 40 of the 49,152 weights are in the registers of each of 384 threads, and
+132 KiB in shared memory. Up to 152 units fit.
 """
 
 import numpy as np
@@ -58,6 +58,7 @@ def _forward_kernel(W, g, h0, outputs, h_end, gates, products, T, sequences, bat
     part = thread // width
     gate = row // d
     unit = row % d
+    # The first thread of a row adds the parts of the others.
     has_gate = part == 0 and gate < 3
     has_unit = part == 0 and gate == 2
     offsets = cuda.local.array(tile, np.int64)
@@ -66,11 +67,12 @@ def _forward_kernel(W, g, h0, outputs, h_end, gates, products, T, sequences, bat
     g_t = cuda.local.array(tile, real)
     run = cuda.blockIdx.y
     set_offsets_in_run(offsets, cuda.blockIdx.x, run, sequences, d)
+    # In shared memory: vectors (height, tile), weights, sums of parts, gates r z of all units.
     memory = cuda.shared.array(0, real, ALIGNMENT)
     height = parts * (in_registers + in_memory)
     shared_weights = height * tile
     sums = shared_weights + parts * width * in_memory
-    exchanged = sums + (parts - 1) * width * tile  # where the gates r z of all units are
+    exchanged = sums + (parts - 1) * width * tile
     first = run * 3 * d * d
     load_weights(
         weights, memory, shared_weights, in_memory, W, first, d, 1, 3 * d, d, row, part, width
@@ -161,6 +163,7 @@ def _backward_kernel(
     direct = cuda.local.array(tile, real)  # what reaches h through z
     run = cuda.blockIdx.y
     set_offsets_in_run(offsets, cuda.blockIdx.x, run, sequences, d)
+    # In shared memory: vectors (height, tile), weights, sums of parts.
     memory = cuda.shared.array(0, real, ALIGNMENT)
     height = parts * (in_registers + in_memory)
     shared_weights = height * tile

@@ -1,15 +1,15 @@
 r"""The dt-LSTM and the LSTM on the GPU with weights that stay on the multiprocessor.
 
 The forward and adjoint equations, and what is stored, are those of `longrnn.kernels.cpu_dt_lstm`,
-for appendix D of Rusch et al. 2022. Where the weights are, and when these kernels run, says
-`longrnn.kernels._cuda_persistent`.
+for appendix D of Rusch et al. 2022. `longrnn.kernels._cuda_persistent` says where the weights are,
+and when these kernels run.
 
 Forward, a row of W belongs to one gate of a unit. Its thread computes that gate, in the order
 i f g o. The thread of the gate o then computes c and h, with the other gates from shared memory.
 Backward, a column of W belongs to a unit, and its first thread computes all gradients of the unit.
 
-With 128 units in float32, the most that fit, 48 of the 65,536 weights are in the registers of each
-of 512 threads, and 160 KiB in shared memory.
+With 128 units in float32, the most that fit, 40 of the 65,536 weights are in the registers of each
+of 512 threads, and 176 KiB in shared memory.
 """
 
 import numpy as np
@@ -61,6 +61,7 @@ def _forward_kernel(
     part = thread // width
     gate = row // d
     unit = row % d
+    # The first thread of a row adds the parts of the others.
     has_gate = part == 0 and gate < 4
     has_unit = part == 0 and gate == 3
     offsets = cuda.local.array(tile, np.int64)
@@ -70,11 +71,12 @@ def _forward_kernel(
     c = cuda.local.array(tile, real)
     run = cuda.blockIdx.y
     set_offsets_in_run(offsets, cuda.blockIdx.x, run, sequences, d)
+    # In shared memory: vectors (height, tile), weights, sums of parts, gates i f g of all units.
     memory = cuda.shared.array(0, real, ALIGNMENT)
     height = parts * (in_registers + in_memory)
     shared_weights = height * tile
     sums = shared_weights + parts * width * in_memory
-    exchanged = sums + (parts - 1) * width * tile  # where the gates i f g of all units are
+    exchanged = sums + (parts - 1) * width * tile
     first = run * 4 * d * d
     load_weights(
         weights, memory, shared_weights, in_memory, W, first, d, 1, 4 * d, d, row, part, width
@@ -115,7 +117,7 @@ def _forward_kernel(
                 input_gate = memory[unsigned(slot)]
                 forget_gate = memory[unsigned(slot + d * tile)]
                 new = memory[unsigned(slot + 2 * d * tile)]
-                c[i] = phi * forget_gate * c[i] + iota * input_gate * new
+                c[i] = phi * forget_gate * c[i] + iota * input_gate * new  # appendix D
                 h = total[i] * tanh(c[i])
                 memory[unsigned(unit * tile + i)] = h
                 cells[base + offsets[i] + unit] = c[i]
@@ -176,6 +178,7 @@ def _backward_kernel(
     mu = cuda.local.array(tile, real)
     run = cuda.blockIdx.y
     set_offsets_in_run(offsets, cuda.blockIdx.x, run, sequences, d)
+    # In shared memory: vectors (height, tile), weights, sums of parts.
     memory = cuda.shared.array(0, real, ALIGNMENT)
     height = parts * (in_registers + in_memory)
     shared_weights = height * tile

@@ -1,8 +1,8 @@
 r"""The basic RNN on the GPU with weights that stay on the multiprocessor.
 
-The forward and adjoint equations, and what is stored, are those of `longrnn.kernels.cpu_rnn`. Where
-the weights are, and when these kernels run, says `longrnn.kernels._cuda_persistent`. A step has two
-barriers: after the sums of the parts, and after the new state.
+The forward and adjoint equations, and what is stored, are those of `longrnn.kernels.cpu_rnn`.
+`longrnn.kernels._cuda_persistent` says where the weights are, and when these kernels run. A step
+has two barriers: after the sums of the parts, and after the new state.
 """
 
 import numpy as np
@@ -54,6 +54,7 @@ def _forward_kernel(M, g, x0, outputs, x_end, T, sequences, batch):
     g_t = cuda.local.array(tile, real)
     run = cuda.blockIdx.y
     set_offsets_in_run(offsets, cuda.blockIdx.x, run, sequences, d)
+    # In shared memory: vectors (height, tile), weights, sums of parts.
     memory = cuda.shared.array(0, real, ALIGNMENT)
     height = parts * (in_registers + in_memory)
     shared_weights = height * tile
@@ -105,6 +106,7 @@ def _backward_kernel(
     arrived = cuda.local.array(tile, real)
     run = cuda.blockIdx.y
     set_offsets_in_run(offsets, cuda.blockIdx.x, run, sequences, d)
+    # In shared memory: vectors (height, tile), weights, sums of parts.
     memory = cuda.shared.array(0, real, ALIGNMENT)
     height = parts * (in_registers + in_memory)
     shared_weights = height * tile
