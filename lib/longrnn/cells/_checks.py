@@ -143,6 +143,7 @@ def has_values(u: Tensor) -> bool:
     bool
         False while compiling, inside `torch.func` transforms, and for fake and meta tensors.
     """
+    # Nothing public says whether a transform is active (torch 2.13).
     if torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active():
         return False
     return not isinstance(u, FakeTensor) and u.device.type != "meta"

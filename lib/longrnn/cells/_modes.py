@@ -80,7 +80,7 @@ def is_in_forward_mode() -> bool:
     -------
     bool
     """
-    return forward_ad._current_level >= 0
+    return forward_ad._current_level >= 0  # nothing public says it (torch 2.13)
 
 
 def as_type(dtype: torch.dtype, *values: object) -> list:

@@ -58,10 +58,13 @@ class Recurrent(Stack):
 
     Notes
     -----
-    Layers work with `torch.compile`, `torch.export`, `torch.func`, autocast and double backward,
-    but not with `torch.jit.script`, which PyTorch has deprecated. Under autocast they compute in
-    the dtype of their weights. Compiled engines need float32 or float64; weights of another type
-    are run by the readable reference, which is slow.
+    Layers work with `torch.compile`, `torch.export`, `torch.func`, `torch.nn.DataParallel`,
+    autocast and double backward, but not with `torch.jit.script`, which PyTorch has deprecated.
+    Under autocast they compute in the dtype of their weights. Compiled engines need float32 or
+    float64; weights of another type are run by the readable reference, which is slow.
+
+    Weights are drawn in the dtype of the layer. Those of 16 bits are drawn in PyTorch's default
+    dtype and rounded.
 
     Hooks on the cells in ``layer.cells`` are not called, because a layer does not call its cells as
     modules. So pruning and weight normalization by hooks do not work; those of

@@ -185,8 +185,8 @@ def _without_parametrizations(model: nn.Module) -> nn.Module:
     model = copy.deepcopy(model)
     for module in list(filter(parametrize.is_parametrized, model.modules())):
         weights = {name: getattr(module, name).detach() for name in module.parametrizations}
-        # PyTorch's own removal would delete the weights' names from the class, which the original
-        # model shares.
+        # `parametrize.remove_parametrizations` would delete the weights' names from the class, and
+        # the original model shares it. The class before is the first base (torch 2.13).
         module.__class__ = type(module).__bases__[0]
         del module.parametrizations
         for name, weight in weights.items():
