@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from study.claims.claim import NetworkName
+from study.claims.cross_fitting import optimism_of_rate, rate_chosen_on_test
 from study.claims.estimates import Cause, Estimate, Scale, join_reasons, not_testable
 from study.claims.estimators import add_standard_error, difference, exponential
 from study.claims.experiment_sizes import scale_of_networks
@@ -98,6 +99,8 @@ def _compared(
     names = (first, second)
     rows = [networks.runs(name) for name in names]
     sides = [_oriented(networks, side["score"], logs=logs) for side in rows]
+    optimism = [_optimism(networks, name, logs=logs) for name in names]
+    sides = [side - amount for side, amount in zip(sides, optimism, strict=True)]
     scale = scale_of_networks(networks, *names)
     estimate = difference(*sides, scale)
     error, paired = sampling_error(networks, *names, logs=logs)
@@ -114,16 +117,34 @@ def _compared(
         too_few_seeds(*rows),
         chance_reservation(networks, behind),
         catching_up(networks, behind, ahead),
-        *(rate_reservation(networks, name) for name in names),
+        *(rate_reservation(networks, name, logs=logs) for name in names),
     )
     improving = any(side["improving"].mean() > 0.5 for side in rows)
     note = estimate.note
     if not note and improving:
         note = UNSETTLED
     estimate = add_standard_error(estimate, error)
+    for name, amount in zip(names, optimism, strict=True):
+        if amount:
+            note = join_reasons(note, _note_on_choice(name, amount))
     if not logs:
         note = join_reasons(note, _note_on_last_record(networks, names, estimate))
     return replace(estimate, note=note, reservation=reservation)
+
+
+def _optimism(networks: Networks, name: NetworkName, *, logs: bool) -> float:
+    """Return how much a score owes to a learning rate that was chosen on the test part."""
+    if logs or not rate_chosen_on_test(networks, name):
+        return 0.0
+    return optimism_of_rate(networks, name) or 0.0
+
+
+def _note_on_choice(name: NetworkName, amount: float) -> str:
+    """Say that a score was cross-fitted."""
+    return (
+        f"the learning rate of {name} was chosen on the test part, so each half of it is scored at "
+        f"the rate that the other half chose, which lowers its score by {amount:.2g}"
+    )
 
 
 def _note_on_last_record(

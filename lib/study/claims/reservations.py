@@ -6,10 +6,10 @@ In every function, `networks` are the networks on the claim's task; the names ar
 import pandas as pd
 
 from study.claims.claim import NetworkName
+from study.claims.cross_fitting import optimism_of_rate, rate_chosen_on_test
 from study.claims.networks import Networks
 from study.claims.short_runs import in_words
 from study.claims.tuning import few_rates_at_chance
-from study.results.networks import IDENTITY
 
 SEEDS = 5
 """Minimum runs per side of a comparison.
@@ -68,12 +68,11 @@ def chance_reservation(networks: Networks, name: NetworkName) -> str:
     return f"{name} is at chance, and only one learning rate was tried"
 
 
-def rate_reservation(networks: Networks, name: NetworkName) -> str:
+def rate_reservation(networks: Networks, name: NetworkName, *, logs: bool = False) -> str:
     """Return the reservation that a learning rate was chosen on the test part.
 
-    Without a validation part the test part chooses. That does no harm if both halves of the
-    test sequences choose the same rate, because then each half is scored at the rate that the
-    other one chose.
+    It is not needed if the score is cross-fitted (`study.claims.cross_fitting`), which takes the
+    scores of all test sequences.
 
     Parameters
     ----------
@@ -81,30 +80,20 @@ def rate_reservation(networks: Networks, name: NetworkName) -> str:
         The networks on the claim's task.
     name
         One of them.
+    logs
+        Whether logarithms of errors are compared, which are not cross-fitted.
 
     Returns
     -------
     str
         The reservation; empty if there is none.
     """
-    row = networks.runs(name).iloc[0]
-    rows = networks.candidates
-    same = rows[(rows[IDENTITY] == row[IDENTITY]).all(axis=1)]
-    runs = same["run"].unique()
-    if len(runs) < 2 or same["validation"].notna().any() or not networks.learned(name):
+    if not rate_chosen_on_test(networks, name):
         return ""
-    reservation = f"the learning rate of {name} was chosen on the test part"
-    if "sequence_score" not in networks.ds:
-        return reservation
-    scores = networks.ds["sequence_score"].sel(run=runs)
-    scores = networks.direction * scores
-    choices = set()
-    for start in (0, 1):
-        half = scores.isel(test_sequence=slice(start, None, 2))
-        choices.add(int(half.mean(["replicate", "test_sequence"]).argmax("run")))
-    if len(choices) == 1:
+    optimism = optimism_of_rate(networks, name)
+    if optimism == 0 or (optimism is not None and not logs):
         return ""
-    return f"{reservation}, whose two halves disagree"
+    return f"the learning rate of {name} was chosen on the test part"
 
 
 def shorter_than_paper(networks: Networks, *names: NetworkName) -> str:
