@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from study.stats.predictions import mean_of_runs, outcome, outcome_larger
+from study.stats.predictions import mean_of_runs, outcome
 
 
 @pytest.mark.parametrize(
@@ -29,15 +29,6 @@ def test_outcome_of_a_lower_limit(low, high, expected):
 )
 def test_outcome_of_a_range(low, high, expected):
     assert outcome({"low": low, "high": high}, above=-0.03, below=0.03) == expected
-
-
-def test_larger_effect_needs_separate_intervals():
-    small = {"low": 0.0, "high": 0.1}
-    large = {"low": 0.2, "high": 0.3}
-    wide = {"low": 0.0, "high": 0.3}
-    assert outcome_larger(large, small) == "holds"
-    assert outcome_larger(small, large) == "fails"
-    assert outcome_larger(wide, small) == "undecided"
 
 
 def test_mean_of_runs_has_students_interval():

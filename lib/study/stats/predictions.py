@@ -62,23 +62,3 @@ def outcome(
     if high < above or low > below:
         return FAILS
     return UNDECIDED
-
-
-def outcome_larger(first: Mapping[str, float], second: Mapping[str, float]) -> str:
-    """Return whether one effect is larger than another, as predicted.
-
-    Parameters
-    ----------
-    first, second
-        ``low`` and ``high`` of both intervals; `first` is predicted to be larger.
-
-    Returns
-    -------
-    str
-        `HOLDS` or `FAILS` if the intervals do not overlap, else `UNDECIDED`.
-    """
-    if first["low"] > second["high"]:
-        return HOLDS
-    if first["high"] < second["low"]:
-        return FAILS
-    return UNDECIDED
