@@ -20,7 +20,7 @@ Each access to shared memory takes four numbers, a quarter of the instructions o
 The idea is that of Diamos et al. 2016 (Persistent RNNs: Stashing Recurrent Weights On-Chip, ICML).
 
 Nobody has timed these kernels. That they are faster is an estimate: in a step of an LSTM with 128
-units in float32, a block reads 176 KiB of weights from shared memory, at 128 bytes per cycle. Its
+units in float32, a block reads 168 KiB of weights from shared memory, at 128 bytes per cycle. Its
 512 threads also read h in 32 accesses each, one cycle per warp. Together that is 1,900 cycles. The
 dense kernels read 256 KiB from the second cache, at about 64 bytes per cycle, which is 4,100
 cycles. So `auto` takes these kernels only on a GPU for which `longrnn.kernels._measured` says that
@@ -50,8 +50,8 @@ Numba's simulator knows no alignment.
 """
 _MOST_THREADS = 512
 """Threads of a block. A multiprocessor has 128 registers of four bytes for each of so many."""
-_IN_REGISTERS = {torch.float32: 40, torch.float64: 24}
-"""Most weights in the registers of a thread. With 48, a kernel of the GRU needs more than 128."""
+_IN_REGISTERS = {torch.float32: 44, torch.float64: 24}
+"""Most weights in the registers of a thread. With 48, one of the GRU's spills."""
 _LARGEST_TILE = {torch.float32: 4, torch.float64: 2}
 """Most sequences of a block: the states of more would need the registers of the weights."""
 

@@ -7,8 +7,8 @@ Forward, a row of W belongs to one gate of a unit. The threads of r and z comput
 of n compute n and h, with r and z from shared memory. Backward, a column of W belongs to a unit,
 and its first thread computes all gradients of the unit.
 
-With 128 units in float32, 40 of the 49,152 weights are in the registers of each of 384 threads, and
-132 KiB in shared memory. Up to 152 units fit.
+With 128 units in float32, 44 of the 49,152 weights are in the registers of each of 384 threads, and
+126 KiB in shared memory. Up to 156 units fit.
 """
 
 import numpy as np
@@ -19,7 +19,7 @@ from longrnn.kernels._cuda import cuda, device
 from longrnn.kernels._cuda_dense import load_vectors, set_offsets_in_run, state_before, unsigned
 from longrnn.kernels._cuda_device import ONE, ZERO, load_or_zero, sigmoid, tanh
 from longrnn.kernels._cuda_gates import gru_deltas
-from longrnn.kernels._cuda_kernel import d, kernel, real, tile
+from longrnn.kernels._cuda_kernel import d, many_registers, real, tile
 from longrnn.kernels._cuda_launch import is_present
 from longrnn.kernels._cuda_persistent import (
     ALIGNMENT,
@@ -46,7 +46,7 @@ arriving = 0
 """Compile-time constant: whether gradients of the outputs arrive."""
 
 
-@kernel
+@many_registers
 def _forward_kernel(W, g, h0, outputs, h_end, gates, products, T, sequences, batch):
     """Run all steps of the sequences of a block.
 
@@ -137,7 +137,7 @@ def _read_step(
         arrived[i] = load_or_zero(grad_outputs, index, arriving)
 
 
-@kernel
+@many_registers
 def _backward_kernel(
     W, h0, outputs, gates, products, grad_outputs, grad_h_end, delta, delta_state, grad_h0,
     has_h_end, T, sequences, batch,

@@ -14,7 +14,7 @@ from longrnn.kernels._cpu_dense_operator import reference
 from longrnn.kernels._cuda import cuda
 from longrnn.kernels._cuda_dense import load_vectors, set_offsets_in_run, unsigned
 from longrnn.kernels._cuda_device import ONE, ZERO, load_or_zero, tanh
-from longrnn.kernels._cuda_kernel import d, kernel, real, tile
+from longrnn.kernels._cuda_kernel import d, many_registers, real, tile
 from longrnn.kernels._cuda_launch import is_present
 from longrnn.kernels._cuda_persistent import (
     ALIGNMENT,
@@ -41,7 +41,7 @@ arriving = 0
 """Compile-time constant: whether gradients of the outputs arrive."""
 
 
-@kernel
+@many_registers
 def _forward_kernel(M, g, x0, outputs, x_end, T, sequences, batch):
     """Run all steps of the sequences of a block; there are `sequences` per run."""
     thread = cuda.threadIdx.x
@@ -87,7 +87,7 @@ def _forward_kernel(M, g, x0, outputs, x_end, T, sequences, batch):
             x_end[offsets[i] + row] = memory[row * tile + i]
 
 
-@kernel
+@many_registers
 def _backward_kernel(
     M, y, grad_outputs, grad_x_end, delta, grad_x0, has_x_end, T, sequences, batch
 ):  # fmt: skip
