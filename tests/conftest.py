@@ -109,13 +109,14 @@ def where():
 
 
 LONGEST = (
-    *("test_notebooks", "test_benchmark_notebooks", "test_cuda", "test_run", "test_jobs"),
-    *("test_kernels", "test_instructions", "test_repro", "test_inputs", "test_report"),
+    *("test_notebooks", "test_cuda", "test_run", "test_jobs", "test_instructions", "test_repro"),
+    *("test_inputs", "test_report", "test_benchmark_notebooks", "test_kernels"),
     *("test_pipeline", "test_browser", "test_vmapped_pass", "test_layers"),
 )
 """Slow files, which start first so that no process waits for them at the end.
 
-The notebooks compile many kernels that `test_kernels` needs, so it starts a little later.
+`test_notebooks` compiles many kernels that `test_benchmark_notebooks` and `test_kernels` need, so
+these start later: two processes would compile the same kernels twice.
 """
 
 
