@@ -83,9 +83,9 @@ def _figure_caption(slopes: pd.DataFrame) -> str:
     text = _wrap(
         "*The more gradients shrink on the way to the first time step, the lower the test accuracy "
         "(regressions, other factors equal, 95 % intervals). The dissertation calls a gradient "
-        f"vanished after {_VANISHED} orders of magnitude; at our slope within tasks, {_VANISHED} "
-        f"orders cost {_VANISHED * slope:.0f} points. Single precision cuts decay off at {_LIMIT} "
-        f"orders. Measured without the cut-off, it reaches far more, and the slope is {uncut:.2f}.*"
+        f"vanished after {_VANISHED} orders of magnitude; between runs of one task (“within "
+        f"tasks”) these cost {_VANISHED * slope:.0f} points. Single precision cuts decay off at "
+        f"{_LIMIT} orders; measured without this limit, the slope is {uncut:.2f}.*"
     )
     return f"{picture}\n\n{text}"
 
@@ -129,9 +129,9 @@ def _doubt(judged: pd.DataFrame, coverage: pd.DataFrame) -> str:
         "evidence.",
         f"{few} of the {len(decided)} rest on {_FEW_SEEDS} seeds or fewer. Some experiments got "
         "more seeds after a first verdict; intervals are not adjusted for it.",
-        "Most runs are shorter than the paper's. They can miss an advantage (*too small to test*) "
-        "or show one that is only faster learning. A dagger (†) marks reservations, such as this "
-        f"one or unequal tuning, on {reserved} of the {len(decided)}.",
+        "Most runs are shorter than the paper's. If they may have missed an advantage, it is *too "
+        "small to test*; if they show one, it may be only faster learning. A dagger (†) marks "
+        f"reservations, such as this one or unequal tuning, on {reserved} of the {len(decided)}.",
         f"Of {counts['total']} figures and tables that we repeated, {counts['comparable']} use the "
         f"paper's data and our networks learned; {counts['at published scale']} also at its size.",
         f"*{OTHER.capitalize()}*: {_main_cause(judged)}.",
