@@ -23,9 +23,8 @@ compare: $(VENV)/project ## compare the last rebuild with the committed numbers
 look: $(VENV)/project ## build the report of the stored results, without training
 	@python -m study.report.look
 
-# Three, because tests often wait for processes that they start: that keeps two cores busy.
-test: $(VENV)/project ## run the tests in three processes; ARGS="-k cells" selects some of them
-	pytest -n 3 --dist loadfile --no-loadscope-reorder $(ARGS)
+test: $(VENV)/project ## run the tests in two processes; ARGS="-k cells" selects some of them
+	pytest -n 2 --dist loadfile --no-loadscope-reorder $(ARGS)
 
 trials: $(VENV)/project ## feed thousands of bad inputs to everything that reads input, and count failures
 	pytest tests/trials -m "trials and not exhaustive" $(ARGS)
