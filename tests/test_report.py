@@ -113,7 +113,7 @@ DIFFERENT = artefacts()["same_data"].isna().sum()
         ("index", f"2 of {DIFFERENT} published figures and tables rebuilt"),
         # agree, differ, undecided, too small to test, otherwise not testable, no effect, all
         ("index", f"Dissertation 1 1 0 0 0 {OF_DISSERTATION - 2} {OF_DISSERTATION}"),
-        ("index", "1 decided claim has a reservation (†)"),
+        ("index", "1 of all these has a reservation (†)"),
         (
             "publications/dissertation",
             "Does it fail? Hardly ever: two of twelve do, with \\(a < b\\).",
