@@ -24,21 +24,21 @@ def letters(text: str) -> str:
 
 def is_verbatim(quotation: str, text: str) -> bool:
     """Return whether the parts of a quotation outside of brackets occur in a text, in order."""
-    place = 0
+    end = 0
     for part in re.split(r"\[[^]]*\]", quotation):
-        found = text.find(letters(part), place)
-        if found < 0:
+        start = text.find(letters(part), end)
+        if start < 0:
             return False
-        place = found + len(letters(part))
+        end = start + len(letters(part))
     return True
 
 
 def main(folder: Path) -> int:
     """Print the quotations that are not verbatim, and how many are."""
-    texts = {
-        paper: [letters(path.read_text("utf-8")) for path in sorted(folder.glob(f"{paper}*.txt"))]
-        for paper in PAPERS
-    }
+    texts = {}
+    for paper in PAPERS:
+        paths = sorted(folder.glob(f"{paper}*.txt"))
+        texts[paper] = [letters(path.read_text("utf-8")) for path in paths]
     quoting = [claim for claim in claims().values() if claim.quoted]
     wrong = []
     for claim in quoting:

@@ -19,7 +19,6 @@ from study.claims.search import rates_tried, settings_tried
 from study.claims.short_runs import Statement, statement
 from study.claims.tuning import losers
 from study.results.data_used import COMPRESSED
-from study.results.networks import IDENTITY
 from study.results.runs import first_records
 from study.results.schema import COMPLETED
 
@@ -178,19 +177,18 @@ def runs_at_chance(networks: Networks, name: NetworkName) -> str:
     str
         Such as "15 of 15 runs of RNN on T=100, at 3 learning rates, stay at chance".
     """
-    row = networks.runs(name).iloc[0]
-    rows = networks.candidates
-    rows = rows[(rows[IDENTITY] == row[IDENTITY]).all(axis=1)]
+    rows = networks.at_all_rates(name)
+    task = rows["task"].iloc[0]
     count = int((~networks.runs_learned(rows)).sum())
     rates = len(rates_tried(networks, name))
     searched = f", at {rates} learning rates,"
     if rates == 1:
         searched = ""
-    return f"{count} of {len(rows)} runs of {name} on {row['task']}{searched} stay at chance"
+    return f"{count} of {len(rows)} runs of {name} on {task}{searched} stay at chance"
 
 
 def networks_that_fail(networks: Networks, names: list[NetworkName]) -> str:
-    """Name the networks that stay at chance beside others that learn.
+    """Name the networks that stay at chance although others of the claim learn.
 
     Parameters
     ----------

@@ -5,12 +5,10 @@ sequences. Cross-fitting removes this. Each half of the test sequences chooses a
 half is scored at it.
 """
 
-import pandas as pd
 import xarray as xr
 
 from study.claims.claim import NetworkName
 from study.claims.networks import Networks
-from study.results.networks import IDENTITY
 
 
 def rate_chosen_on_test(networks: Networks, name: NetworkName) -> bool:
@@ -28,7 +26,7 @@ def rate_chosen_on_test(networks: Networks, name: NetworkName) -> bool:
     bool
         False also if the network is at chance at its best rate: no rate matters then.
     """
-    rows = _at_all_rates(networks, name)
+    rows = networks.at_all_rates(name)
     validated = rows["validation"].notna().any()
     return rows["run"].nunique() > 1 and not validated and networks.learned(name)
 
@@ -52,7 +50,7 @@ def optimism_of_rate(networks: Networks, name: NetworkName) -> float | None:
     """
     if "sequence_score" not in networks.ds:
         return None
-    runs = _at_all_rates(networks, name)["run"].unique()
+    runs = networks.at_all_rates(name)["run"].unique()
     scores = networks.direction * networks.ds["sequence_score"].sel(run=runs)
     halves = [_mean_by_run(scores.isel(test_sequence=slice(start, None, 2))) for start in (0, 1)]
     first, second = halves
@@ -61,13 +59,6 @@ def optimism_of_rate(networks: Networks, name: NetworkName) -> float | None:
     crossed = (first_at_choice + second_at_choice) / 2
     best = ((first + second) / 2).max("run")
     return networks.unit * float(best - crossed)
-
-
-def _at_all_rates(networks: Networks, name: NetworkName) -> pd.DataFrame:
-    """Return the runs of a network at all its learning rates."""
-    row = networks.runs(name).iloc[0]
-    rows = networks.candidates
-    return rows[(rows[IDENTITY] == row[IDENTITY]).all(axis=1)]
 
 
 def _mean_by_run(scores: xr.DataArray) -> xr.DataArray:

@@ -205,6 +205,23 @@ class Networks:
             return bool(score < LEARNED_ERROR * guess)
         return bool(above_chance(score, guess, int(rows["test_sequences"].iloc[0])))
 
+    def at_all_rates(self, name: NetworkName) -> pd.DataFrame:
+        """Return the runs of a network at all its learning rates.
+
+        Parameters
+        ----------
+        name
+            A network that was trained.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Rows of `candidates` that differ from the chosen ones in the learning rate alone.
+        """
+        chosen = self.runs(name).iloc[0]
+        same = (self.candidates[IDENTITY] == chosen[IDENTITY]).all(axis=1)
+        return self.candidates[same]
+
     def runs_learned(self, rows: pd.DataFrame) -> pd.Series:
         """Return which runs do better than chance, each by itself (see `learned`).
 

@@ -7,7 +7,6 @@ import numpy as np
 
 from study.claims.claim import NetworkName
 from study.claims.networks import Networks
-from study.results.networks import IDENTITY
 
 
 def rates_tried(networks: Networks, name: NetworkName) -> list[float]:
@@ -94,8 +93,7 @@ def gain_of_last_rate(networks: Networks, name: NetworkName, *, logs: bool) -> f
         In the unit of the score; at least 0.
     """
     best = networks.runs(name).iloc[0]
-    rows = networks.candidates
-    same = rows[(rows[IDENTITY] == best[IDENTITY]).all(axis=1)]
+    same = networks.at_all_rates(name)
     rates = rates_tried(networks, name)
     neighbor = rates[-2]
     if best["learning_rate"] == rates[0]:
