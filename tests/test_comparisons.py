@@ -156,7 +156,10 @@ def test_learning_rates_are_not_chosen_by_test_luck(favoured, agree):
     assert "chosen on the test part" not in found.reservation
     assert ("so each half of it is scored" in found.note) == (not agree)
     without = Networks(networks.ds.drop_vars("sequence_score"))
-    assert "LEM was chosen on the test part" in rate_reservation(without, "LEM")
+    assert optimism_of_rate(without, "LEM") is None
+    assert "LEM was chosen on the test part" in rate_reservation("LEM", None)
+    assert "chosen on the test part" in rate_reservation("LEM", 3.0, logs=True)
+    assert rate_reservation("LEM", 3.0) == rate_reservation("LEM", 0.0, logs=True) == ""
 
 
 @pytest.mark.parametrize("at_end", [0.5, 0.9])

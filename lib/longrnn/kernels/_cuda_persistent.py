@@ -17,9 +17,9 @@ Each access to shared memory takes four numbers, a quarter of the instructions o
 - From `shared_weights` on are the weights, four of a row at a time: four of the first row, four of
   the second, and so on. So neighboring threads read neighboring memory.
 
-The idea is that of Diamos et al. 2016 (Persistent RNNs: Stashing Recurrent Weights On-Chip, ICML).
+The idea is from Diamos et al. 2016 (Persistent RNNs: Stashing Recurrent Weights On-Chip, ICML).
 
-Nobody has timed these kernels. That they are faster is an estimate: in a step of an LSTM with 128
+These kernels have not been timed. Their speed is an estimate: in a step of an LSTM with 128
 units in float32, a block reads 168 KiB of weights from shared memory, at 128 bytes per cycle. Its
 512 threads also read h in 32 accesses each, one cycle per warp. Together that is 1,900 cycles. The
 dense kernels read 256 KiB from the second cache, at about 64 bytes per cycle, which is 4,100
@@ -44,14 +44,14 @@ from longrnn.kernels._measured import measured_times
 from longrnn.kernels._runs import runs_of
 
 ALIGNMENT = None if SIMULATED else 16
-"""Bytes at whose multiples the shared memory begins, for accesses to four numbers at once.
+"""Alignment of the shared memory in bytes, so that one access can read four numbers.
 
-Numba's simulator knows no alignment.
+Numba's simulator does not support it.
 """
 _MOST_THREADS = 512
-"""Threads of a block. A multiprocessor has 128 registers of four bytes for each of so many."""
+"""Threads of a block. With this many, each one can have 128 registers of four bytes."""
 _IN_REGISTERS = {torch.float32: 44, torch.float64: 24}
-"""Most weights in the registers of a thread. With 48, one of the GRU's spills."""
+"""Most weights in the registers of a thread. With 48, one of the GRU's kernels spills."""
 _LARGEST_TILE = {torch.float32: 4, torch.float64: 2}
 """Most sequences of a block: the states of more would need the registers of the weights."""
 
@@ -158,7 +158,7 @@ def is_persistent(cell: str, variant: str, gates: int, state: Tensor) -> bool:
         Name of the cell.
     variant : {"auto", "persistent", "rows"}
         ``"persistent"`` asks for them, ``"rows"`` for the dense kernels. ``"auto"`` takes what was
-        measured to be faster on this GPU, and the dense kernels if nobody measured it.
+        measured to be faster on this GPU, and the dense kernels if nothing was measured.
     gates : int
         Number of gates: the matrix is (gates * units, units).
     state : (batch, units)
@@ -356,7 +356,7 @@ def add_parts(totals, memory, sums, row, parts, width):
 
 @device
 def clear_vectors(memory, count, thread, threads):
-    """Set the vectors to zero, of which `load_weights` may have more weights than a state numbers.
+    """Set the vectors to zero, including the padding after the last unit.
 
     Parameters
     ----------

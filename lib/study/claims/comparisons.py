@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from study.claims.claim import NetworkName
-from study.claims.cross_fitting import optimism_of_rate, rate_chosen_on_test
+from study.claims.cross_fitting import optimism_of_rate
 from study.claims.estimates import Cause, Estimate, Scale, join_reasons, not_testable
 from study.claims.estimators import add_standard_error, difference, exponential
 from study.claims.experiment_sizes import scale_of_networks
@@ -99,8 +99,9 @@ def _compared(
     names = (first, second)
     rows = [networks.runs(name) for name in names]
     sides = [_oriented(networks, side["score"], logs=logs) for side in rows]
-    optimism = [_optimism(networks, name, logs=logs) for name in names]
-    sides = [side - amount for side, amount in zip(sides, optimism, strict=True)]
+    optimism = {name: optimism_of_rate(networks, name) for name in names}
+    if not logs:
+        sides = [side - (optimism[name] or 0.0) for side, name in zip(sides, names, strict=True)]
     scale = scale_of_networks(networks, *names)
     estimate = difference(*sides, scale)
     error, paired = sampling_error(networks, *names, logs=logs)
@@ -117,26 +118,19 @@ def _compared(
         too_few_seeds(*rows),
         chance_reservation(networks, behind),
         catching_up(networks, behind, ahead),
-        *(rate_reservation(networks, name, logs=logs) for name in names),
+        *(rate_reservation(name, optimism[name], logs=logs) for name in names),
     )
     improving = any(side["improving"].mean() > 0.5 for side in rows)
     note = estimate.note
     if not note and improving:
         note = UNSETTLED
     estimate = add_standard_error(estimate, error)
-    for name, amount in zip(names, optimism, strict=True):
-        if amount:
+    for name, amount in optimism.items():
+        if amount and not logs:
             note = join_reasons(note, _note_on_choice(name, amount))
     if not logs:
         note = join_reasons(note, _note_on_last_record(networks, names, estimate))
     return replace(estimate, note=note, reservation=reservation)
-
-
-def _optimism(networks: Networks, name: NetworkName, *, logs: bool) -> float:
-    """Return how much a score owes to a learning rate that was chosen on the test part."""
-    if logs or not rate_chosen_on_test(networks, name):
-        return 0.0
-    return optimism_of_rate(networks, name) or 0.0
 
 
 def _note_on_choice(name: NetworkName, amount: float) -> str:

@@ -11,8 +11,8 @@ from study.claims.claim import NetworkName
 from study.claims.networks import Networks
 
 
-def rate_chosen_on_test(networks: Networks, name: NetworkName) -> bool:
-    """Return whether the learning rate of a network was chosen on the test part.
+def optimism_of_rate(networks: Networks, name: NetworkName) -> float | None:
+    """Return how much a network's score owes to the choice of its rate on the test part.
 
     Parameters
     ----------
@@ -23,34 +23,19 @@ def rate_chosen_on_test(networks: Networks, name: NetworkName) -> bool:
 
     Returns
     -------
-    bool
-        False also if the network is at chance at its best rate: no rate matters then.
-    """
-    rows = networks.at_all_rates(name)
-    validated = rows["validation"].notna().any()
-    return rows["run"].nunique() > 1 and not validated and networks.learned(name)
-
-
-def optimism_of_rate(networks: Networks, name: NetworkName) -> float | None:
-    """Return how much a network's score owes to the choice of its rate on the test part.
-
-    Parameters
-    ----------
-    networks
-        The networks on the claim's task.
-    name
-        A network whose rate was chosen on the test part.
-
-    Returns
-    -------
     float or None
         Score at the best rate less the cross-fitted score, in the unit of the score, at least 0.
-        It is 0 if both halves choose the same rate, and None if scores by test sequence are not
-        stored.
+        It is 0 if both halves choose the same rate, or if the test part chose none. None if it
+        did, but scores by test sequence are not stored.
     """
+    rows = networks.at_all_rates(name)
+    runs = rows["run"].unique()
+    if len(runs) < 2 or rows["validation"].notna().any():
+        return 0.0
+    if not networks.learned(name):  # at chance at its best rate: no rate matters
+        return 0.0
     if "sequence_score" not in networks.ds:
         return None
-    runs = networks.at_all_rates(name)["run"].unique()
     scores = networks.direction * networks.ds["sequence_score"].sel(run=runs)
     halves = [_mean_by_run(scores.isel(test_sequence=slice(start, None, 2))) for start in (0, 1)]
     first, second = halves

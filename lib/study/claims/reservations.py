@@ -6,7 +6,6 @@ In every function, `networks` are the networks on the claim's task; the names ar
 import pandas as pd
 
 from study.claims.claim import NetworkName
-from study.claims.cross_fitting import optimism_of_rate, rate_chosen_on_test
 from study.claims.networks import Networks
 from study.claims.short_runs import in_words
 from study.claims.tuning import few_rates_at_chance
@@ -68,18 +67,17 @@ def chance_reservation(networks: Networks, name: NetworkName) -> str:
     return f"{name} is at chance, and only one learning rate was tried"
 
 
-def rate_reservation(networks: Networks, name: NetworkName, *, logs: bool = False) -> str:
+def rate_reservation(name: NetworkName, optimism: float | None, *, logs: bool = False) -> str:
     """Return the reservation that a learning rate was chosen on the test part.
 
-    It is not needed if the score is cross-fitted (`study.claims.cross_fitting`), which takes the
-    scores of all test sequences.
+    It is not needed if the score can be cross-fitted.
 
     Parameters
     ----------
-    networks
-        The networks on the claim's task.
     name
-        One of them.
+        A network.
+    optimism
+        How much its score owes to that choice (`study.claims.cross_fitting.optimism_of_rate`).
     logs
         Whether logarithms of errors are compared, which are not cross-fitted.
 
@@ -88,9 +86,6 @@ def rate_reservation(networks: Networks, name: NetworkName, *, logs: bool = Fals
     str
         The reservation; empty if there is none.
     """
-    if not rate_chosen_on_test(networks, name):
-        return ""
-    optimism = optimism_of_rate(networks, name)
     if optimism == 0 or (optimism is not None and not logs):
         return ""
     return f"the learning rate of {name} was chosen on the test part"
