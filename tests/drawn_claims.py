@@ -14,7 +14,7 @@ import numpy as np
 import xarray as xr
 from drawn import MEASURES, RECORD, Measure, drawn
 from study.claims.claim import Claim, Comparison, NetworkSelection
-from study.results.networks import CLASS
+from study.results.networks import BIN_WIDTH
 
 RATIOS = (
     "ratio",
@@ -332,8 +332,8 @@ def _draw_trend(case: Case) -> xr.Dataset:
 def _draw_stepping(case: Case) -> xr.Dataset:
     """Draw networks whose time steps, of two kinds, have shares by class that follow a law."""
     ds = _draw_alike(case)
-    decade = np.round(np.arange(-6, 1, CLASS), 1)
-    time_step = 10 ** (decade + CLASS / 2)
+    decade = np.round(np.arange(-6, 1, BIN_WIDTH), 1)
+    time_step = 10 ** (decade + BIN_WIDTH / 2)
     law = _shares(case, time_step, largest=float(ds["dt"].max()))
     untrained = (time_step > 0.3) & (time_step < 0.5)
     shape = (ds.sizes["run"], ds.sizes["replicate"], 1, 2, len(decade))

@@ -100,9 +100,9 @@ def test_the_interval_decides(finding, region, published, expected):
 
 def test_a_reservation_leaves_its_claim_undecided():
     sure = Estimate(2, 1, 3)
-    unsure = Estimate(2, 1, 3, reservation="three seeds")
+    unsure = Estimate(2, 1, 3, undecided_because="three seeds")
     below = Estimate(-2, -3, -1)
-    unsure_below = Estimate(-3, -4, -2, reservation="three seeds")
+    unsure_below = Estimate(-3, -4, -2, undecided_because="three seeds")
     for parts, said in (
         ([sure, sure], AGREES),
         ([sure, unsure], UNDECIDED),
@@ -111,7 +111,7 @@ def test_a_reservation_leaves_its_claim_undecided():
         ([unsure_below, below], DIFFERS),
     ):
         assert decide(extremes.smallest(parts), Region(above=0)).verdict == said
-    near = Estimate(0, -1, 1, reservation="three seeds")
+    near = Estimate(0, -1, 1, undecided_because="three seeds")
     for parts, said in (([sure, near], AGREES), ([below, unsure_below], UNDECIDED)):
         assert decide(extremes.largest(parts), Region(above=0)).verdict == said
 

@@ -16,10 +16,10 @@ from study.claims.estimators import Z
 from study.claims.extremes import smallest
 from study.claims.networks import Networks
 from study.claims.region import Region
-from study.claims.reservations import rate_reservation
 from study.claims.sampling import error_of_mean, patients_in_test, sampling_variance
 from study.claims.standings import leads_over, standing_among
 from study.claims.testable import refuse_claim
+from study.claims.undecided import rate_from_test_part
 from study.claims.verdict import decide
 from study.paths import DATA
 from study.results import networks
@@ -91,8 +91,8 @@ def test_a_closing_gap_is_a_reservation(late, reservation, of):
     behind = behind * of * (ds["replicate"] % of == 0)
     gain = behind * xr.DataArray([3, 2, 1, 0], dims="record")
     kept = _recorded(ds, ds["test_metric"].isel(record=0) - gain)
-    assert ask(Networks(kept), "lead", "good", "fair").reservation == reservation
-    assert ask(Networks(kept, paper_steps=10), "lead", "good", "fair").reservation == ""
+    assert ask(Networks(kept), "lead", "good", "fair").undecided_because == reservation
+    assert ask(Networks(kept, paper_steps=10), "lead", "good", "fair").undecided_because == ""
 
 
 @pytest.mark.parametrize(("late", "falls"), [(0.1, True), (0.02, False), (-0.05, False)])
@@ -103,7 +103,7 @@ def test_a_falling_error_is_a_reservation(late, falls):
     kept = _recorded(ds, ds["test_metric"].isel(record=0) + fall)
     found = ask(Networks(kept), "share_of_chance", "slow")
     assert (
-        found.reservation == "the error of slow was still falling when training stopped"
+        found.undecided_because == "the error of slow was still falling when training stopped"
     ) == falls
 
 
@@ -117,15 +117,15 @@ def test_paired_answers_narrow_a_comparison():
     assert pairs.high - pairs.value == pytest.approx(196 * apart.std(ddof=1) / 20, rel=1e-3)
     binomials = ask(Networks(ds), "lead", "LEM", "LSTM")
     assert pairs.high - pairs.low < 0.6 * (binomials.high - binomials.low)
-    assert pairs.reservation == ""
+    assert pairs.undecided_because == ""
     few = ds.isel(replicate=range(4)).assign(sequence_score=(SCORE, known[:, :4]))
     few = ask(Networks(few), "lead", "LEM", "LSTM")
     assert few.low > 0, "the sequences are paired"
-    assert few.reservation == "one side has 4 runs, and 5 are needed", "which adds no runs"
+    assert few.undecided_because == "one side has 4 runs, and 5 are needed", "which adds no runs"
     single = ds.isel(replicate=[0]).assign(sequence_score=(SCORE, known[:, :1]))
     found = ask(Networks(single), "lead", "LEM", "LSTM")
     assert found.low > 0 and found.note == "of single runs"
-    assert found.reservation == "one side has 1 run, and 5 are needed"
+    assert found.undecided_because == "one side has 1 run, and 5 are needed"
 
 
 @pytest.mark.parametrize(
@@ -153,13 +153,13 @@ def test_learning_rates_are_not_chosen_by_test_luck(favoured, agree):
     else:
         assert optimism == pytest.approx(100 * (0.75 - 0.5))  # .75 at the best rate, .5 crossed
     found = ask(networks, "lead", "LEM", "LSTM")
-    assert "chosen on the test part" not in found.reservation
+    assert "chosen on the test part" not in found.undecided_because
     assert ("so each half of it is scored" in found.note) == (not agree)
     without = Networks(networks.ds.drop_vars("sequence_score"))
     assert optimism_of_rate(without, "LEM") is None
-    assert "LEM was chosen on the test part" in rate_reservation("LEM", None)
-    assert "chosen on the test part" in rate_reservation("LEM", 3.0, logs=True)
-    assert rate_reservation("LEM", 3.0) == rate_reservation("LEM", 0.0, logs=True) == ""
+    assert "LEM was chosen on the test part" in rate_from_test_part("LEM", None)
+    assert "chosen on the test part" in rate_from_test_part("LEM", 3.0, logs=True)
+    assert rate_from_test_part("LEM", 3.0) == rate_from_test_part("LEM", 0.0, logs=True) == ""
 
 
 @pytest.mark.parametrize("at_end", [0.5, 0.9])
@@ -346,7 +346,7 @@ def test_unsolved_problems_need_seeds_and_learning_rates():
     only = f"{few}; never is at chance, and only one learning rate was tried"
     for tried, against in ((ds, only), (both, few)):
         found = ask(Networks(tried), "steps_needed", "never")
-        assert (found.value, found.reservation) == (900, against)
+        assert (found.value, found.undecided_because) == (900, against)
     ds["records"][0, 1] = 2  # diverged: no reason to count it as quick
     assert ask(Networks(ds), "steps_needed", "never").value == 900
 

@@ -38,7 +38,7 @@ from study.report.inputs import load_artefacts, load_notebooks
 from study.report.intervals import place_interval
 from study.report.numbers import formatter
 from study.report.tables import PAGES, key_columns, paired_html, panels, to_html
-from study.report.tally import count_causes, count_verdicts, in_words, tally
+from study.report.tally import count_causes, count_verdicts, counts_in_words, tally
 from study.report.verdicts import NOT_JUDGED, judge_claims
 from study.results.artefacts import Artefacts
 from study.results.data_used import data_and_length
@@ -501,7 +501,7 @@ def test_results_say_which_data_they_are_of():
 
 
 def test_verdicts_are_counted_in_words():
-    assert in_words(pd.Series({"agrees": 26, "differs": 1})) == "26 agree, 1 differs"
+    assert counts_in_words(pd.Series({"agrees": 26, "differs": 1})) == "26 agree, 1 differs"
     table = judge_claims([])
     assert describe_claim(table.iloc[0]).null == ""
     assert describe_claim(table.assign(null=0.0, null_is="outside").iloc[0]).null == "0 outside"

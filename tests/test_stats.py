@@ -93,8 +93,8 @@ NOT_MEASURED = empty(LEVELS, profile="x")
 test_bad_input_is_refused = refused(
     ValueError,
     ("validation", lambda ds: attempts.epochs(ds, "validation")),
-    ("border is 0.0; expected", lambda: regimes.regimes(np.ones(1), 0.0)),
-    ("border is nan; expected", lambda: regimes.regimes(np.ones(1), np.nan)),
+    ("threshold is 0.0; expected", lambda: regimes.regimes(np.ones(1), 0.0)),
+    ("threshold is nan; expected", lambda: regimes.regimes(np.ones(1), np.nan)),
     ("measured", lambda: quartiles.thresholds(attempts.terminal(NOT_MEASURED))),
 )
 

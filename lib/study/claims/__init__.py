@@ -9,7 +9,7 @@
 - ``search``: what was tried for a network, and whether its best setting is at an end;
 - ``experiment_sizes``: the size of an experiment;
 - ``testable``: whether a claim about networks can be tested;
-- ``reservations``, ``caveats``, ``tuning``, ``short_runs``: objections to a verdict on networks;
+- ``undecided``, ``caveats``, ``tuning``, ``short_runs``: objections to a verdict on networks;
 - ``comparisons``, ``measurements``, ``time_steps``: the quantities that claims name, by verb;
 - ``estimating``: the quantity that decides a claim, from its verb and its networks;
 - ``judging``: every claim of a group as a row of a table, and as a sentence;

@@ -1,6 +1,6 @@
 """Caveats: what a reader must know before quoting a verdict on networks that stands.
 
-A reservation bars a verdict (`study.claims.reservations`), a caveat does not. A verdict has one if
+A reservation bars a verdict (`study.claims.undecided`), a caveat does not. A verdict has one if
 
 - it goes against a network that was chosen among fewer settings than the one it is compared with,
   or against networks that were each trained at one setting;
@@ -16,7 +16,7 @@ from study.claims.claim import Claim, NetworkName
 from study.claims.estimates import join_reasons
 from study.claims.networks import Networks
 from study.claims.search import rates_tried, settings_tried
-from study.claims.short_runs import Statement, statement
+from study.claims.short_runs import ClaimKind, claim_kind
 from study.claims.tuning import losers
 from study.results.data_used import COMPRESSED
 from study.results.runs import first_records
@@ -57,7 +57,7 @@ def find_caveats(
     """
     unequal = find_unequal(networks, claim, pair, ahead)
     to_agree = [unequal.to_agree]
-    if statement(claim.comparison.verb, claim.region) is Statement.LEARNS:
+    if claim_kind(claim.comparison.verb, claim.region) is ClaimKind.LEARNS:
         to_agree.extend(stopped_early(networks, name) for name in pair)
     compressed = compressed_data(networks, *pair)
     return Caveats(

@@ -17,14 +17,14 @@ from study.claims.experiment_sizes import scale_of_networks
 from study.claims.networks import Networks
 from study.claims.power import normal_chance
 from study.claims.region import Region
-from study.claims.reservations import (
+from study.claims.sampling import sampling_error
+from study.claims.undecided import (
     catching_up,
-    chance_reservation,
-    rate_reservation,
+    one_rate_at_chance,
+    rate_from_test_part,
     shorter_than_paper,
     too_few_seeds,
 )
-from study.claims.sampling import sampling_error
 from study.results.networks import steps_to
 
 SOLVED = 0.01
@@ -92,7 +92,7 @@ def _compared(
 ) -> Estimate:
     """Return the difference of two networks' scores, or of the logarithms of their errors.
 
-    A side with fewer than `study.claims.reservations.SEEDS` runs decides nothing. This holds for
+    A side with fewer than `study.claims.undecided.SEEDS` runs decides nothing. This holds for
     scores by test sequence too: to compare two networks on the same sequences removes noise of the
     test set, but no variation between runs.
     """
@@ -114,11 +114,11 @@ def _compared(
     if _is_behind(sides, logs=logs):
         behind = first
         ahead = second
-    reservation = join_reasons(
+    undecided_because = join_reasons(
         too_few_seeds(*rows),
-        chance_reservation(networks, behind),
+        one_rate_at_chance(networks, behind),
         catching_up(networks, behind, ahead),
-        *(rate_reservation(name, optimism[name], logs=logs) for name in names),
+        *(rate_from_test_part(name, optimism[name], logs=logs) for name in names),
     )
     improving = any(side["improving"].mean() > 0.5 for side in rows)
     note = estimate.note
@@ -130,7 +130,7 @@ def _compared(
             note = join_reasons(note, _note_on_choice(name, amount))
     if not logs:
         note = join_reasons(note, _note_on_last_record(networks, names, estimate))
-    return replace(estimate, note=note, reservation=reservation)
+    return replace(estimate, note=note, undecided_because=undecided_because)
 
 
 def _note_on_choice(name: NetworkName, amount: float) -> str:
@@ -254,8 +254,8 @@ def longer(networks: Networks, first: NetworkName, second: NetworkName) -> Estim
         high = math.inf
     if never[1]:
         low = -math.inf
-    reservation = join_reasons(too_few_seeds(*sides), chance_reservation(networks, first))
-    return exponential(replace(estimate, low=low, high=high, reservation=reservation))
+    undecided_because = join_reasons(too_few_seeds(*sides), one_rate_at_chance(networks, first))
+    return exponential(replace(estimate, low=low, high=high, undecided_because=undecided_because))
 
 
 def _log_ratio(sides: list[pd.DataFrame], scale: Scale) -> Estimate:

@@ -19,18 +19,18 @@ from study.claims.judging import Judges
 from study.results.learned import above_chance
 from study.results.quartiles import QUARTILES, TOP, quartiles
 from study.stats.attempts import TASK, TREATMENT, epochs, terminal
-from study.stats.regimes import VANISHED, published_border, regimes
+from study.stats.regimes import VANISHED, published_threshold, regimes
 from study.stats.treatments import FIGURE_35, choose_treatment, nearest_zero
 
 
-def vanished_rows(rows: pd.DataFrame, border: float | None) -> pd.Series:
+def vanished_rows(rows: pd.DataFrame, threshold: float | None) -> pd.Series:
     """Return which rows are in the vanishing regime, by the metric as float32 would have stored it.
 
     Parameters
     ----------
     rows
         Epochs or terminal iterates with ``metric_float32``.
-    border
+    threshold
         Threshold in orders of magnitude; the paper's if None.
 
     Returns
@@ -38,7 +38,8 @@ def vanished_rows(rows: pd.DataFrame, border: float | None) -> pd.Series:
     pandas.Series
         Boolean, one per row.
     """
-    threshold = published_border() if border is None else border
+    if threshold is None:
+        threshold = published_threshold()
     return pd.Series(regimes(rows["metric_float32"], threshold) == VANISHED, index=rows.index)
 
 
@@ -86,14 +87,14 @@ def mean_share(chosen: pd.Series, total: pd.Series) -> Estimate:
     return mean(shares)
 
 
-def best_had_vanished_in_training(ds: xr.Dataset, border: float | None = None) -> Estimate:
+def best_had_vanished_in_training(ds: xr.Dataset, threshold: float | None = None) -> Estimate:
     """Estimate the share of upper-quartile attempts that were in the vanishing regime in an epoch.
 
     Parameters
     ----------
     ds
         The factorial's results.
-    border
+    threshold
         Threshold of the regime in orders of magnitude; the paper's if None.
 
     Returns
@@ -103,21 +104,21 @@ def best_had_vanished_in_training(ds: xr.Dataset, border: float | None = None) -
     """
     ended = terminal(ds)
     training = epochs(ds, "train")
-    vanished = training.loc[vanished_rows(training, border), "attempt"]
+    vanished = training.loc[vanished_rows(training, threshold), "attempt"]
     ever = ended["attempt"].isin(vanished)
     top = (quartiles(ended) == TOP) & beyond_chance(ended, ds)
     task = [ended[name] for name in TASK]
     return mean_share((ever & top).groupby(task).sum(), top.groupby(task).sum())
 
 
-def _among_vanished(rows: pd.DataFrame, chosen: pd.Series, border: float | None) -> pd.DataFrame:
+def _among_vanished(rows: pd.DataFrame, chosen: pd.Series, threshold: float | None) -> pd.DataFrame:
     """Return, for every treatment, how many attempts vanished (``all``) and are ``chosen``."""
-    vanished = vanished_rows(rows, border)
+    vanished = vanished_rows(rows, threshold)
     counts = rows.assign(chosen=chosen & vanished, all=vanished)
     return counts.groupby(list(TREATMENT), observed=True)[["chosen", "all"]].sum()
 
 
-def vanished_are_among_the_best(ds: xr.Dataset, border: float | None = None) -> Estimate:
+def vanished_are_among_the_best(ds: xr.Dataset, threshold: float | None = None) -> Estimate:
     """Estimate how much rarer vanished attempts are in the upper quartile than others.
 
     Attempts of one treatment are nearly equal, so each treatment counts once on each side: by the
@@ -127,7 +128,7 @@ def vanished_are_among_the_best(ds: xr.Dataset, border: float | None = None) -> 
     ----------
     ds
         The factorial's results.
-    border
+    threshold
         Threshold of the regime in orders of magnitude; the paper's if None.
 
     Returns
@@ -137,7 +138,7 @@ def vanished_are_among_the_best(ds: xr.Dataset, border: float | None = None) -> 
     """
     rows = terminal(ds)
     top = (quartiles(rows) == TOP) & beyond_chance(rows, ds)
-    rows = rows.assign(top=top, vanished=vanished_rows(rows, border)).sort_values("replicate")
+    rows = rows.assign(top=top, vanished=vanished_rows(rows, threshold)).sort_values("replicate")
     first = rows.drop_duplicates([*TREATMENT, "vanished"])
     vanished = first.loc[first["vanished"], "top"]
     others = first.loc[~first["vanished"], "top"]
@@ -147,7 +148,7 @@ def vanished_are_among_the_best(ds: xr.Dataset, border: float | None = None) -> 
     )
 
 
-def vanished_are_above_the_median(ds: xr.Dataset, border: float | None = None) -> Estimate:
+def vanished_are_above_the_median(ds: xr.Dataset, threshold: float | None = None) -> Estimate:
     """Estimate the smallest share, over task varieties, of vanished treatments above the median.
 
     A treatment counts if one of its vanished attempts is above the median of its task.
@@ -156,7 +157,7 @@ def vanished_are_above_the_median(ds: xr.Dataset, border: float | None = None) -
     ----------
     ds
         The factorial's results.
-    border
+    threshold
         Threshold of the regime in orders of magnitude; the paper's if None.
 
     Returns
@@ -167,7 +168,7 @@ def vanished_are_above_the_median(ds: xr.Dataset, border: float | None = None) -
     rows = terminal(ds)
     upper = quartiles(rows).isin(QUARTILES[2:]) & beyond_chance(rows, ds)
     estimates = []
-    for _, counts in _among_vanished(rows, upper, border).groupby(["order", "noise"]):
+    for _, counts in _among_vanished(rows, upper, threshold).groupby(["order", "noise"]):
         if not counts["all"].any():
             reason = "some task variety has no attempt with vanished adjoints"
             return not_testable(reason, Cause.PREMISE)
@@ -218,7 +219,7 @@ def nearer_is_worse(ds: xr.Dataset) -> Estimate:
     """
     estimates = []
     for architecture, task in FIGURE_35.items():
-        chosen, _ = choose_treatment(terminal(ds), architecture, task, published_border())
+        chosen, _ = choose_treatment(terminal(ds), architecture, task, published_threshold())
         if set(chosen["architecture"]) - {architecture}:
             reason = f"no treatment of {architecture} has an order to compare"
             return not_testable(reason, Cause.TOO_SMALL)

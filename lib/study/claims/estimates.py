@@ -67,8 +67,9 @@ class Estimate:
     of_variance
         Whether it is a share of variance such as R². Power is then computed for its square root,
         which has a roughly constant variance.
-    reservation
-        Reason why no interval of the estimate may decide the claim; empty if it may.
+    undecided_because
+        Why the claim stays undecided although the interval decides it; empty if the interval
+        may decide (`study.claims.undecided`).
     too_short_to_agree, too_short_to_differ
         Reason why the estimate can't show that a claim is true, or that it is false: the runs were
         shorter than the paper's. Empty if it can (`study.claims.short_runs`).
@@ -100,7 +101,7 @@ class Estimate:
     cause: Cause | None = None
     ratio: bool = False
     of_variance: bool = False
-    reservation: str = ""
+    undecided_because: str = ""
     too_short_to_agree: str = ""
     too_short_to_differ: str = ""
     untuned_to_agree: str = ""

@@ -15,10 +15,10 @@ from study.claims.comparisons import apart, lead, longer, ratio
 from study.claims.estimates import Estimate, join_reasons
 from study.claims.extremes import largest, smallest
 from study.claims.networks import Networks
-from study.claims.reservations import shorter_than_paper
-from study.claims.short_runs import Statement, barred_verdicts, statement
+from study.claims.short_runs import ClaimKind, barred_verdicts, claim_kind
 from study.claims.testable import refuse_claim, refuse_without_control
 from study.claims.tuning import find_untuned
+from study.claims.undecided import shorter_than_paper
 
 
 class Verb(NamedTuple):
@@ -141,8 +141,8 @@ def _note_failing(
     networks: Networks, claim: Claim, pairs: list[tuple[NetworkSelection, ...]]
 ) -> str:
     """Name the networks that fail, as a claim says, if others of the claim learn."""
-    kind = statement(claim.comparison.verb, claim.region)
-    if kind is not Statement.FAILS or len(pairs) < 2:
+    kind = claim_kind(claim.comparison.verb, claim.region)
+    if kind is not ClaimKind.FAILS or len(pairs) < 2:
         return ""
     return networks_that_fail(networks, [name for (name,) in pairs])
 

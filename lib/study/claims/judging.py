@@ -20,7 +20,7 @@ from study.claims.estimates import Cause, Estimate, join_reasons, not_testable
 from study.claims.estimating import estimate_claim
 from study.claims.estimators import Z
 from study.claims.networks import Networks
-from study.claims.short_runs import Statement, lead_reservation, statement
+from study.claims.short_runs import ClaimKind, claim_kind, lead_reservation
 from study.claims.verdict import (
     AGREES,
     DIFFERS,
@@ -36,7 +36,7 @@ from study.results.artefacts import Artefacts
 from study.results.manifest import TOYS
 from study.stats.power import detectable
 
-COMPARES = (Statement.LEADS, Statement.NO_WORSE, Statement.EQUAL)
+COMPARES = (ClaimKind.LEADS, ClaimKind.NO_WORSE, ClaimKind.EQUAL)
 """Statements that compare networks. If a network is at chance, the verdict gets a reservation."""
 Judge = Callable[[object], Estimate]
 
@@ -213,7 +213,7 @@ def _reservation(estimate: Estimate, claim: Claim, verdict: str) -> str:
         edges = scale.at_edge.replace("; ", ", ")
         reservations.append(f"best learning rate at the end of those tried: {edges}")
     comparison = claim.comparison
-    if scale.at_chance and comparison and statement(comparison.verb, claim.region) in COMPARES:
+    if scale.at_chance and comparison and claim_kind(comparison.verb, claim.region) in COMPARES:
         reservations.append(f"no better than chance: {scale.at_chance.replace('; ', ', ')}")
     return join_reasons(*reservations)
 

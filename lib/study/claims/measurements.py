@@ -28,8 +28,8 @@ from study.claims.experiment_sizes import scale_of_networks
 from study.claims.networks import Networks
 from study.claims.power import normal_chance
 from study.claims.region import Region
-from study.claims.reservations import chance_reservation, still_falling, too_few_seeds
 from study.claims.sampling import sampling_error, sampling_variance
+from study.claims.undecided import one_rate_at_chance, still_falling, too_few_seeds
 
 
 def over_chance(networks: Networks, name: NetworkName) -> Estimate:
@@ -66,7 +66,7 @@ def over_chance(networks: Networks, name: NetworkName) -> Estimate:
 
     return replace(
         estimate,
-        reservation=chance_reservation(networks, name),
+        undecided_because=one_rate_at_chance(networks, name),
         note=join_reasons(estimate.note, _count_at_chance(networks, name)),
         chance=chance,
     )
@@ -89,9 +89,11 @@ def share_of_chance(networks: Networks, name: NetworkName) -> Estimate:
     """
     rows = networks.runs(name)
     estimate = geometric_mean(rows["score"] / rows["guess"], scale_of_networks(networks, name))
-    reservation = join_reasons(chance_reservation(networks, name), still_falling(networks, name))
+    undecided_because = join_reasons(
+        one_rate_at_chance(networks, name), still_falling(networks, name)
+    )
     note = join_reasons(estimate.note, _count_at_chance(networks, name))
-    return replace(estimate, reservation=reservation, note=note)
+    return replace(estimate, undecided_because=undecided_because, note=note)
 
 
 def _count_at_chance(networks: Networks, name: NetworkName) -> str:
@@ -204,8 +206,8 @@ def steps_needed(networks: Networks, name: NetworkName) -> Estimate:
         (by_last_step["late"] + by_last_step["early"]) / 2, scale_of_networks(networks, name)
     )
     low = min(low, earlier.low - half)
-    reservation = join_reasons(too_few_seeds(rows), chance_reservation(networks, name))
-    return replace(estimate, low=low, high=math.inf, reservation=reservation)
+    undecided_because = join_reasons(too_few_seeds(rows), one_rate_at_chance(networks, name))
+    return replace(estimate, low=low, high=math.inf, undecided_because=undecided_because)
 
 
 def gain(networks: Networks, first: NetworkName, second: NetworkName | None = None) -> Estimate:
@@ -292,7 +294,7 @@ def _mean_or_difference(
         return mean(sides[0], scale_of_networks(networks, first))
     estimate = difference(*sides, scale_of_networks(networks, first, second))
     few = too_few_seeds(*(pd.DataFrame(index=range(len(side))) for side in sides))
-    return replace(estimate, reservation=few)
+    return replace(estimate, undecided_because=few)
 
 
 def memoryless(networks: Networks, name: NetworkName) -> Estimate:

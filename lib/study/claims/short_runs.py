@@ -28,7 +28,7 @@ from study.claims.estimates import Estimate
 from study.claims.region import Region
 
 
-class Statement(Enum):
+class ClaimKind(Enum):
     """The kind of a claim about networks."""
 
     LEADS = "one network leads another"
@@ -49,13 +49,13 @@ class Barred(NamedTuple):
 
 
 _BARRED = {
-    Statement.LEADS: Barred(agrees=False, differs=True),
-    Statement.LEARNS: Barred(agrees=False, differs=True),
-    Statement.FAILS: Barred(agrees=True, differs=False),
-    Statement.EQUAL: Barred(agrees=True, differs=True),
-    Statement.NO_WORSE: Barred(agrees=True, differs=True),
-    Statement.CONVERGED: Barred(agrees=True, differs=True),
-    Statement.COUNTS_STEPS: Barred(agrees=False, differs=False),
+    ClaimKind.LEADS: Barred(agrees=False, differs=True),
+    ClaimKind.LEARNS: Barred(agrees=False, differs=True),
+    ClaimKind.FAILS: Barred(agrees=True, differs=False),
+    ClaimKind.EQUAL: Barred(agrees=True, differs=True),
+    ClaimKind.NO_WORSE: Barred(agrees=True, differs=True),
+    ClaimKind.CONVERGED: Barred(agrees=True, differs=True),
+    ClaimKind.COUNTS_STEPS: Barred(agrees=False, differs=False),
 }
 _NO_DIFFERENCE = {"lead": 0.0, "apart": 0.0, "ratio": 1.0}
 """The value of a comparison if both networks do equally well."""
@@ -63,7 +63,7 @@ _LARGE_IF_LEARNED = {"over_chance": True, "share_of_chance": False, "memoryless"
 """Whether a quantity is large if the network learned, or small."""
 
 
-def statement(verb: str, region: Region) -> Statement:
+def claim_kind(verb: str, region: Region) -> ClaimKind:
     """Return the kind of a claim about networks.
 
     Parameters
@@ -75,21 +75,21 @@ def statement(verb: str, region: Region) -> Statement:
 
     Returns
     -------
-    Statement
+    ClaimKind
     """
     if verb in _NO_DIFFERENCE:
         same = _NO_DIFFERENCE[verb]
         if not region.contains(same, same):
-            return Statement.LEADS
+            return ClaimKind.LEADS
         within_margin = verb != "apart" and not region.bounded
-        return Statement.NO_WORSE if within_margin else Statement.EQUAL
+        return ClaimKind.NO_WORSE if within_margin else ClaimKind.EQUAL
     if verb in _LARGE_IF_LEARNED:
         says_large = math.isinf(region.below)
         learns = says_large == _LARGE_IF_LEARNED[verb]
-        return Statement.LEARNS if learns else Statement.FAILS
+        return ClaimKind.LEARNS if learns else ClaimKind.FAILS
     if verb in ("longer", "steps_needed"):
-        return Statement.COUNTS_STEPS
-    return Statement.CONVERGED
+        return ClaimKind.COUNTS_STEPS
+    return ClaimKind.CONVERGED
 
 
 def barred_verdicts(verb: str, region: Region, estimate: Estimate) -> Barred:
@@ -112,7 +112,7 @@ def barred_verdicts(verb: str, region: Region, estimate: Estimate) -> Barred:
     """
     if verb == "steps_needed" and math.isinf(estimate.high):
         return Barred(agrees=False, differs=True)
-    barred = _BARRED[statement(verb, region)]
+    barred = _BARRED[claim_kind(verb, region)]
     if _ahead_of_a_margin(verb, region, estimate):
         return barred._replace(agrees=False)
     return barred
@@ -120,7 +120,7 @@ def barred_verdicts(verb: str, region: Region, estimate: Estimate) -> Barred:
 
 def _ahead_of_a_margin(verb: str, region: Region, estimate: Estimate) -> bool:
     """Return whether a network that, by the claim, is not worse than another is even ahead."""
-    if statement(verb, region) is not Statement.NO_WORSE:
+    if claim_kind(verb, region) is not ClaimKind.NO_WORSE:
         return False
     same = _NO_DIFFERENCE[verb]
     return estimate.low > same if math.isinf(region.below) else estimate.high < same
@@ -137,12 +137,12 @@ def rule_in_words() -> list[tuple[str, str, str]]:
     rows = []
     for kind, barred in _BARRED.items():
         agrees = "becomes not testable" if barred.agrees else "stays"
-        if kind is Statement.LEADS:
+        if kind is ClaimKind.LEADS:
             agrees += ", with a reservation"
-        if kind is Statement.NO_WORSE:
+        if kind is ClaimKind.NO_WORSE:
             agrees += ", unless our interval shows it ahead"
         differs = "become not testable" if barred.differs else "stay"
-        if kind is Statement.COUNTS_STEPS:
+        if kind is ClaimKind.COUNTS_STEPS:
             differs += ", if our runs got there"
         rows.append((kind.value, agrees, differs))
     return rows
@@ -165,14 +165,14 @@ def lead_reservation(claim: Claim, steps: int | None) -> str:
     comparison = claim.comparison
     if comparison is None or steps is None or not steps < comparison.steps:
         return ""
-    kind = statement(comparison.verb, claim.region)
+    kind = claim_kind(comparison.verb, claim.region)
     # A claim "not worse" agrees after short runs only if the network is ahead.
-    if kind not in (Statement.LEADS, Statement.NO_WORSE):
+    if kind not in (ClaimKind.LEADS, ClaimKind.NO_WORSE):
         return ""
-    return f"{in_words(steps, comparison.steps)}: the lead may only reflect faster learning"
+    return f"{steps_in_words(steps, comparison.steps)}: the lead may only reflect faster learning"
 
 
-def in_words(steps: int, paper_steps: float) -> str:
+def steps_in_words(steps: int, paper_steps: float) -> str:
     """Return the lengths of our runs and of the paper's as text.
 
     Parameters
@@ -188,7 +188,7 @@ def in_words(steps: int, paper_steps: float) -> str:
 
     Examples
     --------
-    >>> in_words(474, 200000)
+    >>> steps_in_words(474, 200000)
     "our runs take 474 of the paper's 200,000 steps"
     """
     return f"our runs take {steps:,} of the paper's {paper_steps:,.0f} steps"

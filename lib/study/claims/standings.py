@@ -45,7 +45,7 @@ def leads_over(
         estimate = refuse_claim(networks, (name, rival), (name,)) or lead(networks, name, rival)
         verdict = decide(estimate, Region(above=0.0)).verdict
         standing = {AGREES: "ahead", DIFFERS: "behind"}.get(verdict, "undecided")
-        note = estimate.note if not estimate.known else estimate.reservation
+        note = estimate.note if not estimate.known else estimate.undecided_because
         interval = (estimate.value, estimate.low, estimate.high)
         rows.append((str(rival), *interval, standing, note))
     return pd.DataFrame(rows, columns=["rival", "lead", "low", "high", "standing", "note"])

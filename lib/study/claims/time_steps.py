@@ -16,7 +16,7 @@ from study.claims.estimators import geometric_mean, mean
 from study.claims.experiment_sizes import scale_of_networks
 from study.claims.extremes import smallest
 from study.claims.networks import Networks
-from study.results.networks import CLASS
+from study.results.networks import BIN_WIDTH
 from study.stats.scales import histograms, largest_step, likelihood_ratios, reach
 
 
@@ -66,11 +66,11 @@ def span(networks: Networks, name: NetworkName) -> Estimate:
     scale = scale_of_networks(networks, name)
     smallest_steps = reach(histograms(run)).pivot(index="replicate", columns="stage", values="low")
     moved = abs(np.log10(smallest_steps["trained"] / smallest_steps["untrained"]))
-    if (moved < 1.5 * CLASS).all():
+    if (moved < 1.5 * BIN_WIDTH).all():
         reason = "the smallest time step has not left the class it had before training"
         return not_testable(reason, Cause.TOO_SMALL, scale)
     ratio = geometric_mean(largest_step(run) / smallest_steps["trained"], scale)
-    half_class = 10 ** (CLASS / 2)  # the smallest step may lie anywhere in its class
+    half_class = 10 ** (BIN_WIDTH / 2)  # the smallest step may lie anywhere in its class
     return replace(ratio, low=ratio.low / half_class, high=ratio.high * half_class)
 
 

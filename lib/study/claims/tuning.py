@@ -33,7 +33,7 @@ from study.claims.claim import Claim, NetworkName, NetworkSelection
 from study.claims.estimates import Estimate, join_reasons
 from study.claims.networks import Networks
 from study.claims.search import gain_of_last_rate, rate_at_edge, rates_tried
-from study.claims.short_runs import Statement, statement
+from study.claims.short_runs import ClaimKind, claim_kind
 
 FURTHER_RATES = 2
 """Learning rates beyond the end of those tried, each as far away as the last one from its
@@ -77,15 +77,15 @@ def losers(claim: Claim, pair: tuple[NetworkName, ...], ahead: tuple[NetworkName
     Losers
     """
     verb = claim.comparison.verb
-    kind = statement(verb, claim.region)
-    if kind is Statement.LEADS and verb != "apart":
+    kind = claim_kind(verb, claim.region)
+    if kind is ClaimKind.LEADS and verb != "apart":
         behind = tuple(name for name in pair if name not in ahead)
         return Losers(behind or pair, ahead)
-    if kind is Statement.LEARNS:
+    if kind is ClaimKind.LEARNS:
         return Losers((), pair)
-    if kind is Statement.FAILS:
+    if kind is ClaimKind.FAILS:
         return Losers(pair, ())
-    if kind is Statement.COUNTS_STEPS and not claim.region.bounded:
+    if kind is ClaimKind.COUNTS_STEPS and not claim.region.bounded:
         says_many = math.isinf(claim.region.below)
         if verb == "longer":
             first, second = pair
@@ -214,7 +214,7 @@ def few_rates_at_chance(networks: Networks, name: NetworkName) -> list[float]:
 def _at_chance_at_few_rates(networks: Networks, name: NetworkName) -> str:
     """Explain that a network is at chance at several learning rates, but too few; empty if not.
 
-    A single rate is a reservation about both networks, `reservations.chance_reservation`.
+    A single rate is a reservation about both networks, `undecided.one_rate_at_chance`.
     """
     rates = few_rates_at_chance(networks, name)
     if len(rates) < 2:

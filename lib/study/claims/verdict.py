@@ -111,7 +111,7 @@ def _decided(verdict: str, estimate: Estimate, region: Region, chance: float) ->
 
     def against_verdict(part: Estimate) -> str:
         untuned = part.untuned_to_agree if inside else part.untuned_to_differ
-        return "; ".join(text for text in (part.reservation, untuned) if text)
+        return "; ".join(text for text in (part.undecided_because, untuned) if text)
 
     against = find_objections(estimate, region, inside, against_verdict)
     if against:

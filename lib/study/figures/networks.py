@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter
 
 from study.results.names import colour, marker
-from study.results.networks import CLASS, curves
+from study.results.networks import BIN_WIDTH, curves
 
 
 def plot_curves(ax: Axes, frame: pd.DataFrame, *, styles: Mapping[str, str] | None = None) -> None:
@@ -116,9 +116,9 @@ def plot_histograms(
         for stage, look in looks.items():
             of_kind = rows[(rows["scale"] == scale) & (rows["stage"] == stage)]
             mean = of_kind.groupby("dt")["share"].sum() / max(1, of_kind["replicate"].nunique())
-            left_edges = np.round(np.log10(mean.index.to_numpy()) - CLASS / 2, 1)
-            last = left_edges.max() + 1.5 * CLASS
-            edges = np.round(np.arange(left_edges.min(), last, CLASS), 1)
+            left_edges = np.round(np.log10(mean.index.to_numpy()) - BIN_WIDTH / 2, 1)
+            last = left_edges.max() + 1.5 * BIN_WIDTH
+            edges = np.round(np.arange(left_edges.min(), last, BIN_WIDTH), 1)
             heights = dict(zip(left_edges, mean, strict=True))
             values = [heights.get(edge, 0.0) for edge in edges[:-1]]
             ax.stairs(values, 10**edges, label=stage, **look)

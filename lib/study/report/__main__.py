@@ -11,7 +11,7 @@ from study.paths import DATA, ROOT, resolve
 from study.pipeline.inputs import InputsChanged, unchanged_inputs
 from study.report.build import build
 from study.report.contents import ReportError
-from study.report.tally import in_words
+from study.report.tally import counts_in_words
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -38,7 +38,7 @@ def main(arguments: list[str] | None = None) -> int:
     except (ReportError, InputsChanged, OSError) as error:  # such as a full disk
         print(f"report: {error}", file=sys.stderr)
         return 1
-    print(f"report: of {score.sum()} claims of the papers {in_words(score)}")
+    print(f"report: of {score.sum()} claims of the papers {counts_in_words(score)}")
     print(f"report: open {page.relative_to(ROOT) if page.is_relative_to(ROOT) else page}")
     return 0
 

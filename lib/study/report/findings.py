@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict
 from ruamel.yaml import YAML
 
 from study.claims.claim import claims
-from study.claims.short_runs import in_words, lead_reservation
+from study.claims.short_runs import lead_reservation, steps_in_words
 from study.claims.verdict import AGREES
 from study.report.claim_text import ClaimText, describe_claim
 from study.report.numbers import counted
@@ -211,4 +211,4 @@ def _shorter(row: pd.Series) -> str:
     """Return how much shorter our runs are than the paper's; empty if that is unknown."""
     if pd.isna(row.get("steps")) or pd.isna(row.get("paper_steps")):
         return ""
-    return in_words(int(row["steps"]), row["paper_steps"])
+    return steps_in_words(int(row["steps"]), row["paper_steps"])

@@ -32,7 +32,7 @@ from study.report.tally import (
     TALLY,
     count_causes,
     count_verdicts,
-    in_words,
+    counts_in_words,
     tally,
 )
 from study.report.titles import OURS, SHARED, chapter_name, slug, text_name
@@ -268,7 +268,7 @@ _FUNCTIONS = (
     read_table,
     escape_markdown,
     get_image_size,
-    in_words,
+    counts_in_words,
     inches,
     panels,
     rule_in_words,

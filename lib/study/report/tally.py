@@ -118,7 +118,7 @@ def count_causes(judged: pd.DataFrame) -> pd.DataFrame:
     return counts
 
 
-def in_words(counts: pd.Series) -> str:
+def counts_in_words(counts: pd.Series) -> str:
     """Return numbers of claims as a phrase.
 
     Parameters

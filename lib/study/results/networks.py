@@ -20,7 +20,7 @@ READINGS = {
     "printed": "printed: from zero",
 }
 """How iRNN's equations are read: where the inner steps start, and the sign of the last state."""
-CLASS = 0.1
+BIN_WIDTH = 0.1
 """Width of a class of time steps, in decades (`longrnn.probes.time_steps`)."""
 IDENTITY = ["label", "task", "width"]
 """Columns that identify a network up to its learning rate."""

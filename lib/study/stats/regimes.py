@@ -95,14 +95,14 @@ def _as_float32(norm: np.ndarray) -> np.ndarray:
     return np.where(norm < SMALLEST, -np.inf, norm)
 
 
-def regimes(metric: np.ndarray, border: float) -> np.ndarray:
+def regimes(metric: np.ndarray, threshold: float) -> np.ndarray:
     """Return the regime (3.7) of each value of the adjoint metric.
 
     Parameters
     ----------
     metric
         The adjoint metric, any shape.
-    border
+    threshold
         The threshold b, in orders of magnitude.
 
     Returns
@@ -113,16 +113,18 @@ def regimes(metric: np.ndarray, border: float) -> np.ndarray:
     Raises
     ------
     ValueError
-        `border` is not greater than zero.
+        `threshold` is not greater than zero.
     """
-    if not border > 0:
-        raise ValueError(f"border is {border}; expected a number of orders of magnitude above zero")
+    if not threshold > 0:
+        raise ValueError(
+            f"threshold is {threshold}; expected a number of orders of magnitude above zero"
+        )
     metric = np.asarray(metric, float)
-    conditions = [np.isnan(metric), metric <= -border, metric >= border]
+    conditions = [np.isnan(metric), metric <= -threshold, metric >= threshold]
     return np.select(conditions, [UNDEFINED, VANISHED, EXPLODED], STABLE)
 
 
-def published_border() -> float:
+def published_threshold() -> float:
     """Return the paper's threshold, drawn in its Figure 3.3.
 
     Returns

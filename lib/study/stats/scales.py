@@ -13,7 +13,7 @@ import pandas as pd
 import xarray as xr
 from scipy import optimize, stats
 
-from study.results.networks import CLASS
+from study.results.networks import BIN_WIDTH
 
 _RUN = ["label", "task", "replicate", "stage"]
 """The columns that identify a run before or after training."""
@@ -42,7 +42,7 @@ def histograms(ds: xr.Dataset) -> pd.DataFrame:
     variables = ds[["time_step_share", "label", "task"]].reset_coords(drop=True)
     frame = variables.to_dataframe().reset_index().rename(columns={"time_step_share": "share"})
     frame = frame[frame["share"] > 0]
-    frame = frame.assign(dt=10 ** (frame["decade"] + CLASS / 2))
+    frame = frame.assign(dt=10 ** (frame["decade"] + BIN_WIDTH / 2))
     return frame[[*_RUN, "scale", "dt", "share"]].reset_index(drop=True)
 
 
@@ -174,7 +174,7 @@ def _compare_likelihoods(histogram: pd.DataFrame) -> _Likelihoods:
     if count < _SMALLEST_FIT:
         return _Likelihoods(np.nan, np.nan, np.nan, count)
     share = fitted["share"].to_numpy() / fitted["share"].sum()
-    half_class = 10 ** (CLASS / 2)
+    half_class = 10 ** (BIN_WIDTH / 2)
     lower = fitted["dt"].to_numpy() / half_class
     upper = fitted["dt"].to_numpy() * half_class
     lowest = lower[0]

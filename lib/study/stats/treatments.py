@@ -49,7 +49,7 @@ def first_of_each(frame: pd.DataFrame, by: list[str]) -> pd.DataFrame:
 
 
 def choose_treatment(
-    frame: pd.DataFrame, architecture: str, task: tuple[str, str, str], border: float
+    frame: pd.DataFrame, architecture: str, task: tuple[str, str, str], threshold: float
 ) -> tuple[pd.DataFrame, str]:
     """Choose the treatment whose replicates spread most in the adjoint metric.
 
@@ -67,7 +67,7 @@ def choose_treatment(
         The paper's architecture.
     task
         The paper's data set, order and noise.
-    border
+    threshold
         Threshold of the vanishing regime, in orders of magnitude.
 
     Returns
@@ -78,7 +78,7 @@ def choose_treatment(
     reason
         Why it was chosen.
     """
-    table = _candidates(frame, border)
+    table = _candidates(frame, threshold)
     if table.empty:
         return frame.iloc[:0], "no treatment has two of finite metric and different accuracy"
     dataset, order, noise = task
@@ -98,11 +98,11 @@ def choose_treatment(
     return rows.reset_index(drop=True), reason
 
 
-def _candidates(frame: pd.DataFrame, border: float) -> pd.DataFrame:
+def _candidates(frame: pd.DataFrame, threshold: float) -> pd.DataFrame:
     """Return the treatments whose replicates have an order to compare."""
     groups = frame.assign(
         finite=frame["metric"].where(np.isfinite(frame["metric"])),
-        vanished=regimes(frame["metric"], border) == VANISHED,
+        vanished=regimes(frame["metric"], threshold) == VANISHED,
     ).groupby(list(TREATMENT), sort=True)
     table = groups.agg(
         replicates=("finite", "count"),

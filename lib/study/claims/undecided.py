@@ -1,0 +1,176 @@
+"""Reasons why a claim about networks stays undecided although its interval decides it.
+
+Each function returns the reason as text, which is empty if the reason does not apply. They become
+`study.claims.estimates.Estimate.undecided_because`.
+"""
+
+import pandas as pd
+
+from study.claims.claim import NetworkName
+from study.claims.networks import Networks
+from study.claims.short_runs import steps_in_words
+from study.claims.tuning import few_rates_at_chance
+
+SEEDS = 5
+"""Minimum runs per side of a comparison.
+
+With 3 runs against 3, no permutation test gets below .10. Welch's interval holds for any number of
+normal values, but with 2 runs against 10 it excludes zero in 11 % of the cases if there is no
+difference, and in 40 % if runs either learn or don't, half and half (4,000 draws each). With 5
+against 10 these are 5 and 6 %.
+"""
+SMALL_ERROR = 0.1
+"""Share of the error at chance below which an error is small."""
+
+
+def too_few_seeds(*sides: pd.DataFrame) -> str:
+    """Explain that a side of a comparison has fewer than `SEEDS` runs.
+
+    Parameters
+    ----------
+    sides
+        The runs of each network, one row each.
+
+    Returns
+    -------
+    str
+        The reason; empty if each side has enough runs.
+    """
+    fewest = min(len(side) for side in sides)
+    if fewest >= SEEDS:
+        return ""
+    runs = "run"
+    if fewest != 1:
+        runs = "runs"
+    return f"one side has {fewest} {runs}, and {SEEDS} are needed"
+
+
+def one_rate_at_chance(networks: Networks, name: NetworkName) -> str:
+    """Explain that a network is at chance and was trained at only one learning rate.
+
+    One rate decides nothing, neither against the network nor for its rival. If several rates were
+    tried, but too few, only verdicts against the network are barred (`study.claims.tuning`).
+
+    Parameters
+    ----------
+    networks
+        The networks on the claim's task.
+    name
+        One of them.
+
+    Returns
+    -------
+    str
+        The reason; empty if the network learned or was trained at several rates.
+    """
+    if len(few_rates_at_chance(networks, name)) != 1:
+        return ""
+    return f"{name} is at chance, and only one learning rate was tried"
+
+
+def rate_from_test_part(name: NetworkName, optimism: float | None, *, logs: bool = False) -> str:
+    """Explain that a learning rate was chosen on the test part, and could not be cross-fitted.
+
+    Parameters
+    ----------
+    name
+        A network.
+    optimism
+        How much its score owes to that choice (`study.claims.cross_fitting.optimism_of_rate`);
+        None if that is unknown.
+    logs
+        Whether logarithms of errors are compared, which are not cross-fitted.
+
+    Returns
+    -------
+    str
+        The reason; empty if the choice did not matter or the score is cross-fitted.
+    """
+    if optimism == 0:
+        return ""
+    cross_fitted = optimism is not None and not logs
+    if cross_fitted:
+        return ""
+    return f"the learning rate of {name} was chosen on the test part"
+
+
+def shorter_than_paper(networks: Networks, *names: NetworkName) -> str:
+    """Explain that a network was trained for fewer steps than in the paper.
+
+    This one does not make a claim undecided by itself: `study.claims.short_runs` says which
+    verdicts it bars.
+
+    Parameters
+    ----------
+    networks
+        The networks on the claim's task.
+    names
+        Some of them.
+
+    Returns
+    -------
+    str
+        The reason; empty if all of them were trained for as long as in the paper.
+    """
+    steps = min(networks.steps_trained(name) for name in names)
+    if steps < networks.paper_steps:
+        return steps_in_words(steps, networks.paper_steps)
+    return ""
+
+
+def catching_up(networks: Networks, behind: NetworkName, ahead: NetworkName) -> str:
+    """Explain that a network would close its gap to another if trained for twice as long.
+
+    The progress in the last third of the training is extrapolated. A network that was trained for
+    as long as in the paper had its chance, so the reason does not apply to it.
+
+    Parameters
+    ----------
+    networks
+        The networks on the claim's task.
+    behind, ahead
+        Two of them: the one with the worse score, and the other.
+
+    Returns
+    -------
+    str
+        The reason; empty if the gap would remain.
+    """
+    if networks.steps_trained(behind) >= networks.paper_steps:
+        return ""
+    runs_behind = networks.runs(behind)
+    runs_ahead = networks.runs(ahead)
+    gap = networks.direction * (runs_ahead["score"].mean() - runs_behind["score"].mean())
+    gap_before = runs_ahead["then"].mean() - runs_behind["then"].mean()
+    gap_before = networks.direction * networks.unit * gap_before
+    closed = gap_before - gap
+    # Twice the training is three more thirds of it.
+    if 3 * closed < gap:
+        return ""
+    return f"{behind} was still closing the gap to {ahead} when training stopped"
+
+
+def still_falling(networks: Networks, name: NetworkName) -> str:
+    """Explain that an error would become small if the network were trained for twice as long.
+
+    The progress in the last third of the training is extrapolated. An error is small below
+    `SMALL_ERROR` of that at chance.
+
+    Parameters
+    ----------
+    networks
+        The networks on the claim's task.
+    name
+        One of them.
+
+    Returns
+    -------
+    str
+        The reason; empty if the error is small already, or would not become small.
+    """
+    runs = networks.runs(name)
+    share_of_chance = (runs["score"] / runs["guess"]).mean()
+    fall = (networks.unit * (runs["then"] - runs["test"]) / runs["guess"]).mean()
+    if share_of_chance - 3 * fall < SMALL_ERROR < share_of_chance:
+        return f"the error of {name} was still falling when training stopped"
+    return ""
