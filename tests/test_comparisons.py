@@ -107,6 +107,17 @@ def test_a_falling_error_is_a_reservation(late, falls):
     ) == falls
 
 
+@pytest.mark.parametrize("verb", ["share_of_chance", "over_chance"])
+@pytest.mark.parametrize(("runs", "decides"), [(4, False), (5, True)])
+def test_one_network_needs_five_runs(verb, runs, decides):
+    ds = _draw({"LEM": 0.3, "LSTM": 0.5}, spread=1e-3, measure="error", guess=1.0)
+    reason = ask(Networks(ds.isel(replicate=range(runs))), verb, "LEM").undecided_because
+    if decides:
+        assert reason == ""
+    else:
+        assert reason == "one network has 4 runs, and 5 are needed"
+
+
 def test_paired_answers_narrow_a_comparison():
     """The interval is that of paired differences, not of two binomials."""
     ds = _draw({"LEM": 80.0, "LSTM": 70.0}, spread=1e-6, test_sequences=400)
@@ -121,11 +132,11 @@ def test_paired_answers_narrow_a_comparison():
     few = ds.isel(replicate=range(4)).assign(sequence_score=(SCORE, known[:, :4]))
     few = ask(Networks(few), "lead", "LEM", "LSTM")
     assert few.low > 0, "the sequences are paired"
-    assert few.undecided_because == "one side has 4 runs, and 5 are needed", "which adds no runs"
+    assert few.undecided_because == "one network has 4 runs, and 5 are needed", "which adds no runs"
     single = ds.isel(replicate=[0]).assign(sequence_score=(SCORE, known[:, :1]))
     found = ask(Networks(single), "lead", "LEM", "LSTM")
     assert found.low > 0 and found.note == "of single runs"
-    assert found.undecided_because == "one side has 1 run, and 5 are needed"
+    assert found.undecided_because == "one network has 1 run, and 5 are needed"
 
 
 @pytest.mark.parametrize(
@@ -342,7 +353,7 @@ def test_unsolved_problems_need_seeds_and_learning_rates():
     ds["steps"][:] = 900
     again = ds.assign(learning_rate=10 * ds["learning_rate"]).assign_coords(run=["again"])
     both = xr.concat([ds, again], "run", data_vars="minimal")
-    few = "one side has 2 runs, and 5 are needed"
+    few = "one network has 2 runs, and 5 are needed"
     only = f"{few}; never is at chance, and only one learning rate was tried"
     for tried, against in ((ds, only), (both, few)):
         found = ask(Networks(tried), "steps_needed", "never")

@@ -299,7 +299,7 @@ def test_few_runs_decide_nothing():
     few = estimated(true_of(claim, replicates=3), claim)
     assert verdict_of(claim.id, few) == UNDECIDED
     note = judged_row(claim.id, few)["note"]
-    assert "would be “agrees”, but one side has 3 runs, and 5 are needed" in note
+    assert "would be “agrees”, but one network has 3 runs, and 5 are needed" in note
 
 
 @pytest.mark.parametrize("profile", [*TOYS, "simulated"])

@@ -66,7 +66,7 @@ def over_chance(networks: Networks, name: NetworkName) -> Estimate:
 
     return replace(
         estimate,
-        undecided_because=one_rate_at_chance(networks, name),
+        undecided_because=join_reasons(too_few_seeds(rows), one_rate_at_chance(networks, name)),
         note=join_reasons(estimate.note, _count_at_chance(networks, name)),
         chance=chance,
     )
@@ -90,7 +90,7 @@ def share_of_chance(networks: Networks, name: NetworkName) -> Estimate:
     rows = networks.runs(name)
     estimate = geometric_mean(rows["score"] / rows["guess"], scale_of_networks(networks, name))
     undecided_because = join_reasons(
-        one_rate_at_chance(networks, name), still_falling(networks, name)
+        too_few_seeds(rows), one_rate_at_chance(networks, name), still_falling(networks, name)
     )
     note = join_reasons(estimate.note, _count_at_chance(networks, name))
     return replace(estimate, undecided_because=undecided_because, note=note)
@@ -199,14 +199,15 @@ def steps_needed(networks: Networks, name: NetworkName) -> Estimate:
     half = float((rows["late"] - rows["early"]).mean()) / 2
     estimate = mean((rows["late"] + rows["early"]) / 2, scale_of_networks(networks, name))
     low = estimate.low - half
+    few = too_few_seeds(rows)
     if not np.isinf(rows["steps"]).any():
-        return replace(estimate, low=low, high=estimate.high + half)
+        return replace(estimate, low=low, high=estimate.high + half, undecided_because=few)
     by_last_step = with_last_step(rows)
     earlier = mean(
         (by_last_step["late"] + by_last_step["early"]) / 2, scale_of_networks(networks, name)
     )
     low = min(low, earlier.low - half)
-    undecided_because = join_reasons(too_few_seeds(rows), one_rate_at_chance(networks, name))
+    undecided_because = join_reasons(few, one_rate_at_chance(networks, name))
     return replace(estimate, low=low, high=math.inf, undecided_because=undecided_because)
 
 
@@ -291,8 +292,9 @@ def _mean_or_difference(
 ) -> Estimate:
     """Return the mean of one network's values, or the difference of two networks' means."""
     if second is None:
-        return mean(sides[0], scale_of_networks(networks, first))
-    estimate = difference(*sides, scale_of_networks(networks, first, second))
+        estimate = mean(sides[0], scale_of_networks(networks, first))
+    else:
+        estimate = difference(*sides, scale_of_networks(networks, first, second))
     few = too_few_seeds(*(pd.DataFrame(index=range(len(side))) for side in sides))
     return replace(estimate, undecided_because=few)
 
@@ -317,4 +319,5 @@ def memoryless(networks: Networks, name: NetworkName) -> Estimate:
     best = 10 * math.log(8) / int(run["time_steps"])
     last = run["test_loss"].isel(record=run["records"] - 1)
     ratios = last.where(rows["completed"].to_numpy(), best).values / best
-    return geometric_mean(ratios, scale_of_networks(networks, name))
+    estimate = geometric_mean(ratios, scale_of_networks(networks, name))
+    return replace(estimate, undecided_because=too_few_seeds(rows))
