@@ -143,10 +143,12 @@ def write_short_sentence(finding: Finding, row: pd.Series) -> Sentence:
         The finding's short sentence, or the claim and its verdict as for `write_sentence`.
     """
     claim = describe_claim(row)
-    seeds = ""
+    size = ""
     if not math.isnan(row["replicates"]):
-        seeds = f"; {counted(row['replicates'], 'seed')}"
-    text = _fill(finding, finding.short, row, claim, more=seeds)
+        size += f"; {counted(row['replicates'], 'seed')}"
+    if row["steps"] < row["paper_steps"]:
+        size += f"; {row['steps']:,.0f} of {row['paper_steps']:,.0f} steps"
+    text = _fill(finding, finding.short, row, claim, more=size)
     return Sentence(text or _state_claim(claim), claim)
 
 

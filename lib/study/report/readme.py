@@ -16,33 +16,25 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from study.claims.estimates import Cause
 from study.claims.verdict import AGREES, DIFFERS
 from study.paths import DATA, REFERENCE, ROOT, resolve
 from study.report.contents import ReportError
 from study.report.findings import Sentence, read_findings, write_short_sentence
 from study.report.inputs import read_table
 from study.report.intervention import summarize_intervention
-from study.report.readme_numbers import (
-    NOT_CUT_OFF,
-    WITHIN_TASKS,
-    read_stored,
-    store_numbers,
-)
-from study.report.tally import CAUSES, NOT_REFUTED, OTHER, TALLY, count_causes, tally
+from study.report.readme_numbers import read_stored, store_numbers
+from study.report.tally import NOT_REFUTED, TALLY, tally
 from study.results.names import PUBLICATIONS, label
 
 README = ROOT / "README.md"
 STORED = DATA / "readme"
 """Folder of the numbers behind README.md."""
-_VANISHED = 40
-"""Orders of magnitude after which the dissertation calls a gradient vanished, rounded."""
 _LIMIT = round(-math.log10(np.finfo(np.float32).smallest_subnormal))
 """Orders of magnitude between 1 and the smallest number in single precision."""
 _BLOCK = re.compile(r"(<!-- computed: (\w+) -->\n).*?(\n<!-- end -->)", re.DOTALL)
 _FEW_SEEDS = 5
 _TIMED = ("unicornn", "indrnn", "sru", "cornn")
-"""Cells whose times README.md prints; the first three were timed with two layers."""
+"""Cells whose times README.md prints; all but the last were timed with two layers."""
 
 
 def render_blocks(stored: Path) -> dict[str, str]:
@@ -58,16 +50,17 @@ def render_blocks(stored: Path) -> dict[str, str]:
     dict of str to str
         Markdown by name of the part.
     """
-    judged, coverage = read_stored(stored)
+    judged = read_stored(stored)
     parts = [
-        _figure_caption(read_table(stored / "slopes.csv")),
+        _figure_caption(),
         "## Results at a glance",
         _tally_table(judged),
-        f"**Before you quote a verdict:**\n{_doubt(judged, coverage)}",
+        f"**Before you quote a verdict:**\n{_doubt(judged)}",
         "## Main findings",
         _wrap(
-            "Verdicts after Holm's correction; in parentheses our uncorrected 95 % interval, the "
-            "paper's value, and the seeds of the smallest group."
+            "Verdicts after Holm's correction. In parentheses: our 95 % interval, the paper's "
+            "value, our seeds (of the smallest group) and, where known, how many of its training "
+            "steps we ran."
         ),
         f"{_findings(judged)}\n{_intervention(read_table(stored / 'intervention.csv'))}",
     ]
@@ -76,16 +69,12 @@ def render_blocks(stored: Path) -> dict[str, str]:
     return {"results": "\n\n".join(parts), "layers": _wrap(f"{layers} {speed}")}
 
 
-def _figure_caption(slopes: pd.DataFrame) -> str:
+def _figure_caption() -> str:
     picture = "![Test accuracy lost per order of magnitude of decay](data/readme/slopes.png)"
-    slope = slopes.set_index("gradients").loc[WITHIN_TASKS, "slope"]
-    uncut = slopes.set_index("gradients").loc[NOT_CUT_OFF, "slope"]
     text = _wrap(
-        "*The more gradients shrink on the way to the first time step, the lower the test accuracy "
-        "(regressions, other factors equal, 95 % intervals). The dissertation calls a gradient "
-        f"vanished after {_VANISHED} orders of magnitude; between runs of one task (“within "
-        f"tasks”) these cost {_VANISHED * slope:.0f} points. Single precision cuts decay off at "
-        f"{_LIMIT} orders; measured without this limit, the slope is {uncut:.2f}.*"
+        "*Slopes with 95 % intervals, other factors equal: the more gradients shrink on the way to "
+        "the first time step, the lower the test accuracy. In single precision, decay is "
+        f"cut off at {_LIMIT} orders.*"
     )
     return f"{picture}\n\n{text}"
 
@@ -111,40 +100,28 @@ def _tally_table(judged: pd.DataFrame) -> str:
     return "\n".join(lines)
 
 
-def _doubt(judged: pd.DataFrame, coverage: pd.DataFrame) -> str:
+def _doubt(judged: pd.DataFrame) -> str:
     decided = judged[judged["counted"].isin((AGREES, DIFFERS))]
     kinds = tally(judged).loc["all"]
     corrected = tally(judged, "corrected").loc["all"]
     remaining = corrected["agree"] + corrected["differ"]
     few = int((decided["replicates"] <= _FEW_SEEDS).sum())
     reserved = int((decided["reservation"] != "").sum())
-    counts = coverage.sum()
     points = (
         "*Agree*: the claim, such as “LEM beats the LSTM”, is true on our whole 95 % interval, "
         "even if our number is far from the paper's. *Differ*: it is false on the whole interval, "
         "at our size; at the paper's size it may still be true. *Undecided*: neither.",
         f"{len(decided)} claims are decided: {kinds['agree']} agree, {kinds['differ']} differ. "
-        f"{remaining} of them survive Holm's correction, made for each paper (in parentheses). "
-        f"In {kinds[NOT_REFUTED]} more the paper sees little or no effect, and so do we: weak "
+        f"{remaining} of them survive Holm's correction for many tests (in parentheses). In "
+        f"{kinds[NOT_REFUTED]} more, the paper sees little or no effect, and so do we: weak "
         "evidence.",
-        f"{few} of the {len(decided)} rest on {_FEW_SEEDS} seeds or fewer. Some experiments got "
-        "more seeds after a first verdict; intervals are not adjusted for it.",
-        "Most runs are shorter than the paper's. If they may have missed an advantage, it is *too "
-        "small to test*; if they show one, it may be only faster learning. A dagger (†) marks "
-        f"reservations, such as this one or unequal tuning, on {reserved} of the {len(decided)}.",
-        f"Of {counts['total']} figures and tables that we repeated, {counts['comparable']} use the "
-        f"paper's data and our networks learned; {counts['at published scale']} also at its size.",
-        f"*{OTHER.capitalize()}*: {_main_cause(judged)}.",
+        f"{few} of the {len(decided)} rest on {_FEW_SEEDS} seeds or fewer. Seeds we added "
+        "after a first verdict are not corrected for.",
+        "Most runs are shorter than the paper's. So a lead may be only faster learning; a dagger "
+        f"(†) marks this and other reservations, on {reserved} of the {len(decided)}. If we "
+        "see no lead, the claim is *too small to test*.",
     )
     return "\n".join(_wrap(f"- {point}", hanging="  ") for point in points)
-
-
-def _main_cause(judged: pd.DataFrame) -> str:
-    """Return why most claims are not testable, if not for their size."""
-    counts = count_causes(judged).loc["all", [cause.value for cause in CAUSES]]
-    others = counts.drop(Cause.TOO_SMALL.value)
-    words = CAUSES[Cause(others.idxmax())]
-    return f"in {others.max()} of {others.sum()} cases {words}"
 
 
 def _findings(judged: pd.DataFrame) -> str:
@@ -183,8 +160,8 @@ def _layers(cells: pd.DataFrame) -> str:
     compiled = sum("numba-cpu" in names for names in engines)
     on_gpu = sum("numba-cuda" in names for names in engines)
     return (
-        f"There are {len(engines)} layers, each with a one-step form and a readable reference; "
-        f"{compiled} have a compiled CPU version and {on_gpu} an NVIDIA kernel."
+        f"There are {len(engines)} layers; {compiled} have a compiled CPU version and {on_gpu} an "
+        "NVIDIA kernel."
     )
 
 
@@ -194,9 +171,8 @@ def _speed(timings: Path) -> str:
     gpu = _ratios(timings / "h200.csv")
     times = [f"{label(cell)} {cpu[cell]:.2f} / {gpu[cell]:.2f}" for cell in _TIMED]
     return (
-        "Forward and backward pass as a share of `nn.LSTM`'s time, on two CPU cores / an H200: "
-        f"{', '.join(times)} (1,000 steps, batch and width 128; the first three have two layers, "
-        "`nn.LSTM` one)."
+        "Time relative to `nn.LSTM` on two CPU cores / an H200 (forward and backward; 1,000 steps, "
+        f"batch and width 128): {', '.join(times[:-1])} (two layers each); {times[-1]} (one layer)."
     )
 
 

@@ -1,7 +1,7 @@
 """The numbers behind the results in README.md: stored in ``data/readme/``, and read from there.
 
-They can be checked without running anything: the judged claims, the count of what was rebuilt, and
-the slopes of the one figure. `study.report.readme` writes README.md.
+They can be checked without running anything: the judged claims, the slopes of the one figure, the
+results of our own experiment, and the cells. `study.report.readme` writes README.md.
 """
 
 from pathlib import Path
@@ -13,11 +13,9 @@ from matplotlib.figure import Figure
 from study.figures.style import use_style
 from study.pipeline.files import write_whole
 from study.report.contents import Artefact, ReportError
-from study.report.coverage import count_coverage, summarise
 from study.report.inputs import load_artefacts, read_table
 from study.report.intervention import EFFECTS
 from study.report.verdicts import judge_claims
-from study.results.published import artefacts
 
 SLOPES = "own-slope-model-5"
 """Artefact with the slopes of the figure."""
@@ -29,14 +27,13 @@ _COLUMNS = [
     *("sequences", "time_steps", "epochs", "width", "replicates", "test_size", "data"),
     *("steps", "paper_steps", "reservation", "note"),
 ]
-NOT_CUT_OFF = "ours, decay not cut off"
 _ROWS = {
     "the paper": "dissertation",
     "single precision, robust": "ours",
-    "as they are, robust": NOT_CUT_OFF,
+    "as they are, robust": "ours, decay not cut off",
 }
 """Rows of the figure by their name in the artefact's data."""
-WITHIN_TASKS = "ours, within tasks"
+_WITHIN_TASKS = "ours, within one task"
 CELLS = "own-cells"
 """Notebook 50's table of cells and their engines."""
 _OURS = ("o", "#0072B2")
@@ -52,8 +49,8 @@ def store_numbers(data: Path, stored: Path) -> None:
     data : Path
         Folder of ``made/``, as the pipeline leaves it.
     stored : Path
-        Folder that receives ``verdicts.csv``, ``coverage.csv``, ``slopes.csv``,
-        ``intervention.csv``, ``cells.csv`` and ``slopes.png``.
+        Folder that receives ``verdicts.csv``, ``slopes.csv``, ``intervention.csv``, ``cells.csv``
+        and ``slopes.png``.
 
     Raises
     ------
@@ -62,13 +59,10 @@ def store_numbers(data: Path, stored: Path) -> None:
     """
     items = load_artefacts(data)
     judged = judge_claims(items)
-    listed = artefacts()
-    coverage = summarise(count_coverage(items, listed), listed)
     slopes = collect_slopes(items, judged)
     stored.mkdir(parents=True, exist_ok=True)
     tables = {
         "verdicts": judged.reindex(columns=_COLUMNS),
-        "coverage": coverage.reset_index(),
         "slopes": slopes,
         "intervention": _artefact_table(items, EFFECTS, "reference"),
         "cells": _artefact_table(items, CELLS, "rebuilt")[["cell", "engines"]],
@@ -116,7 +110,7 @@ def collect_slopes(items: tuple[Artefact, ...], judged: pd.DataFrame) -> pd.Data
         rows.append((words, slope, slope - half, slope + half))
     claim = judged.set_index("id").loc[SLOPE_CLAIM]
     smaller = 100 * claim["estimate"], 100 * claim["low"], 100 * claim["high"]
-    rows.insert(2, (WITHIN_TASKS, *smaller))
+    rows.insert(2, (_WITHIN_TASKS, *smaller))
     return pd.DataFrame(rows, columns=["gradients", "slope", "low", "high"])
 
 
@@ -159,8 +153,8 @@ def draw_slopes(slopes: pd.DataFrame) -> Figure:
     return figure
 
 
-def read_stored(stored: Path) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Read the stored numbers behind README.md.
+def read_stored(stored: Path) -> pd.DataFrame:
+    """Read the stored verdicts.
 
     Parameters
     ----------
@@ -169,15 +163,12 @@ def read_stored(stored: Path) -> tuple[pd.DataFrame, pd.DataFrame]:
 
     Returns
     -------
-    judged : pandas.DataFrame
+    pandas.DataFrame
         The claims with their stored verdicts.
-    coverage : pandas.DataFrame
-        How much was rebuilt, by publication.
     """
     verdicts = read_table(stored / "verdicts.csv")
     empty = dict.fromkeys(("cause", "null_is", "data", "reservation", "note"), "")
     verdicts = verdicts.astype(dict.fromkeys(empty, object)).fillna(empty)
     listed = judge_claims([])
     kept = listed[[name for name in listed if name == "id" or name not in _COLUMNS]]
-    judged = kept.merge(verdicts, on="id", how="left", validate="one_to_one")
-    return judged, read_table(stored / "coverage.csv").set_index("text")
+    return kept.merge(verdicts, on="id", how="left", validate="one_to_one")
