@@ -172,7 +172,7 @@ def _speed(timings: Path) -> str:
     times = [f"{label(cell)} {cpu[cell]:.2f} / {gpu[cell]:.2f}" for cell in _TIMED]
     return (
         "Time relative to `nn.LSTM` on two CPU cores / an H200 (forward and backward; 1,000 steps, "
-        f"batch and width 128): {', '.join(times[:-1])} (two layers each); {times[-1]} (one layer)."
+        f"batch and width 128): {', '.join(times[:-1])} (two layers each); {times[-1]}."
     )
 
 
