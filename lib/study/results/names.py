@@ -29,7 +29,7 @@ LOOKS = {
     "fastgrnn": ("#773333", ">"),
     "fastrnn": ("#EE0055", "<"),
     "gated_antisymmetric": ("#550044", "^"),
-    "lru": ("#0033CC", "d"),
+    "lru": ("#EE00BB", "d"),
     "mingru": ("#AA7700", "p"),
 }
 """Color and marker of the architectures."""
