@@ -73,8 +73,8 @@ def _figure_caption() -> str:
     picture = "![Test accuracy lost per order of magnitude of decay](data/readme/slopes.png)"
     text = _wrap(
         "*Slopes with 95 % intervals, other factors equal: the more gradients shrink on the way to "
-        "the first time step, the lower the test accuracy. In single precision, decay is "
-        f"cut off at {_LIMIT} orders.*"
+        "the first time step, the lower the test accuracy. Single precision cuts decay off "
+        f"near {_LIMIT} orders.*"
     )
     return f"{picture}\n\n{text}"
 
