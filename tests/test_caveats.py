@@ -36,9 +36,9 @@ def test_a_network_trained_once_is_a_caveat():
         ({"above": 0.4, "below": 0.9}, ("", once)),
     ):
         (found,) = estimated(errors({"LEM": 0.5}), region=region, others=())
-        assert (found.caveat_to_agree, found.caveat_to_differ) == caveats
+        assert (found.caveats.to_agree, found.caveats.to_differ) == caveats
     tuned = at_rates({"LEM": [0.6, 0.5, 0.7]}, measure="error", guess=1.0)
-    assert estimated(tuned, **LEARNS)[0].caveat_to_differ == ""
+    assert estimated(tuned, **LEARNS)[0].caveats.to_differ == ""
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,7 @@ def test_networks_that_fail_are_counted(levels, caveat):
     scores = {"RNN": [levels[0]] * 3, "RNN, other start": [levels[1]] * 3}
     ds = at_rates(scores, RATES, "error", guess=1.0)
     found = estimated(ds, networks=("RNN", "RNN, other start"), **FAILS)
-    assert {estimate.caveat_to_differ for estimate in found} == {caveat}
+    assert {estimate.caveats.to_differ for estimate in found} == {caveat}
 
 
 def test_some_runs_at_chance_are_counted():
@@ -71,16 +71,16 @@ def test_a_stopping_rule_is_a_caveat(goal, caveat):
     ds = errors({"LEM": 0.05})
     ds.attrs["settings"] = json.dumps({"stop_below": goal})
     (found,) = estimated(ds, **LEARNS)
-    text = "training ends at a validation error below 0.01, which 6 of 6 runs of LEM reached"
-    assert found.caveat_to_agree.startswith(text) == caveat
-    assert estimated(ds, **FAILS)[0].caveat_to_agree == f"LEM was {TRIED_ONCE}"
+    text = "training stops once the validation error is below 0.01, as in 6 of 6 runs of LEM"
+    assert found.caveats.to_agree.startswith(text) == caveat
+    assert estimated(ds, **FAILS)[0].caveats.to_agree == f"LEM was {TRIED_ONCE}"
 
 
 def test_compressed_images_are_a_caveat():
     ds = drawn({"LEM": 80.0, "LSTM": 70.0}, spread=0.1)(np.random.default_rng(0))
     ds["substitute"] = "run", ["decoded from JPEG copies", ""]
     (part,) = estimate_claim(Networks(ds), made_claim()).parts
-    assert part.caveat_to_agree.endswith("setting; the data are decoded from JPEG copies")
+    assert part.caveats.to_agree.endswith("setting; the data are decoded from JPEG copies")
 
 
 def test_a_run_that_blew_up_counts_as_guessing():

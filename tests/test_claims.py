@@ -6,6 +6,7 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
+import xarray as xr
 from check_quotations import is_verbatim, letters
 from claim_verdicts import (
     CLAIMS,
@@ -21,6 +22,7 @@ from study.claims.correction import (
     holm_adjusted,
     p_value,
 )
+from study.claims.error_rates import robust_error_rate
 from study.claims.estimates import Cause, Estimate, not_testable
 from study.claims.estimators import Z, proportion
 from study.claims.judging import (
@@ -246,15 +248,15 @@ def test_intervals_of_correlations_cover(rho):
 
 
 @pytest.mark.parametrize("found, why", [
-    (lambda: estimators.mean([0.3]), "fewer than two"),
-    (lambda: estimators.difference([1.0], [2.0, 3.0]), "fewer than two"),
+    (lambda: estimators.mean([0.3]), "at least two runs"),
+    (lambda: estimators.difference([1.0], [2.0, 3.0]), "at least two runs"),
     (lambda: proportion(0, 0), "no trial"),
     (lambda: estimators.odds_ratio((0, 0), (1, 5)), "is empty"),
     (lambda: estimators.odds_ratio((0, 4), (0, 5)), "have the same outcome"),
     (lambda: estimators.mean([0.3, -math.inf]), "gave no finite value"),
     (lambda: estimators.geometric_mean([0.0, 1.0]), "gave no finite value"),
     (lambda: estimators.difference([1.0, math.nan], [2.0] * 2), "gave no finite value"),
-    (lambda: estimators.correlation(range(6), [1] * 6), "hardly vary"),
+    (lambda: estimators.correlation(range(6), [1] * 6), "five points that vary"),
     (
         lambda: extremes.smallest(
             [Estimate(1, 0.5, 1.5), not_testable("not run", Cause.NO_DATA)]
@@ -262,10 +264,16 @@ def test_intervals_of_correlations_cover(rho):
         "not run",
     ),
     (lambda: extremes.largest([]), "nothing was measured"),
-    (lambda: estimators.correlation([*range(5), math.nan], range(6)), "have no number"),
+    (lambda: estimators.correlation([*range(5), math.nan], range(6)), "missing value"),
 ])  # fmt: skip
 def test_estimates_without_data_give_the_reason(found, why):
     assert math.isnan(found().low) and why in found().note
+
+
+def test_untrained_architectures_are_named_in_order():
+    ds = xr.Dataset(coords={"architecture": ["rnn", "lstm"]})
+    untrained = "not trained: exponential, antisymmetric, unicornn"
+    assert robust_error_rate(ds).note == untrained  # not in the order of a set
 
 
 def test_an_extreme_has_the_widest_interval():
@@ -351,7 +359,7 @@ def test_null_claims_state_the_detectable_effect(low, high, verdict):
     assert row["null_is"] == ("inside" if low < 0 else "outside")
     assert ("shuffled" in row["note"]) == (verdict != DIFFERS)
     # An interval has 3.92 errors, and 1.96 + 0.84 of these are detected with 80 % power.
-    effect = f"detectable at 80 % power: an effect of {2.8016 / 3.9199 * (high - low):.2g}"
+    effect = f"detectable with 80 % power: {2.8016 / 3.9199 * (high - low):.2g}"
     assert (effect in row["note"]) == (verdict != DIFFERS)
     assert "80 % power" not in judged_row("diss-3.5-terminal-sign", between(0, 0.008))["note"]
     assert not CLAIMS["diss-3.5-terminal-mild"].denies_effect

@@ -165,7 +165,7 @@ def test_learning_rates_are_not_chosen_by_test_luck(favoured, agree):
         assert optimism == pytest.approx(100 * (0.75 - 0.5))  # .75 at the best rate, .5 crossed
     found = ask(networks, "lead", "LEM", "LSTM")
     assert "chosen on the test part" not in found.undecided_because
-    assert ("so each half of it is scored" in found.note) == (not agree)
+    assert ("so its score is cross-fitted" in found.note) == (not agree)
     without = Networks(networks.ds.drop_vars("sequence_score"))
     assert optimism_of_rate(without, "LEM") is None
     assert "LEM was chosen on the test part" in rate_from_test_part("LEM", None)
@@ -182,7 +182,7 @@ def test_a_lead_reports_another_one_at_the_end(at_end):
     end = end.assign(test_metric=xr.where(fallen, at_end, end["test_metric"]).transpose(*RECORD))
     ds = xr.concat([best, end], "record", data_vars="minimal").assign(records=2 * best["records"])
     note = ask(Networks(ds), "lead", "good", "fair").note
-    assert ("at the last record good less fair is -20" in note) == (at_end == 0.5)
+    assert ("at the last record, the lead of good over fair is -20" in note) == (at_end == 0.5)
 
 
 def _answering(rng, chances):

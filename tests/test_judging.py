@@ -25,7 +25,7 @@ from drawn_judged import FALSE, IN_NOTEBOOKS, JUDGES, TRUE, deciding, failing, l
 from refusals import refused
 from study.claims import extremes
 from study.claims.claim import ClaimError, claim_table, read_claims
-from study.claims.estimates import Cause, Estimate, Scale
+from study.claims.estimates import ByVerdict, Cause, Estimate, Scale
 from study.claims.estimating import VERBS
 from study.claims.estimators import proportion
 from study.claims.factorial import Evidence
@@ -104,7 +104,7 @@ test_an_invalid_claim_is_named = refused(
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("region: {above: 2, below: 1}", "field 'region'.*holds nothing or everything"),
+        ("region: {above: 2, below: 1}", "field 'region'.*contains nothing or everything"),
         ("region: {above: high}", "field 'region.above'"),
         ("region: {above: 0}\n  colour: red", "field 'colour'"),
         ("region: {above: 0}\n  comparison: {group: a, verb: lead}", "paper_steps"),
@@ -235,11 +235,11 @@ def test_short_runs_agree_with_no_worse_if_ahead():
 def test_short_runs_leave_an_open_lead_untested():
     claim = CLAIMS["lem-5-ncifar-lead"]
     for reason, verdict in (("", UNDECIDED), ("ten of 20 steps", UNTESTABLE)):
-        near = replace(between(-1.0, 3.0), too_short_to_differ=reason)
+        near = replace(between(-1.0, 3.0), too_short=ByVerdict(to_differ=reason))
         assert decide(near, claim.region).verdict == verdict
         assert decide(extremes.smallest([near, between(1, 3)]), claim.region).verdict == verdict
     # The part that is open was long enough.
-    short = replace(between(1.0, 3.0), too_short_to_differ="ten of 20 steps")
+    short = replace(between(1.0, 3.0), too_short=ByVerdict(to_differ="ten of 20 steps"))
     both = extremes.smallest([between(-1.0, 3.0), short])
     assert decide(both, claim.region).verdict == UNDECIDED
 
@@ -275,7 +275,7 @@ def test_a_judged_row_states_reservations():
     assert row["verdict"] == AGREES
     assert row["reservation"].split("; ") == [
         "our runs take 474 of the paper's 200,000 steps: the lead may only reflect faster learning",
-        "best learning rate at the end of those tried: LEM on PTB (0.1), GRU on PTB (0.1)",
+        "best learning rate at the edge of the grid: LEM on PTB (0.1), GRU on PTB (0.1)",
         "no better than chance: coRNN, antisymmetric",
     ]
     assert f"Reservation: {row['reservation']}." in sentences(pd.DataFrame([row]))[0]

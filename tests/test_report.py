@@ -124,7 +124,7 @@ DIFFERENT = artefacts()["same_data"].isna().sum()
         ("claims", "0.066, outside the region"),
         ("claims/diss-3.6-longer", "verdict differs differs differs"),
         ("claims/lem-5-ptbchar-gated", "Our runs take 474 of the paper's 200,000 steps: the lead"),
-        ("claims/lem-5-ptbchar-gated", "at the end of those tried: GRU on PTB (0.03)."),
+        ("claims/lem-5-ptbchar-gated", "at the edge of the grid: GRU on PTB (0.03)."),
         ("claims/lem-5-ptbchar-lead", "no seeds (fewer than two runs, which give no interval)"),
         (
             "claims/lem-fhn-single",
@@ -216,7 +216,7 @@ def test_the_larger_experiment_judges(tmp_path, small, large, names):
 
 
 @pytest.mark.parametrize(
-    "low, kind", [(-1e-4, "no effect found"), (1e-4, "within the stated border")]
+    "low, kind", [(-1e-4, "no effect found"), (1e-4, "within the stated margin")]
 )
 def test_claims_of_no_effect_count_apart(tmp_path, low, kind):
     made = Artefacts(tmp_path, notebook="30_tenet_1", result_set="real", profile="real", runs=9)

@@ -8,7 +8,7 @@ import xarray as xr
 from drawn import drawn
 from study.claims import extremes
 from study.claims.claim import Claim, NetworkSelection
-from study.claims.estimates import Estimate
+from study.claims.estimates import ByVerdict, Estimate
 from study.claims.estimating import estimate_claim
 from study.claims.judging import judged_row
 from study.claims.networks import Networks
@@ -83,7 +83,7 @@ INSIDE = [40.0, 70.0, 60.0]
 def test_no_verdict_against_a_rate_at_the_edge(lem, lstm, verdict):
     found = judged(at_rates({"LEM": lem, "LSTM": lstm}), made_claim())
     assert found.verdict == verdict
-    assert ("at the end of those tried" in found.reason) == (verdict == UNDECIDED)
+    assert ("at the edge of the grid" in found.reason) == (verdict == UNDECIDED)
 
 
 @pytest.mark.parametrize(
@@ -124,18 +124,18 @@ def test_failing_to_learn_needs_three_rates(rates, verdict):
 @pytest.mark.parametrize(
     ("lem", "lstm", "to_agree", "to_differ"),
     [
-        ([60.0, 80.0, 70.0], [70.0], "LEM was chosen among 3 settings, LSTM had one", ""),
-        ([70.0], [60.0, 80.0, 70.0], "", "LSTM was chosen among 3 settings, LEM had one"),
+        ([60.0, 80.0, 70.0], [70.0], "LEM was tuned over 3 settings, LSTM over 1", ""),
+        ([70.0], [60.0, 80.0, 70.0], "", "LSTM was tuned over 3 settings, LEM over 1"),
         ([60.0, 80.0, 70.0], INSIDE, "", ""),
-        ([80.0], [60.0], *["LEM and LSTM were each trained at one setting"] * 2),
+        ([80.0], [60.0], *["LEM and LSTM were each trained at a single setting"] * 2),
     ],
 )
 def test_unequal_tuning_is_a_reservation(lem, lstm, to_agree, to_differ):
     ds = at_rates({"LEM": lem, "LSTM": lstm})
     (estimate,) = estimate_claim(Networks(ds), made_claim()).parts
-    assert (estimate.caveat_to_agree, estimate.caveat_to_differ) == (to_agree, to_differ)
+    assert estimate.caveats == (to_agree, to_differ)
     # A row that was judged says it of the verdict that it has.
-    lead = replace(Estimate(5, 4.9, 5.1), caveat_to_agree=to_agree, caveat_to_differ=to_differ)
+    lead = replace(Estimate(5, 4.9, 5.1), caveats=ByVerdict(to_agree, to_differ))
     assert judged_row("lem-5-smnist-lstm", lead)["reservation"] == to_agree
     behind = replace(lead, value=-5, low=-5.1, high=-4.9)
     assert judged_row("lem-5-smnist-lstm", behind)["reservation"] == to_differ
@@ -153,7 +153,7 @@ def test_swept_factors_count_as_settings():
 
 def test_one_pair_tuned_equally_is_enough_to_differ():
     """One network that the paper has behind leads with as many settings, which is enough."""
-    unequal = Estimate(-5, -5.01, -4.99, caveat_to_differ="LSTM was chosen among 3 settings")
+    unequal = Estimate(-5, -5.01, -4.99, caveats=ByVerdict(to_differ="LSTM was tuned more"))
     pairs = extremes.smallest([unequal, Estimate(-3, -3.01, -2.99)])
     row = judged_row("lem-5-smnist-lead", pairs)
     assert (row["verdict"], row["reservation"]) == (DIFFERS, "")

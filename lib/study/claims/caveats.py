@@ -1,19 +1,19 @@
-"""Caveats: what a reader must know before quoting a verdict on networks that stands.
+"""Caveats: what a reader must know before quoting a verdict on networks.
 
-A reservation bars a verdict (`study.claims.undecided`), a caveat does not. A verdict has one if
+A caveat does not change the verdict; reports print it as a reservation (†). What makes a claim
+undecided is in `study.claims.undecided` and `study.claims.tuning`. There are four caveats:
 
-- it goes against a network that was chosen among fewer settings than the one it is compared with,
-  or against networks that were each trained at one setting;
-- an error counts as close to zero, but training was stopped at an error of that size;
-- images were compressed, so that their pixels differ from the paper's;
-- a claim says that several networks fail, and only some of them learn.
+- the verdict goes against a network that was tuned over fewer settings than the one it is compared
+  with, or against networks that were each trained at a single setting;
+- the claim is that an error comes close to zero, and training stopped once it was small;
+- the images were compressed, so their pixels differ from the paper's;
+- the claim is that several networks fail, and only some of them learn.
 """
 
 import json
-from typing import NamedTuple
 
 from study.claims.claim import Claim, NetworkName
-from study.claims.estimates import join_reasons
+from study.claims.estimates import ByVerdict, join_reasons
 from study.claims.networks import Networks
 from study.claims.search import rates_tried, settings_tried
 from study.claims.short_runs import ClaimKind, claim_kind
@@ -22,23 +22,14 @@ from study.results.data_used import COMPRESSED
 from study.results.runs import first_records
 from study.results.schema import COMPLETED
 
-TUNED_MORE = "was chosen among"
-"""Words of the caveat that one network was tuned over more settings than the other."""
-TRIED_ONCE = "trained at one setting"
+TRIED_ONCE = "trained at a single setting"
 """Words of the caveat that no network of a claim was tuned."""
-
-
-class Caveats(NamedTuple):
-    """What a reader must know before quoting each verdict; empty if nothing."""
-
-    to_agree: str
-    to_differ: str
 
 
 def find_caveats(
     networks: Networks, claim: Claim, pair: tuple[NetworkName, ...], ahead: tuple[NetworkName, ...]
-) -> Caveats:
-    """Return what a reader must know before quoting each verdict on a claim.
+) -> ByVerdict:
+    """Return the caveats of each verdict on a claim.
 
     Parameters
     ----------
@@ -53,23 +44,23 @@ def find_caveats(
 
     Returns
     -------
-    Caveats
+    ByVerdict
     """
     unequal = find_unequal(networks, claim, pair, ahead)
     to_agree = [unequal.to_agree]
     if claim_kind(claim.comparison.verb, claim.region) is ClaimKind.LEARNS:
         to_agree.extend(stopped_early(networks, name) for name in pair)
     compressed = compressed_data(networks, *pair)
-    return Caveats(
-        join_reasons(*to_agree, compressed),
-        join_reasons(unequal.to_differ, compressed),
+    return ByVerdict(
+        to_agree=join_reasons(*to_agree, compressed),
+        to_differ=join_reasons(unequal.to_differ, compressed),
     )
 
 
 def find_unequal(
     networks: Networks, claim: Claim, pair: tuple[NetworkName, ...], ahead: tuple[NetworkName, ...]
-) -> Caveats:
-    """Return which verdicts on a claim go against a network that was tuned less, or not at all.
+) -> ByVerdict:
+    """Return the caveats that a verdict goes against a network that was tuned less, or not at all.
 
     Parameters
     ----------
@@ -84,31 +75,37 @@ def find_unequal(
 
     Returns
     -------
-    Caveats
-        Numbers of settings in words; empty if a verdict goes against a network that was chosen
-        among at least as many settings as the other, unless each was trained at a single one.
+    ByVerdict
+        Numbers of settings in words; empty if the verdict goes against the network that was tuned
+        over more settings, or if both were tuned over equally many.
     """
     against = losers(claim, pair, ahead)
     counts = {name: settings_tried(networks, name) for name in pair}
-    less, *_, more = sorted((*pair, *pair), key=counts.__getitem__)
-    if counts[more] == 1:
-        words = f"{pair[0]} was {TRIED_ONCE}"
+    most = max(counts.values())
+    fewest = min(counts.values())
+    if most == 1:
+        text = f"{pair[0]} was {TRIED_ONCE}"
         if len(pair) > 1:
-            words = f"{pair[0]} and {pair[1]} were each {TRIED_ONCE}"
-        return Caveats(words if against.agrees else "", words if against.differs else "")
-    if counts[less] == counts[more]:
-        return Caveats("", "")
-    words = f"{more} {TUNED_MORE} {counts[more]} settings, {less} among {counts[less]}"
-    if counts[less] == 1:
-        words = f"{more} {TUNED_MORE} {counts[more]} settings, {less} had one"
-    return Caveats(
-        words if less in against.agrees else "",
-        words if less in against.differs else "",
-    )
+            text = f"{pair[0]} and {pair[1]} were each {TRIED_ONCE}"
+        disadvantaged = pair
+    elif fewest < most:
+        tuned_more = max(pair, key=counts.__getitem__)
+        tuned_less = min(pair, key=counts.__getitem__)
+        text = f"{tuned_more} was tuned over {most} settings, {tuned_less} over {fewest}"
+        disadvantaged = (tuned_less,)
+    else:
+        return ByVerdict()
+    to_agree = ""
+    if set(disadvantaged) & set(against.agrees):
+        to_agree = text
+    to_differ = ""
+    if set(disadvantaged) & set(against.differs):
+        to_differ = text
+    return ByVerdict(to_agree, to_differ)
 
 
 def stopped_early(networks: Networks, name: NetworkName) -> str:
-    """Explain that runs of a network were stopped at the error that the design asks for.
+    """Explain that runs of a network stopped once their validation error was small.
 
     Parameters
     ----------
@@ -120,7 +117,7 @@ def stopped_early(networks: Networks, name: NetworkName) -> str:
     Returns
     -------
     str
-        Empty if no run was stopped.
+        The caveat; empty if no run was stopped.
     """
     settings = json.loads(networks.ds.attrs.get("settings", "{}"))
     goal = settings.get("stop_below", 0.0)
@@ -135,14 +132,13 @@ def stopped_early(networks: Networks, name: NetworkName) -> str:
     if not count:
         return ""
     return (
-        f"training ends at a validation error below {goal:g}, which {count} of {len(rows)} runs of "
-        f"{name} reached: their final errors are that of this rule, and how far they would fall is "
-        "not measured"
+        f"training stops once the validation error is below {goal:g}, as in {count} of "
+        f"{len(rows)} runs of {name}, so it is unknown how much smaller their errors would become"
     )
 
 
 def compressed_data(networks: Networks, *names: NetworkName) -> str:
-    """Explain that networks read images that were compressed again.
+    """Explain that networks were trained on images that had been compressed.
 
     Parameters
     ----------
@@ -154,12 +150,16 @@ def compressed_data(networks: Networks, *names: NetworkName) -> str:
     Returns
     -------
     str
-        Empty if they did not.
+        The caveat; empty if the images have the paper's pixels.
     """
-    texts: dict[str, None] = {}
+    substitutes: dict[str, None] = {}  # an ordered set
     for name in names:
-        texts.update(dict.fromkeys(networks.runs(name)["substitute"]))
-    return join_reasons(*(f"the data are {text}" for text in texts if COMPRESSED in text))
+        substitutes.update(dict.fromkeys(networks.runs(name)["substitute"]))
+    caveats = []
+    for substitute in substitutes:
+        if COMPRESSED in substitute:
+            caveats.append(f"the data are {substitute}")
+    return join_reasons(*caveats)
 
 
 def runs_at_chance(networks: Networks, name: NetworkName) -> str:
@@ -181,10 +181,10 @@ def runs_at_chance(networks: Networks, name: NetworkName) -> str:
     task = rows["task"].iloc[0]
     count = int((~networks.runs_learned(rows)).sum())
     rates = len(rates_tried(networks, name))
-    searched = f", at {rates} learning rates,"
-    if rates == 1:
-        searched = ""
-    return f"{count} of {len(rows)} runs of {name} on {task}{searched} stay at chance"
+    at_rates = ""
+    if rates > 1:
+        at_rates = f", at {rates} learning rates,"
+    return f"{count} of {len(rows)} runs of {name} on {task}{at_rates} stay at chance"
 
 
 def networks_that_fail(networks: Networks, names: list[NetworkName]) -> str:
@@ -195,12 +195,12 @@ def networks_that_fail(networks: Networks, names: list[NetworkName]) -> str:
     networks
         The networks on the claim's task.
     names
-        The networks that a claim says to fail.
+        The networks that fail according to a claim.
 
     Returns
     -------
     str
-        With their runs; empty if all networks learn, or none.
+        `runs_at_chance` of each; empty if all networks learn, or none does.
     """
     trained = [name for name in names if not networks.runs(name).empty]
     failing = [name for name in trained if not networks.learned(name)]

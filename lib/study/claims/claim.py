@@ -55,7 +55,9 @@ class NetworkSelection(Frozen):
     @model_validator(mode="before")
     @classmethod
     def _from_label(cls, value: object) -> object:
-        return {"label": value} if isinstance(value, str) else value
+        if isinstance(value, str):
+            return {"label": value}
+        return value
 
     def __str__(self) -> str:
         name = self.label
@@ -123,14 +125,13 @@ class Comparison(Frozen):
         Number of optimizer steps in the paper, or ``not printed``.
     paper_accuracy
         The paper's accuracy in percent, for claims about the standard deviation between runs. The
-        closer an accuracy is to 100 %, the less it can vary. So our deviation is multiplied by
-        sqrt(p (100 - p)) / sqrt(q (100 - q)), with p the paper's accuracy and q ours, before it is
-        compared with the paper's (`study.claims.measurements.deviation`).
+        closer an accuracy is to 100 %, the less it can vary. So our deviation is scaled to the
+        paper's accuracy before it is compared (`study.claims.measurements.deviation`).
     paper_dt
         The paper's time step dt, by label of the network, for networks that have one.
     paper_length
         Number of time steps of the paper's sequences. If ours are shorter or longer, a network that
-        kept the paper's dt counts as not tuned (`study.claims.tuning.dt_kept`). None if the
+        kept the paper's dt counts as not tuned fairly (`study.claims.tuning.dt_kept`). None if the
         length does not matter.
     """
 
@@ -161,7 +162,9 @@ class Comparison(Frozen):
     @property
     def steps(self) -> float:
         """Number of optimizer steps in the paper; ``nan`` if it is not printed."""
-        return math.nan if self.paper_steps == NOT_PRINTED else float(self.paper_steps)
+        if self.paper_steps == NOT_PRINTED:
+            return math.nan
+        return float(self.paper_steps)
 
 
 class Claim(Frozen):
@@ -213,7 +216,9 @@ class Claim(Frozen):
     @property
     def quoted(self) -> str:
         """The paper's words; empty if only a figure or a table makes the claim."""
-        return self.statement if self.quotation is None else self.quotation
+        if self.quotation is None:
+            return self.statement
+        return self.quotation
 
     @property
     def denies_effect(self) -> bool:
@@ -292,6 +297,14 @@ def claim_table() -> pd.DataFrame:
     rows = []
     for claim in claims().values():
         comparison = claim.comparison
+        group = ""
+        verb = ""
+        if comparison:
+            group = comparison.group
+            verb = comparison.verb
+        threshold = ""
+        if claim.threshold:
+            threshold = "ours"
         rows.append(
             {
                 "id": claim.id,
@@ -308,9 +321,9 @@ def claim_table() -> pd.DataFrame:
                 "null": claim.null,
                 "refuted_by": claim.refuted_by,
                 "denies_effect": claim.denies_effect,
-                "threshold": "ours" if claim.threshold else "",
-                "group": comparison.group if comparison else "",
-                "verb": comparison.verb if comparison else "",
+                "threshold": threshold,
+                "group": group,
+                "verb": verb,
             }
         )
     return pd.DataFrame(rows).set_index("id", drop=False)

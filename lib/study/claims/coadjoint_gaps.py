@@ -15,7 +15,10 @@ from study.stats.gaps import LEARNED, kept_accuracy, normalised_adjoints
 from study.stats.regimes import KAPPA
 
 LARGEST_KAPPA = 1.1e4
-"""Bound of the weights of Figure 2.3, in the author's units: our 10 is 10,240, the paper's 1e4."""
+"""Bound of the penalty's weights in Figure 2.3, in the author's units.
+
+Our weight 10 is 10,240 in these units; the figure's largest weight is 1e4.
+"""
 
 
 def _inside_figure(ds: xr.Dataset) -> xr.Dataset:
@@ -23,11 +26,11 @@ def _inside_figure(ds: xr.Dataset) -> xr.Dataset:
 
 
 def penalty_evens(ds: xr.Dataset) -> Estimate:
-    """Estimate the rank correlation of the penalty's weight with how even the adjoints are.
+    """Estimate the rank correlation of the penalty's weight kappa with the evenness of adjoints.
 
-    Weights go up to the largest of Figure 2.3. The networks of one replicate start with equal
-    weights and read the same sequences for all weights of the penalty, so the mean over replicates
-    counts.
+    Kappa goes up to the largest value of Figure 2.3. The networks of one replicate share initial
+    weights and sequences for all kappa, so the correlation is computed within each replicate and
+    averaged.
 
     Parameters
     ----------
@@ -49,9 +52,9 @@ def penalty_evens(ds: xr.Dataset) -> Estimate:
 
 
 def every_weight_learns(ds: xr.Dataset) -> Estimate:
-    """Estimate the smallest share, over the weights of Figure 2.3, of networks that learned.
+    """Estimate the smallest share of networks that learned, over the kappa of Figure 2.3.
 
-    Each counts at its best record by validation.
+    Each network counts at the record with its best validation accuracy.
 
     Parameters
     ----------
@@ -73,7 +76,7 @@ def every_weight_learns(ds: xr.Dataset) -> Estimate:
         shares.append(proportion(int(learned), int(runs), scale))
     share_at_end = float((at_last / planned).min())
     steps = int(inside["step"].max())
-    note = f"within {steps:,} training steps; at the last record {share_at_end:.0%}"
+    note = f"within {steps:,} training steps; at the last record, the share is {share_at_end:.0%}"
     return replace(smallest(shares), note=note)
 
 

@@ -1,7 +1,4 @@
-"""Quantities that compare two networks: the verbs lead, ratio, apart, and longer.
-
-In every function, `networks` are the networks on the claim's task, and the names are some of them.
-"""
+"""Quantities that compare two networks: the verbs lead, ratio, apart, and longer."""
 
 import math
 from dataclasses import replace
@@ -30,7 +27,7 @@ from study.results.networks import steps_to
 SOLVED = 0.01
 """Mean squared error below which the adding problem counts as solved (threshold ours)."""
 UNSETTLED = "some of these networks were still improving when training stopped"
-"""Caveat: a lead may only reflect faster learning."""
+"""Note on a lead, which may only reflect faster learning."""
 
 
 def lead(networks: Networks, first: NetworkName, second: NetworkName) -> Estimate:
@@ -92,21 +89,24 @@ def _compared(
 ) -> Estimate:
     """Return the difference of two networks' scores, or of the logarithms of their errors.
 
-    A side with fewer than `study.claims.undecided.SEEDS` runs decides nothing. This holds for
-    scores by test sequence too: to compare two networks on the same sequences removes noise of the
-    test set, but no variation between runs.
+    A side with fewer than `study.claims.undecided.SEEDS` runs decides nothing, even if the scores
+    of single test sequences are stored. Comparing two networks on the same sequences removes the
+    noise of the test set, but not the variation between runs.
     """
     names = (first, second)
     rows = [networks.runs(name) for name in names]
-    sides = [_oriented(networks, side["score"], logs=logs) for side in rows]
     optimism = {name: optimism_of_rate(networks, name) for name in names}
-    if not logs:
-        sides = [side - (optimism[name] or 0.0) for side, name in zip(sides, names, strict=True)]
+    sides = []
+    for name, runs in zip(names, rows, strict=True):
+        side = _oriented(networks, runs["score"], logs=logs)
+        if not logs and optimism[name]:
+            side = side - optimism[name]
+        sides.append(side)
     scale = scale_of_networks(networks, *names)
     estimate = difference(*sides, scale)
     error, paired = sampling_error(networks, *names, logs=logs)
     fewest = min(len(side) for side in sides)
-    if paired and fewest < 2:
+    if paired and fewest < 2:  # the interval covers the test set alone
         value = sides[0].mean() - sides[1].mean()
         estimate = Estimate(value, value, value, scale, note="of single runs")
     behind = second
@@ -120,36 +120,39 @@ def _compared(
         catching_up(networks, behind, ahead),
         *(rate_from_test_part(name, optimism[name], logs=logs) for name in names),
     )
-    improving = any(side["improving"].mean() > 0.5 for side in rows)
-    note = estimate.note
-    if not note and improving:
-        note = UNSETTLED
+    improving = any(runs["improving"].mean() > 0.5 for runs in rows)
+    notes = [estimate.note]
+    if improving and not estimate.note:
+        notes.append(UNSETTLED)
     estimate = add_standard_error(estimate, error)
-    for name, amount in optimism.items():
-        if amount and not logs:
-            note = join_reasons(note, _note_on_choice(name, amount))
     if not logs:
-        note = join_reasons(note, _note_on_last_record(networks, names, estimate))
-    return replace(estimate, note=note, undecided_because=undecided_because)
+        for name, amount in optimism.items():
+            if amount:
+                notes.append(_note_on_cross_fitting(name, amount))
+        notes.append(_note_on_last_record(networks, names, estimate))
+    return replace(estimate, note=join_reasons(*notes), undecided_because=undecided_because)
 
 
-def _note_on_choice(name: NetworkName, amount: float) -> str:
+def _note_on_cross_fitting(name: NetworkName, amount: float) -> str:
     """Say that a score was cross-fitted."""
     return (
-        f"the learning rate of {name} was chosen on the test part, so each half of it is scored at "
-        f"the rate that the other half chose, which lowers its score by {amount:.2g}"
+        f"the learning rate of {name} was chosen on the test part, so its score is cross-fitted: "
+        f"each half of the test part is scored at the rate that is best on the other half, which "
+        f"lowers the score by {amount:.2g}"
     )
 
 
 def _note_on_last_record(
     networks: Networks, names: tuple[NetworkName, NetworkName], estimate: Estimate
 ) -> str:
-    """Return the lead at the last record, if it lies outside the interval of the validated one."""
+    """State the lead at the last record if it lies outside the interval of the validated lead."""
+    if not estimate.known:
+        return ""
     at_end = difference_at_end(networks, *names)
-    if estimate.low <= at_end <= estimate.high or not estimate.known:
+    if estimate.low <= at_end <= estimate.high:
         return ""
     first, second = names
-    return f"at the last record {first} less {second} is {at_end:+.2g}"
+    return f"at the last record, the lead of {first} over {second} is {at_end:+.2g}"
 
 
 def _oriented(networks: Networks, scores: pd.Series, *, logs: bool) -> np.ndarray:
@@ -161,7 +164,7 @@ def _oriented(networks: Networks, scores: pd.Series, *, logs: bool) -> np.ndarra
 
 
 def _is_behind(sides: list[np.ndarray], *, logs: bool) -> bool:
-    """Return whether the first of two sides does worse, or equally well."""
+    """Return whether the first of two sides does worse than the second, or equally well."""
     first, second = (side.mean() for side in sides)
     if logs:
         return first >= second
@@ -188,7 +191,7 @@ def difference_at_end(networks: Networks, first: NetworkName, second: NetworkNam
 
 
 def magnitude(estimate: Estimate) -> Estimate:
-    """Return the absolute value of a quantity, with the interval that follows from the signed one.
+    """Return the absolute value of a quantity, with its interval.
 
     Parameters
     ----------
@@ -198,14 +201,14 @@ def magnitude(estimate: Estimate) -> Estimate:
     Returns
     -------
     Estimate
-        From 0 if the interval holds 0.
+        Its interval begins at 0 if that of the signed quantity contains 0.
     """
     near, far = sorted((abs(estimate.low), abs(estimate.high)))
     if estimate.low <= 0 <= estimate.high:
         near = 0.0
 
     def chance(region: Region, truth: float) -> float:
-        # The signed quantity may lie below zero if its absolute value is small.
+        # A small absolute value allows the signed quantity to lie below zero.
         signed = Region(above=max(region.above, -region.below), below=region.below)
         return normal_chance(estimate, signed, truth)
 
@@ -213,7 +216,12 @@ def magnitude(estimate: Estimate) -> Estimate:
 
 
 def longer(networks: Networks, first: NetworkName, second: NetworkName) -> Estimate:
-    """Estimate how many times as many steps one network needs as another to an error of `SOLVED`.
+    """Estimate how many times as many steps one network needs as another to reach `SOLVED`.
+
+    The step of a run is known only up to the spacing of its records, so the interval is widened by
+    half the spacing. A run that never reached the error counts with the last step of the longest
+    run, and the interval is unbounded on its side. The interval also covers the case that such a
+    run counts with its own last step, which is earlier if the run diverged.
 
     Parameters
     ----------
@@ -225,34 +233,27 @@ def longer(networks: Networks, first: NetworkName, second: NetworkName) -> Estim
     Returns
     -------
     Estimate
-        A ratio. A run that never reached the error counts with the last step of the longest run,
-        and the interval has no end on its side. It also includes the interval that results if such
-        a run counts with its own last step, which is earlier if it diverged. The step is known up
-        to the spacing of records, which the interval includes as well.
+        The ratio of the geometric means of the steps, first over second.
     """
-    scale = scale_of_networks(networks, first, second)
     if first == second:
-        return not_testable(
-            "trained at only one of these lengths",
-            Cause.NO_DATA,
-            scale_of_networks(networks, first),
-        )
+        reason = "trained at only one of these lengths"
+        return not_testable(reason, Cause.NO_DATA, scale_of_networks(networks, first))
+    scale = scale_of_networks(networks, first, second)
     sides = [solved_steps(networks, name) for name in (first, second)]
-    never = [bool(np.isinf(rows["steps"]).any()) for rows in sides]
     if all(np.isinf(rows["steps"]).all() for rows in sides):
         reason = f"neither {first} nor {second} solves the problem"
-        refused = not_testable(reason, Cause.PREMISE, scale)
         short = shorter_than_paper(networks, first, second)
         if short:
-            refused = not_testable(f"{reason}; {short}", Cause.TOO_SMALL, scale)
-        return refused
+            return not_testable(f"{reason}; {short}", Cause.TOO_SMALL, scale)
+        return not_testable(reason, Cause.PREMISE, scale)
     estimate = _log_ratio(sides, scale)
     by_last_step = _log_ratio([with_last_step(rows) for rows in sides], scale)
     low = min(estimate.low, by_last_step.low)
     high = max(estimate.high, by_last_step.high)
-    if never[0]:
+    first_steps, second_steps = (rows["steps"] for rows in sides)
+    if np.isinf(first_steps).any():
         high = math.inf
-    if never[1]:
+    if np.isinf(second_steps).any():
         low = -math.inf
     undecided_because = join_reasons(too_few_seeds(*sides), one_rate_at_chance(networks, first))
     return exponential(replace(estimate, low=low, high=high, undecided_because=undecided_because))
@@ -261,13 +262,13 @@ def longer(networks: Networks, first: NetworkName, second: NetworkName) -> Estim
 def _log_ratio(sides: list[pd.DataFrame], scale: Scale) -> Estimate:
     """Estimate the log of the ratio of two networks' steps, up to the spacing of records."""
     middles = []
-    spacing = 0.0
+    margin = 0.0
     for rows in sides:
         late, early = np.log(rows[["late", "early"]].clip(lower=1).to_numpy(float)).T
         middles.append((late + early) / 2)
-        spacing += float(np.mean(late - early)) / 2
+        margin += float(np.mean(late - early)) / 2
     estimate = difference(*middles, scale)
-    return replace(estimate, low=estimate.low - spacing, high=estimate.high + spacing)
+    return replace(estimate, low=estimate.low - margin, high=estimate.high + margin)
 
 
 def solved_steps(networks: Networks, name: NetworkName) -> pd.DataFrame:
@@ -283,8 +284,9 @@ def solved_steps(networks: Networks, name: NetworkName) -> pd.DataFrame:
     Returns
     -------
     pandas.DataFrame
-        One row per run; it fell between the records ``early`` and ``late``. Both are the end of
-        the longest run if it never did, since one that diverged was not quick.
+        One row per run. The error fell below `SOLVED` between the steps ``early`` and ``late``. If
+        it never did, both are the last step of the network's longest run: a run that diverged
+        early must not count as a quick one.
     """
     rows = steps_to(networks.ds.sel(run=networks.runs(name)["run"].unique()), SOLVED)
     end = rows["trained"].max()
@@ -303,7 +305,7 @@ def with_last_step(rows: pd.DataFrame) -> pd.DataFrame:
     Returns
     -------
     pandas.DataFrame
-        The same with other ``early`` and ``late``.
+        The same rows with other ``early`` and ``late``.
     """
     solved = np.isfinite(rows["steps"])
     early = rows["early"].where(solved, rows["trained"])

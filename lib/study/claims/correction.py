@@ -16,42 +16,45 @@ from study.stats.power import CONFIDENCE
 
 
 def p_value(estimate: Estimate, region: Region) -> float:
-    """Return the two-sided p-value of the hypothesis that the quantity lies at a threshold.
+    """Return the two-sided p-value of the null hypothesis that the quantity lies at a threshold.
 
     Parameters
     ----------
     estimate
-        The quantity with its interval, of Student's distribution.
+        The quantity with its interval, from Student's t distribution.
     region
-        Its threshold nearest to the estimate counts.
+        The end nearest to the estimate is the threshold.
 
     Returns
     -------
     float
-        Below .05 exactly if the interval holds no threshold; ``nan`` if nothing was measured. For
-        the smallest or the largest of several quantities: a claim about all has their largest
-        p-value, a claim about one the smallest, after Bonferroni.
+        Below .05 exactly if the interval contains no threshold; ``nan`` if nothing was measured.
+        For the smallest or the largest of several quantities, it is the largest of their p-values
+        if the verdict takes all of them, and the smallest, after Bonferroni's correction, if one
+        of them suffices.
     """
     if math.isnan(estimate.low):
         return math.nan
     if not estimate.parts:
         student = stats.t(estimate.df)
-        return float(2 * student.sf(student.isf(TAIL) * distance(estimate, region) / Z))
+        t_statistic = student.isf(TAIL) * distance(estimate, region) / Z
+        return float(2 * student.sf(t_statistic))
     inside = region.contains(estimate.value, estimate.value)
-    every = needs_all_parts(estimate, region, inside)
-    values = []
+    takes_all = needs_all_parts(estimate, region, inside)
+    p_values = []
     for part in estimate.parts:
-        if every or inside == region.contains(part.value, part.value):
-            values.append(p_value(part, region))
-    if every:
-        return max(values)
-    return min(1.0, len(estimate.parts) * min(values))
+        on_same_side = inside == region.contains(part.value, part.value)
+        if takes_all or on_same_side:
+            p_values.append(p_value(part, region))
+    if takes_all:
+        return max(p_values)
+    return min(1.0, len(estimate.parts) * min(p_values))
 
 
 def holm_adjusted(p: pd.Series) -> pd.Series:
     """Return p-values after Holm's correction (1979) over those that are known.
 
-    statsmodels' function collects garbage at every call, which takes longer than a fit.
+    statsmodels' function runs the garbage collector at every call, which takes longer than a fit.
 
     Parameters
     ----------
@@ -82,7 +85,9 @@ def benjamini_hochberg_adjusted(p: pd.Series) -> pd.Series:
         Adjusted p-values in the same order.
     """
     known = p.dropna()
-    adjusted = stats.false_discovery_control(known) if len(known) else known.to_numpy()
+    adjusted = known.to_numpy()
+    if len(known):
+        adjusted = stats.false_discovery_control(known)
     return pd.Series(adjusted, known.index, dtype=float).reindex(p.index)
 
 
@@ -90,7 +95,7 @@ CORRECTIONS = {"holm": holm_adjusted, "benjamini_hochberg": benjamini_hochberg_a
 
 
 def corrected_verdicts(judged: pd.DataFrame, correction: str = "holm") -> pd.Series:
-    """Return the verdicts after a correction within each paper, over all its claims with a p-value.
+    """Return the verdicts after a correction over all claims of a paper that have a p-value.
 
     Parameters
     ----------
@@ -102,7 +107,7 @@ def corrected_verdicts(judged: pd.DataFrame, correction: str = "holm") -> pd.Ser
     Returns
     -------
     pandas.Series
-        Verdicts; what the correction takes away is undecided.
+        Verdicts; those that the correction withdraws are undecided.
     """
     papers = judged["id"].map({name: claim.paper for name, claim in claims().items()})
     adjusted = judged.groupby(papers)["p"].transform(CORRECTIONS[correction])

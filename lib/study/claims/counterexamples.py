@@ -1,7 +1,6 @@
-"""Claims about attempts that learn with vanished gradients (section 3.4).
+"""Claims about attempts that learn although their gradients vanished (section 3.4).
 
-Which replicates Figure 3.5 shows, and which attempts Figure 3.4, follows rules that can be stated
-in one sentence (`study.stats.treatments`).
+`study.stats.treatments` has the rules that choose the attempts of Figures 3.4 and 3.5.
 """
 
 from collections.abc import Callable
@@ -24,7 +23,7 @@ from study.stats.treatments import FIGURE_35, choose_treatment, nearest_zero
 
 
 def vanished_rows(rows: pd.DataFrame, threshold: float | None) -> pd.Series:
-    """Return which rows are in the vanishing regime, by the metric as float32 would have stored it.
+    """Return which rows are in the vanishing regime, with norms as float32 would have stored them.
 
     Parameters
     ----------
@@ -44,7 +43,9 @@ def vanished_rows(rows: pd.DataFrame, threshold: float | None) -> pd.Series:
 
 
 def beyond_chance(rows: pd.DataFrame, ds: xr.Dataset) -> pd.Series:
-    """Return which terminal iterates are above chance, given the attempts at their task.
+    """Return which terminal iterates are above chance, corrected for the attempts at their task.
+
+    The best of many networks that guess may be above chance by luck.
 
     Parameters
     ----------
@@ -56,7 +57,7 @@ def beyond_chance(rows: pd.DataFrame, ds: xr.Dataset) -> pd.Series:
     Returns
     -------
     pandas.Series
-        Boolean: the best of many networks that guess has learned nothing.
+        Boolean, one per row.
     """
     guess = rows["dataset"].map(ds["largest_class"].to_series())
     examples = rows["dataset"].map(ds["examples"].sel(split="test").to_series())
@@ -67,8 +68,8 @@ def beyond_chance(rows: pd.DataFrame, ds: xr.Dataset) -> pd.Series:
 def mean_share(chosen: pd.Series, total: pd.Series) -> Estimate:
     """Estimate the mean of a share over tasks or treatments.
 
-    Attempts at one task compete, and those of one treatment are nearly equal, so that tasks or
-    treatments are the independent units.
+    Tasks or treatments are the independent units: attempts at one task compete with each other, and
+    attempts of one treatment are nearly equal.
 
     Parameters
     ----------
@@ -78,11 +79,13 @@ def mean_share(chosen: pd.Series, total: pd.Series) -> Estimate:
     Returns
     -------
     Estimate
-        If all or none are chosen in every one, Student's interval would have no width; then they
-        are counted, exactly.
+        With Student's interval, which would have no width if all shares are 0 or all are 1. In that
+        case the estimate is the exact binomial proportion of units with a share of 1.
     """
     shares = chosen[total > 0] / total[total > 0]
-    if len(shares) and shares.eq(shares.iloc[0]).all() and shares.iloc[0] in (0, 1):
+    all_zero = shares.eq(0).all()
+    all_one = shares.eq(1).all()
+    if len(shares) and (all_zero or all_one):
         return proportion(int(shares.sum()), len(shares))
     return mean(shares)
 
@@ -119,10 +122,10 @@ def _among_vanished(rows: pd.DataFrame, chosen: pd.Series, threshold: float | No
 
 
 def vanished_are_among_the_best(ds: xr.Dataset, threshold: float | None = None) -> Estimate:
-    """Estimate how much rarer vanished attempts are in the upper quartile than others.
+    """Estimate the odds ratio of being in the upper quartile, vanished attempts over others.
 
-    Attempts of one treatment are nearly equal, so each treatment counts once on each side: by the
-    first of its replicates that vanished at the end, and by the first that did not.
+    Attempts of one treatment are nearly equal, so each treatment counts at most once on each side:
+    with the first of its replicates that vanished at the end, and with the first that did not.
 
     Parameters
     ----------
@@ -134,7 +137,7 @@ def vanished_are_among_the_best(ds: xr.Dataset, threshold: float | None = None) 
     Returns
     -------
     Estimate
-        The odds of vanished attempts over those of others.
+        An odds ratio, below 1 if vanished attempts are rarer in the upper quartile.
     """
     rows = terminal(ds)
     top = (quartiles(rows) == TOP) & beyond_chance(rows, ds)
@@ -178,9 +181,10 @@ def vanished_are_above_the_median(ds: xr.Dataset, threshold: float | None = None
 
 
 def basic_rnn_nearest(ds: xr.Dataset) -> Estimate:
-    """Estimate how much nearer to zero the basic RNN's best metric is than any other's.
+    """Estimate how much closer to zero the basic RNN's metric is than any other architecture's.
 
-    Each replicate of the design has its own best attempts, and so is an independent difference.
+    Each architecture counts with its attempt whose metric is closest to zero, in each replicate of
+    the design. Replicates give independent differences.
 
     Parameters
     ----------
@@ -203,9 +207,10 @@ def basic_rnn_nearest(ds: xr.Dataset) -> Estimate:
 
 
 def nearer_is_worse(ds: xr.Dataset) -> Estimate:
-    """Estimate the mean rank correlation within Figure 3.5's two treatments.
+    """Estimate the rank correlation of accuracy and closeness of the metric to zero.
 
-    The rule that chooses them does not use the order of their accuracies.
+    It is the mean over the two treatments of Figure 3.5, over the replicates of each. The rule that
+    chooses the treatments does not use the order of accuracies.
 
     Parameters
     ----------
@@ -227,7 +232,7 @@ def nearer_is_worse(ds: xr.Dataset) -> Estimate:
     if not all(estimate.known for estimate in estimates):
         reason = "a treatment has too few replicates for a correlation"
         return not_testable(reason, Cause.NO_SEEDS)
-    # The mean of two independent correlations: their errors add as squares.
+    # The two correlations are independent, so the squares of their errors add up.
     value = np.mean([estimate.value for estimate in estimates])
     below = np.hypot(*(estimate.value - estimate.low for estimate in estimates)) / 2
     above = np.hypot(*(estimate.high - estimate.value for estimate in estimates)) / 2
@@ -239,9 +244,9 @@ COUNTEREXAMPLES: dict[str, Callable[..., Estimate]] = {
     "diss-3.4-terminal-quartile": vanished_are_among_the_best,
     "diss-3.4-terminal-median": vanished_are_above_the_median,
 }
-"""Claims about attempts that learn with vanished gradients.
+"""The quantity that decides each claim about vanished gradients, by id of the claim.
 
-The threshold of the regime defaults to the paper's; vary it for a sensitivity analysis.
+The threshold of the vanishing regime defaults to the paper's; vary it for a sensitivity analysis.
 """
 
 

@@ -1,8 +1,9 @@
-"""Learning rates that were chosen on the test part, because there is no validation part.
+"""Correct scores whose learning rate was chosen on the test part.
 
-The score of the best of several rates is then too good: some of its lead is luck with the test
-sequences. Cross-fitting removes this. Each half of the test sequences chooses a rate, and the other
-half is scored at it.
+Some tasks have no validation part. The best of several learning rates is then chosen on the test
+sequences that also give the score, so the score is biased upward. Cross-fitting removes the bias:
+the test sequences are split into two halves, and each half is scored at the learning rate that is
+best on the other half.
 """
 
 import xarray as xr
@@ -12,7 +13,7 @@ from study.claims.networks import Networks
 
 
 def optimism_of_rate(networks: Networks, name: NetworkName) -> float | None:
-    """Return how much a network's score owes to the choice of its rate on the test part.
+    """Return how much choosing the learning rate on the test part raises a network's score.
 
     Parameters
     ----------
@@ -24,28 +25,29 @@ def optimism_of_rate(networks: Networks, name: NetworkName) -> float | None:
     Returns
     -------
     float or None
-        Score at the best rate less the cross-fitted score, in the unit of the score, at least 0.
-        It is 0 if both halves choose the same rate, or if the test part chose none. None if it
-        did, but scores by test sequence are not stored.
+        Score at the best learning rate minus the cross-fitted score, in the unit of the score; at
+        least 0. It is 0 if both halves choose the same rate, or if the rate was not chosen on the
+        test part. None if it was, but the scores of single test sequences are not stored.
     """
     rows = networks.at_all_rates(name)
-    runs = rows["run"].unique()
-    if len(runs) < 2 or rows["validation"].notna().any():
+    runs = rows["run"].unique()  # one per learning rate
+    chosen_by_validation = rows["validation"].notna().any()
+    if len(runs) < 2 or chosen_by_validation:
         return 0.0
-    if not networks.learned(name):  # at chance at its best rate: no rate matters
+    if not networks.learned(name):  # at chance at its best rate, so no rate matters
         return 0.0
     if "sequence_score" not in networks.ds:
         return None
     scores = networks.direction * networks.ds["sequence_score"].sel(run=runs)
-    halves = [_mean_by_run(scores.isel(test_sequence=slice(start, None, 2))) for start in (0, 1)]
-    first, second = halves
-    first_at_choice = first[second.argmax("run")]
-    second_at_choice = second[first.argmax("run")]
-    crossed = (first_at_choice + second_at_choice) / 2
-    best = ((first + second) / 2).max("run")
-    return networks.unit * float(best - crossed)
+    even_half = _mean_by_run(scores.isel(test_sequence=slice(0, None, 2)))
+    odd_half = _mean_by_run(scores.isel(test_sequence=slice(1, None, 2)))
+    even_score = even_half[odd_half.argmax("run")]
+    odd_score = odd_half[even_half.argmax("run")]
+    cross_fitted = (even_score + odd_score) / 2
+    best = ((even_half + odd_half) / 2).max("run")
+    return networks.unit * float(best - cross_fitted)
 
 
 def _mean_by_run(scores: xr.DataArray) -> xr.DataArray:
-    """Return the mean over replicates and test sequences, (run,)."""
+    """Return the mean over replicates and test sequences, shape (runs,)."""
     return scores.mean(["replicate", "test_sequence"])

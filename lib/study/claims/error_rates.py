@@ -17,17 +17,18 @@ FRAGILE = ("rnn", "lstm", "gru", "lipschitz")
 
 
 def _rates(ds: xr.Dataset, names: Iterable[str], factors: Iterable[str] = ()) -> list[Estimate]:
-    """Return the error rates of some architectures, each by further factors."""
+    """Return the error rates of some architectures, for each combination of the factors."""
     names = list(names)
-    missing = set(names) - set(ds["architecture"].values.tolist())
+    trained = ds["architecture"].values.tolist()
+    missing = [name for name in names if name not in trained]
     if missing:
         return [not_testable(f"not trained: {', '.join(missing)}", Cause.NO_DATA)]
     largest_rate = float(ds["learning_rate"].max())
     papers = _largest_published_rate()
     if largest_rate < papers:
         reason = (
-            f"not tested: our learning rates end at {largest_rate:g}, the paper's at {papers:g}, "
-            "and a large step is the usual cause of a numerical error"
+            f"not tested: our learning rates go up to {largest_rate:g}, the paper's up to "
+            f"{papers:g}, and large steps are the usual cause of numerical errors"
         )
         return [not_testable(reason, Cause.TOO_SMALL)]
     table = error_rates(attempts(ds), by=["architecture", *factors])
@@ -58,7 +59,7 @@ def robust_error_rate(ds: xr.Dataset) -> Estimate:
 
 
 def robust_error_rate_of_a_task(ds: xr.Dataset) -> Estimate:
-    """Estimate the largest error rate of the three on any task.
+    """Estimate the largest error rate of the three architectures on any task.
 
     Parameters
     ----------
@@ -76,7 +77,8 @@ def robust_error_rate_of_a_task(ds: xr.Dataset) -> Estimate:
 def fragile_error_rate(ds: xr.Dataset) -> Estimate:
     """Estimate the smallest error rate of the four other architectures.
 
-    The pooled rate of all four is an upper bound for the smallest, estimated from more attempts.
+    The pooled rate of all four is added to the four rates: the smallest rate can't be larger, and
+    the pooled one is estimated from more attempts.
 
     Parameters
     ----------

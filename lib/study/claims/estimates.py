@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import NamedTuple
 
 
 class Cause(StrEnum):
@@ -45,6 +46,29 @@ class Scale:
     """Networks that do no better than chance."""
 
 
+class ByVerdict(NamedTuple):
+    """A text for each verdict that an interval can reach; empty if there is nothing to say."""
+
+    to_agree: str = ""
+    to_differ: str = ""
+
+    def on(self, inside: bool) -> str:
+        """Return the text for one verdict.
+
+        Parameters
+        ----------
+        inside
+            Whether the interval lies inside the region, so that the verdict is "agrees".
+
+        Returns
+        -------
+        str
+        """
+        if inside:
+            return self.to_agree
+        return self.to_differ
+
+
 @dataclass(frozen=True)
 class Estimate:
     """An estimated quantity with its 95 % interval; ``nan`` if it can't be estimated.
@@ -70,25 +94,24 @@ class Estimate:
     undecided_because
         Why the claim stays undecided although the interval decides it; empty if the interval
         may decide (`study.claims.undecided`).
-    too_short_to_agree, too_short_to_differ
-        Reason why the estimate can't show that a claim is true, or that it is false: the runs were
-        shorter than the paper's. Empty if it can (`study.claims.short_runs`).
-    untuned_to_agree, untuned_to_differ
-        That the verdict would go against a network that could have been tuned better; empty
-        otherwise (`study.claims.tuning`).
-    caveat_to_agree, caveat_to_differ
+    too_short
+        Why the claim is not testable: the runs were shorter than the paper's, which may explain
+        the verdict (`study.claims.short_runs`).
+    untuned
+        Why the claim is undecided: the verdict would go against a network that could have been
+        tuned better (`study.claims.tuning`).
+    caveats
         What a reader must know before quoting the verdict, for example that it goes against a
-        network that was tuned less; empty if nothing. The verdict stands
-        (`study.claims.caveats`).
+        network that was tuned less. The verdict stands (`study.claims.caveats`).
     parts
         If this is the smallest or the largest of several estimates: those estimates.
     df
-        Degrees of freedom of the interval.
+        Degrees of freedom of the interval; infinite for a normal one.
     sampled
         Share of the interval's squared width that is due to the finite test set. More runs don't
         reduce this part.
     chance
-        Function of a region and a true value that returns the probability that an experiment of
+        Function of a region and a true value. It returns the probability that an experiment of
         this size agrees with the claim. None for the default in `study.claims.power`.
     """
 
@@ -102,12 +125,9 @@ class Estimate:
     ratio: bool = False
     of_variance: bool = False
     undecided_because: str = ""
-    too_short_to_agree: str = ""
-    too_short_to_differ: str = ""
-    untuned_to_agree: str = ""
-    untuned_to_differ: str = ""
-    caveat_to_agree: str = ""
-    caveat_to_differ: str = ""
+    too_short: ByVerdict = ByVerdict()
+    untuned: ByVerdict = ByVerdict()
+    caveats: ByVerdict = ByVerdict()
     parts: tuple["Estimate", ...] = ()
     df: float = math.inf
     sampled: float = 0.0
@@ -125,16 +145,16 @@ def not_testable(reason: str, cause: Cause, scale: Scale | None = None) -> Estim
     Parameters
     ----------
     reason
-        Reason, as text.
+        Why the claim is not testable, in words.
     cause
-        Reason, as one of the categories that reports count.
+        The same as one of the categories that reports count.
     scale
         Size of the experiment, if there was one.
 
     Returns
     -------
     Estimate
-        One without a value.
+        Value and interval are ``nan``.
     """
     return Estimate(math.nan, math.nan, math.nan, scale or Scale(), note=reason, cause=cause)
 

@@ -12,7 +12,7 @@ from study.claims import measurements, time_steps
 from study.claims.caveats import find_caveats, networks_that_fail
 from study.claims.claim import Claim, ClaimError, Comparison, NetworkName, NetworkSelection
 from study.claims.comparisons import apart, lead, longer, ratio
-from study.claims.estimates import Estimate, join_reasons
+from study.claims.estimates import ByVerdict, Estimate, join_reasons
 from study.claims.extremes import largest, smallest
 from study.claims.networks import Networks
 from study.claims.short_runs import ClaimKind, barred_verdicts, claim_kind
@@ -69,13 +69,14 @@ def estimate_claim(networks: Networks, claim: Claim) -> Estimate:
     networks
         The networks of the claim's group, in its measure.
     claim
-        One with a comparison. With several pairs or tasks it holds if it holds for all of them;
-        a claim that networks are further apart than a threshold, if it holds for one.
+        A claim with a comparison. A claim about several pairs or tasks is true if it is true of
+        each of them. There is one exception: the claim that networks are further apart than a
+        threshold is true if a single pair is.
 
     Returns
     -------
     Estimate
-        The smallest or the largest of the pairs' quantities, whichever decides.
+        The smallest or the largest of the pairs' quantities, whichever decides the claim.
 
     Raises
     ------
@@ -95,8 +96,9 @@ def estimate_claim(networks: Networks, claim: Claim) -> Estimate:
         failing = _note_failing(here, claim, pairs)
         for pair in pairs:
             estimate = _estimate_pair(here, claim, pair)
-            caveat = join_reasons(estimate.caveat_to_differ, failing)
-            estimates.append(replace(estimate, caveat_to_differ=caveat))
+            to_differ = join_reasons(estimate.caveats.to_differ, failing)
+            caveats = estimate.caveats._replace(to_differ=to_differ)
+            estimates.append(replace(estimate, caveats=caveats))
     takes_largest = comparison.verb == "apart" or math.isinf(claim.region.above)
     if len(estimates) > 1 and not takes_largest and claim.region.bounded:
         raise ClaimError(
@@ -109,15 +111,16 @@ def estimate_claim(networks: Networks, claim: Claim) -> Estimate:
 
 
 def _estimate_pair(networks: Networks, claim: Claim, pair: tuple[NetworkName, ...]) -> Estimate:
-    """Estimate the quantity for one network, or for two, with the objections to a verdict."""
+    """Estimate the quantity for one network or a pair, with the objections to each verdict."""
     comparison = claim.comparison
     verb = VERBS[comparison.verb]
-    refused = None
     if verb.learners == "control":
-        refused = refuse_without_control(networks, comparison)
-    refused = refused or refuse_claim(networks, pair, _learners(verb, pair, claim))
-    if refused:
-        return refused
+        refusal = refuse_without_control(networks, comparison)
+        if refusal:
+            return refusal
+    refusal = refuse_claim(networks, pair, _learners(verb, pair, claim))
+    if refusal:
+        return refusal
     arguments = []
     if verb.argument:
         arguments = [getattr(comparison, verb.argument)]
@@ -125,14 +128,10 @@ def _estimate_pair(networks: Networks, claim: Claim, pair: tuple[NetworkName, ..
     if not estimate.known:
         return estimate
     ahead = _ahead(claim, pair)
-    untuned = find_untuned(networks, claim, pair, ahead, estimate)
-    caveats = find_caveats(networks, claim, pair, ahead)
     estimate = replace(
         estimate,
-        untuned_to_agree=untuned.to_agree,
-        untuned_to_differ=untuned.to_differ,
-        caveat_to_agree=caveats.to_agree,
-        caveat_to_differ=caveats.to_differ,
+        untuned=find_untuned(networks, claim, pair, ahead, estimate),
+        caveats=find_caveats(networks, claim, pair, ahead),
     )
     return _mark_too_short(estimate, shorter_than_paper(networks, *pair), claim)
 
@@ -140,7 +139,7 @@ def _estimate_pair(networks: Networks, claim: Claim, pair: tuple[NetworkName, ..
 def _note_failing(
     networks: Networks, claim: Claim, pairs: list[tuple[NetworkSelection, ...]]
 ) -> str:
-    """Name the networks that fail, as a claim says, if others of the claim learn."""
+    """Name the networks that fail, if a claim says that several fail and only some of them do."""
     kind = claim_kind(claim.comparison.verb, claim.region)
     if kind is not ClaimKind.FAILS or len(pairs) < 2:
         return ""
@@ -148,14 +147,15 @@ def _note_failing(
 
 
 def _mark_too_short(estimate: Estimate, short: str, claim: Claim) -> Estimate:
-    """Mark an estimate and its parts with the verdicts that runs shorter than the paper's bar."""
+    """Add the reason `short` to an estimate and its parts, for the verdicts that short runs bar."""
     barred = barred_verdicts(claim.comparison.verb, claim.region, estimate)
-    reasons = {
-        "too_short_to_agree": short if barred.agrees else "",
-        "too_short_to_differ": short if barred.differs else "",
-    }
-    parts = tuple(replace(part, **reasons) for part in estimate.parts)
-    return replace(estimate, parts=parts, **reasons)
+    too_short = ByVerdict()
+    if barred.agrees:
+        too_short = too_short._replace(to_agree=short)
+    if barred.differs:
+        too_short = too_short._replace(to_differ=short)
+    parts = tuple(replace(part, too_short=too_short) for part in estimate.parts)
+    return replace(estimate, parts=parts, too_short=too_short)
 
 
 def _learners(verb: Verb, pair: tuple[NetworkName, ...], claim: Claim) -> tuple[NetworkName, ...]:
@@ -178,19 +178,22 @@ def _ahead(claim: Claim, pair: tuple[NetworkName, ...]) -> tuple[NetworkName, ..
         return pair[:1]
     if region.bounded:
         return pair
-    # A large lead is the first network's, and so is a small ratio of errors.
-    first_is_ahead = math.isinf(region.below) == (claim.comparison.verb == "lead")
-    if first_is_ahead:
+    # The first network is ahead if its lead is large, or if its ratio of errors is small.
+    says_large = math.isinf(region.below)
+    large_is_better = claim.comparison.verb == "lead"
+    if says_large == large_is_better:
         return pair[:1]
     return pair[1:]
 
 
 class _Tasks(NamedTuple):
-    """The tasks of a claim; if chosen by a condition, also the longest and the shortest one."""
+    """The tasks of a claim."""
 
     names: list[str]
     by_length: dict[str, str]
-    """Names of the tasks ``longest`` and ``shortest``; empty if the claim names its tasks."""
+    """Names of the tasks with the ``longest`` and the ``shortest`` sequences, if the tasks were
+    chosen by a condition; empty if the claim names its tasks.
+    """
 
 
 def _tasks_of(networks: Networks, comparison: Comparison) -> _Tasks:
@@ -201,6 +204,7 @@ def _tasks_of(networks: Networks, comparison: Comparison) -> _Tasks:
     rows = rows.sort_values("time_steps", kind="stable")
     trained = list(dict.fromkeys(rows["task"]))
     if not trained:
+        # A task on which no network was trained, so that the claim is refused with a reason.
         trained = ["a task of the paper's length"]
     by_length = {"longest": trained[-1], "shortest": trained[0]}
     return _Tasks(_compared_tasks(rows, trained, comparison), by_length)
@@ -232,7 +236,11 @@ def _pairs_on(
 
 
 def _compared_tasks(rows: pd.DataFrame, trained: list[str], comparison: Comparison) -> list[str]:
-    """Return the tasks on which both sides of a claim were trained; else the first."""
+    """Return the tasks on which all sides of a claim were trained; the first task if none is.
+
+    A side is a list of networks: those that the claim is about, those that they are compared with,
+    and the control.
+    """
     sides = [comparison.networks]
     if comparison.control and comparison.control != "any":
         sides.append((NetworkSelection(label=comparison.control),))
@@ -240,7 +248,7 @@ def _compared_tasks(rows: pd.DataFrame, trained: list[str], comparison: Comparis
         sides.append(comparison.others)
     labels_of_sides = []
     for side in sides:
-        if any(name.length for name in side):  # such a name brings its own task
+        if any(name.length for name in side):  # such a network has a task of its own
             return trained[:1]
         labels_of_sides.append({name.label for name in side})
     compared = []

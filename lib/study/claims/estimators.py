@@ -36,7 +36,7 @@ def proportion(successes: int, trials: int, scale: Scale | None = None) -> Estim
         The proportion, between 0 and 1.
     """
     if not trials:
-        return not_testable("no trial was made", Cause.NO_DATA, scale)
+        return not_testable("there were no trials", Cause.NO_DATA, scale)
     low, high = proportion_confint(successes, trials, 1 - CONFIDENCE, "beta")
     return Estimate(successes / trials, float(low), float(high), scale or Scale(), trials)
 
@@ -68,12 +68,12 @@ def odds_ratio(
     value, low, high = _conditional_odds(first, second)
 
     def ends(count: int) -> tuple[float, float]:
-        """Return the interval if the first group had this many successes."""
+        """Return the ends of the interval if the first group had this many successes."""
         _, below, above = _conditional_odds((count, first[1]), second)
         return below, above
 
     def chance(region: Region, truth: float) -> float:
-        """Return how often the whole interval lies in the region if `truth` is the ratio."""
+        """Return the probability that the interval lies in the region if `truth` is the ratio."""
         counts = range(first[1] + 1)
         # Both ends rise with the count, so the counts that agree are neighbors.
         least = bisect_left(counts, True, key=lambda count: ends(count)[0] > region.above)
@@ -98,7 +98,7 @@ def _conditional_odds(
 
 
 def mean(values: Iterable[float], scale: Scale | None = None) -> Estimate:
-    """Return the mean of independent values with Student's interval.
+    """Return the mean of independent values with Student's t interval.
 
     Parameters
     ----------
@@ -194,9 +194,9 @@ def correlation(
     first = np.asarray(list(first), float)
     second = np.asarray(list(second), float)
     if np.isnan([first, second]).any():
-        return not_testable("some of the points have no number", Cause.NO_DATA, scale)
+        return not_testable("some points have a missing value", Cause.NO_DATA, scale)
     if len(first) < 5 or np.ptp(first) == 0 or np.ptp(second) == 0:
-        reason = f"{len(first)} points that hardly vary give no correlation"
+        reason = f"a correlation needs at least five points that vary, got {len(first)}"
         return not_testable(reason, Cause.TOO_SMALL, scale)
     rho = float(stats.spearmanr(first, second).statistic)
     transformed = math.atanh(np.clip(rho, -0.999999, 0.999999))
@@ -207,7 +207,7 @@ def correlation(
 
 
 def _run_quietly(test: Callable, *samples: object, **options: object):
-    """Run a t-test without scipy's warning about nearly identical values, which runs may have."""
+    """Run a t-test without scipy's warning about nearly equal values, which are legitimate here."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Precision loss", RuntimeWarning)
         return test(*samples, **options)
@@ -216,11 +216,11 @@ def _run_quietly(test: Callable, *samples: object, **options: object):
 def _refuse_interval(scale: Scale | None, *sides: np.ndarray) -> Estimate | None:
     """Return an estimate without a value if these values give no interval; None if they do."""
     if min(len(side) for side in sides) < 2:
-        return not_testable("fewer than two replicates give no interval", Cause.NO_SEEDS, scale)
+        return not_testable("an interval needs at least two runs", Cause.NO_SEEDS, scale)
     values = np.concatenate(sides)
     bad = int((~np.isfinite(values)).sum())
     if bad:
-        reason = f"{bad} of {len(values)} replicates gave no finite value"
+        reason = f"{bad} of {len(values)} runs gave no finite value"
         return not_testable(reason, Cause.PREMISE, scale)
     return None
 
@@ -260,7 +260,8 @@ def add_standard_error(estimate: Estimate, error: float) -> Estimate:
     Returns
     -------
     Estimate
-        Its degrees of freedom follow Welch and Satterthwaite, with infinitely many for `error`.
+        Its degrees of freedom are those of Welch and Satterthwaite, with infinitely many for
+        `error`.
     """
     below = math.hypot(estimate.value - estimate.low, Z * error)
     above = math.hypot(estimate.high - estimate.value, Z * error)

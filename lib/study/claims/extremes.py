@@ -13,10 +13,10 @@ from study.claims.estimators import TAIL
 def smallest(estimates: Iterable[Estimate]) -> Estimate:
     """Estimate the smallest of several quantities, for claims that all of them exceed a threshold.
 
-    The lower end of the interval is the smallest lower end: if it exceeds the threshold, all
-    quantities do, with the error rate of a single test (an intersection-union test). The upper end
-    shows that some quantity stays below. Since this could be any of them, the upper ends are first
-    widened by Bonferroni's correction.
+    The lower end of the interval is the smallest of the lower ends. If it exceeds the threshold,
+    all quantities do, with the error rate of a single test (an intersection-union test). The upper
+    end is the smallest of the upper ends. If it is below the threshold, at least one quantity is.
+    Since that could be any of them, the upper ends are first widened by Bonferroni's correction.
 
     Parameters
     ----------
@@ -26,7 +26,8 @@ def smallest(estimates: Iterable[Estimate]) -> Estimate:
     Returns
     -------
     Estimate
-        With the given estimates as its `parts`. If one has no interval, that one is returned.
+        With the given estimates as its `parts`. The first estimate without an interval, if there
+        is one, because then the extreme is unknown.
     """
     return _extreme(list(estimates), -1)
 
@@ -44,7 +45,8 @@ def largest(estimates: Iterable[Estimate]) -> Estimate:
     Returns
     -------
     Estimate
-        With the given estimates as its `parts`. If one has no interval, that one is returned.
+        With the given estimates as its `parts`. The first estimate without an interval, if there
+        is one, because then the extreme is unknown.
     """
     return _extreme(list(estimates), 1)
 
@@ -56,8 +58,8 @@ def _extreme(estimates: list[Estimate], sign: int) -> Estimate:
     for estimate in estimates:
         if math.isnan(estimate.low):
             return estimate
-    outer = []
-    inner = []
+    outer = []  # ends on the side of the extreme
+    inner = []  # ends on the other side
     for estimate in estimates:
         if sign > 0:
             outer.append(estimate.high)
@@ -70,12 +72,15 @@ def _extreme(estimates: list[Estimate], sign: int) -> Estimate:
     for estimate in estimates:
         parts.extend(estimate.parts or (estimate,))
     trials = [estimate.n for estimate in estimates]
+    smallest_n = None
+    if None not in trials:
+        smallest_n = min(trials)
     return Estimate(
         deciding.value,
         min(ends),
         max(ends),
         _joint_scale(deciding.scale, [estimate.scale for estimate in estimates]),
-        n=None if None in trials else min(trials),
+        n=smallest_n,
         note=_joined(estimate.note for estimate in estimates),
         ratio=all(estimate.ratio for estimate in estimates),
         parts=tuple(parts),
@@ -86,7 +91,7 @@ def _extreme(estimates: list[Estimate], sign: int) -> Estimate:
 
 
 def _joint_scale(deciding: Scale, scales: list[Scale]) -> Scale:
-    """Return the size of the deciding experiment, with what applies to all of them."""
+    """Return the size of the deciding experiment, with the data and remarks of all of them."""
     data = dict.fromkeys(scale.data for scale in scales if scale.data)
     steps = [scale.steps for scale in scales if scale.steps is not None]
     return replace(
@@ -123,7 +128,10 @@ def _bonferroni_end(estimate: Estimate, count: int, sign: int) -> float:
 
 
 def _joint_chance(estimates: list[Estimate]) -> Callable[..., float] | None:
-    """Return the joint probability function of `Estimate.chance`; None if one has none."""
+    """Return the product of the functions `Estimate.chance`; None if one estimate has none.
+
+    It is the probability that all estimates agree, if they are independent.
+    """
     chances = [estimate.chance for estimate in estimates]
     if not all(chances):
         return None

@@ -1,4 +1,4 @@
-"""Tables and models that the judges of the factorial experiment share, each computed once."""
+"""Tables and models that the judges of the factorial experiment share. Each is computed once."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -22,12 +22,15 @@ from study.stats.tenet_models import MODELS
 
 
 class Evidence(Fits):
-    """The tables and models of one set of results, each made at its first use.
+    """The tables and models of one set of results, each computed when it is first needed.
 
     Attributes
     ----------
     ds
-        The factorial's results.
+        Results of the factorial experiment.
+    drawn
+        Function of a model's number and a view. It returns the model's bootstrap draws
+        (`study.stats.resample.Draws`).
     reference
         Architecture that others are compared with.
     """
@@ -58,9 +61,9 @@ class Evidence(Fits):
 
     @cached_property
     def best(self) -> pd.DataFrame:
-        """`frame`, in which attempts without the best hyper-parameters h* are marked as left out.
+        """`frame`, in which attempts not at the best hyperparameters h* are marked as left out.
 
-        h* is chosen on other replicates, if there are any.
+        h* is chosen on the other replicates if there are any.
         """
         return at_best(self.frame, crossed=can_cross(self.frame))
 
@@ -71,12 +74,16 @@ class Evidence(Fits):
 
     @cached_property
     def second_order(self) -> task_models.TaskFits:
-        """Fits of (1.11); architectures differ at the middle of the learning rates."""
+        """Fits of (1.11) to `frame`.
+
+        The logarithm of the learning rate is centered at the middle of the grid, so that the
+        coefficients of architectures are differences there.
+        """
         middle = float(np.exp(np.log(self.ds["learning_rate"]).mean()))
         return task_models.fit_tasks(self.frame, task_models.SECOND, self.reference, centre=middle)
 
     def r2(self, number: int) -> np.ndarray:
-        """Return the explained variance of a model with draws of it.
+        """Return the explained variance of a model, with bootstrap draws.
 
         Parameters
         ----------
@@ -91,7 +98,7 @@ class Evidence(Fits):
         return self.drawn(number, SINGLE).r2
 
     def slope(self, number: int, view: str = SINGLE) -> np.ndarray:
-        """Return the coefficient of a model's predictor with draws of it.
+        """Return the coefficient of a model's predictor, with bootstrap draws.
 
         Parameters
         ----------
@@ -103,7 +110,7 @@ class Evidence(Fits):
         Returns
         -------
         numpy.ndarray
-            The coefficient, then its draws, shape (1 + draws,); in units of the response per unit
+            The coefficient, then its draws, shape (1 + draws,). In units of the response per unit
             of the predictor.
 
         Raises
@@ -118,7 +125,7 @@ class Evidence(Fits):
 
 
 def judge_of(quantity: Callable[[Evidence], Estimate]) -> Judge:
-    """Return the judge of a quantity, which refuses data that are not the paper's.
+    """Return the judge of a quantity. It refuses data that are not the paper's.
 
     Parameters
     ----------
@@ -131,17 +138,19 @@ def judge_of(quantity: Callable[[Evidence], Estimate]) -> Judge:
         Function of a dataset, or of `Evidence`.
     """
 
-    def judge(evidence: xr.Dataset | Evidence) -> Estimate:
-        whole = evidence if isinstance(evidence, Evidence) else Evidence(evidence)
-        replaced = sorted(set(STAND_INS) & set(whole.ds["dataset"].values.tolist()))
-        if replaced:
-            reason = f"the data set {', '.join(replaced)} stands in for the paper's"
-            return not_testable(reason, Cause.NO_DATA, whole.scale)
-        if not (whole.ds["status"] == COMPLETED).any():
-            return not_testable("no attempt completed", Cause.PREMISE, whole.scale)
+    def judge(results: xr.Dataset | Evidence) -> Estimate:
+        evidence = results
+        if not isinstance(evidence, Evidence):
+            evidence = Evidence(results)
+        stand_ins = sorted(set(STAND_INS) & set(evidence.ds["dataset"].values.tolist()))
+        if stand_ins:
+            reason = f"the data set {', '.join(stand_ins)} stands in for the paper's"
+            return not_testable(reason, Cause.NO_DATA, evidence.scale)
+        if not (evidence.ds["status"] == COMPLETED).any():
+            return not_testable("no attempt completed", Cause.PREMISE, evidence.scale)
         try:
-            return replace(quantity(whole), scale=whole.scale)
+            return replace(quantity(evidence), scale=evidence.scale)
         except (NothingToFit, ConvergenceError) as refusal:
-            return not_testable(str(refusal), Cause.TOO_SMALL, whole.scale)
+            return not_testable(str(refusal), Cause.TOO_SMALL, evidence.scale)
 
     return judge

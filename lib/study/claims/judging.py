@@ -1,4 +1,4 @@
-"""Judge the claims of an experiment: one table row and one sentence per claim."""
+"""Judge the claims about an experiment: one table row and one sentence per claim."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -37,8 +37,9 @@ from study.results.manifest import TOYS
 from study.stats.power import detectable
 
 COMPARES = (ClaimKind.LEADS, ClaimKind.NO_WORSE, ClaimKind.EQUAL)
-"""Statements that compare networks. If a network is at chance, the verdict gets a reservation."""
+"""Kinds of claims that compare networks. They get a reservation if a network is at chance."""
 Judge = Callable[[object], Estimate]
+"""A function that estimates the quantity of one claim, from a dataset or tables made of it."""
 
 
 class Judges(dict[str, Judge]):
@@ -102,9 +103,9 @@ def judged_table(evidence: object, judges: Mapping[str, Judge]) -> pd.DataFrame:
     Parameters
     ----------
     evidence
-        Argument of the judges: a dataset of results, or an object with the dataset as ``ds``. If
-        the dataset's attribute ``profile`` is ``simulated`` or one of
-        `study.results.manifest.TOYS`, no claim is testable.
+        Argument of the judges: a dataset of results, or an object with the dataset as ``ds``. No
+        claim is testable if the dataset's profile is ``simulated`` or one of
+        `study.results.manifest.TOYS`.
     judges
         Functions that return an `Estimate`, by id of the claim.
 
@@ -113,20 +114,26 @@ def judged_table(evidence: object, judges: Mapping[str, Judge]) -> pd.DataFrame:
     pandas.DataFrame
         One `judged_row` per claim.
     """
-    ds = evidence if isinstance(evidence, xr.Dataset) else evidence.ds
-    profile = ds.attrs["profile"]
+    ds = evidence
+    if not isinstance(evidence, xr.Dataset):
+        ds = evidence.ds
+    refusal = _refuse_profile(ds.attrs["profile"])
     rows = []
     for name, judge in judges.items():
-        if profile == "simulated":
-            reason = "drawn from the published tables; no network was trained"
-            estimate = not_testable(f"profile {profile}: {reason}", Cause.NO_DATA)
-        elif profile in TOYS:
-            reason = "these runs show that the pipeline works; they are too small to judge a claim"
-            estimate = not_testable(f"profile {profile}: {reason}", Cause.NO_DATA)
-        else:
-            estimate = judge(evidence)
+        estimate = refusal or judge(evidence)
         rows.append(judged_row(name, estimate))
     return pd.DataFrame(rows)
+
+
+def _refuse_profile(profile: str) -> Estimate | None:
+    """Return an estimate without a value if results of a profile judge nothing; None if they do."""
+    if profile == "simulated":
+        reason = "drawn from the published tables; no network was trained"
+    elif profile in TOYS:
+        reason = "these runs show that the pipeline works; they are too small to judge a claim"
+    else:
+        return None
+    return not_testable(f"profile {profile}: {reason}", Cause.NO_DATA)
 
 
 def judged_row(name: str, estimate: Estimate) -> dict[str, object]:
@@ -147,28 +154,31 @@ def judged_row(name: str, estimate: Estimate) -> dict[str, object]:
         twice our threshold; empty if the threshold is the paper's), ``null_is`` (whether
         `Claim.null` is ``inside`` the interval or ``outside``; empty if there is none),
         ``paper_steps`` (optimizer steps in the paper; None if not printed), the fields of
-        `study.claims.estimates.Scale`, ``reservation`` (caveats that a reader must know before
-        quoting the verdict, separated by semicolons), and ``note``.
+        `study.claims.estimates.Scale`, ``reservation`` (what a reader must know before quoting the
+        verdict, separated by semicolons), and ``note``.
     """
     claim = claims()[name]
     verdict = verdict_on(estimate, claim)
-    other = sensitivity(estimate, claim)
-    steps = None
+    cause = ""
+    if verdict.cause:
+        cause = verdict.cause.value
+    at_other_thresholds = sensitivity(estimate, claim)
+    paper_steps = None
     if claim.comparison and claim.comparison.paper_steps != NOT_PRINTED:
-        steps = claim.comparison.paper_steps
+        paper_steps = claim.comparison.paper_steps
     return {
         "id": name,
         "verdict": verdict.verdict,
-        "cause": verdict.cause.value if verdict.cause else "",
+        "cause": cause,
         "estimate": estimate.value,
         "low": estimate.low,
         "high": estimate.high,
         "power": verdict.power,
         "p": p_value(estimate, claim.region),
-        "at_half": other.at_half,
-        "at_double": other.at_double,
+        "at_half": at_other_thresholds.at_half,
+        "at_double": at_other_thresholds.at_double,
         "null_is": _null_is(estimate, claim),
-        "paper_steps": steps,
+        "paper_steps": paper_steps,
         **asdict(estimate.scale),
         "reservation": _reservation(estimate, claim, verdict.verdict),
         "note": _note(estimate, claim, verdict),
@@ -178,7 +188,7 @@ def judged_row(name: str, estimate: Estimate) -> dict[str, object]:
 def _null_is(estimate: Estimate, claim: Claim) -> str:
     """Return whether the value of no effect lies ``inside`` or ``outside`` the interval.
 
-    Empty without such a value or without an interval.
+    Empty if there is no such value or no interval.
     """
     if not estimate.known or math.isnan(claim.null):
         return ""
@@ -188,19 +198,20 @@ def _null_is(estimate: Estimate, claim: Claim) -> str:
 
 
 def _note(estimate: Estimate, claim: Claim, verdict: Verdict) -> str:
-    """Return what a reader should know of an estimate and its verdict, separated by semicolons."""
+    """Return remarks on an estimate and its verdict, separated by semicolons."""
     notes = [estimate.note, verdict.reason]
     if claim.denies_effect and estimate.known and verdict.verdict != DIFFERS:
         notes.append(_null_note(estimate, verdict.verdict))
     published = claim.published
-    excluded = published < estimate.low or published > estimate.high  # False without a value
-    if verdict.verdict in (UNDECIDED, UNTESTABLE) and excluded:
+    # Comparisons with nan are False: without a published value nothing is excluded.
+    excludes_published = published < estimate.low or published > estimate.high
+    if verdict.verdict in (UNDECIDED, UNTESTABLE) and excludes_published:
         notes.append(f"the interval excludes the paper's value, {published:g}")
     return join_reasons(*notes)
 
 
 def _reservation(estimate: Estimate, claim: Claim, verdict: str) -> str:
-    """Return the caveats of a verdict, separated by semicolons; empty if there are none."""
+    """Return the reservations about a verdict, separated by semicolons; empty if there are none."""
     if not estimate.known or verdict not in (AGREES, DIFFERS, UNDECIDED):
         return ""
     scale = estimate.scale
@@ -211,7 +222,7 @@ def _reservation(estimate: Estimate, claim: Claim, verdict: str) -> str:
         reservations.append(_caveats(estimate, claim, verdict))
     if scale.at_edge:
         edges = scale.at_edge.replace("; ", ", ")
-        reservations.append(f"best learning rate at the end of those tried: {edges}")
+        reservations.append(f"best learning rate at the edge of the grid: {edges}")
     comparison = claim.comparison
     if scale.at_chance and comparison and claim_kind(comparison.verb, claim.region) in COMPARES:
         reservations.append(f"no better than chance: {scale.at_chance.replace('; ', ', ')}")
@@ -222,18 +233,18 @@ def _caveats(estimate: Estimate, claim: Claim, verdict: str) -> str:
     """Return the caveats of the networks on which a verdict rests; empty if there are none."""
     inside = verdict == AGREES
 
-    def caveat(part: Estimate) -> str:
-        return part.caveat_to_agree if inside else part.caveat_to_differ
+    def caveats_of(part: Estimate) -> str:
+        return part.caveats.on(inside)
 
-    return find_objections(estimate, claim.region, inside, caveat)
+    return find_objections(estimate, claim.region, inside, caveats_of)
 
 
 def _null_note(estimate: Estimate, verdict: str) -> str:
     """Return how to read a verdict on "no effect", with the smallest detectable effect."""
     effect = detectable((estimate.high - estimate.low) / (2 * Z))
-    power = f"detectable at 80 % power: an effect of {effect:.2g}"
+    power = f"smallest effect detectable with 80 % power: {effect:.2g}"
     if verdict == AGREES:
-        return f"null claim (shuffled data would agree too): read the interval; {power}"
+        return f"null claim: shuffled data would agree, too, so look at the interval; {power}"
     return f"null claim; {power}"
 
 
@@ -257,9 +268,10 @@ def sentences(judged: pd.DataFrame) -> list[str]:
         verdict = displayed_verdict(row.verdict, claim.denies_effect, row.null_is)
         if row.cause:
             verdict += f": {row.cause}"
-        result = row.note or "nothing could be measured"
         if known:
             result = f"{row.estimate:.3g} [{row.low:.3g}, {row.high:.3g}]"
+        else:
+            result = row.note or "nothing could be measured"
         condition = f"{claim.quantity}: {result}; true if {claim.region}"
         sentence = f"*{claim.statement}*: **{verdict}** ({condition})."
         if row.reservation:

@@ -1,7 +1,7 @@
 """Claims about latching (section 3.6).
 
-That the states of latching networks stay bounded (Figure 3.7) is not a claim: tanh bounds them
-for any weights.
+A network latches if it remembers one sign over a long time. That the states of latching networks
+stay bounded (Figure 3.7) is not a claim, because tanh bounds them for any weights.
 """
 
 from dataclasses import replace
@@ -42,7 +42,7 @@ def latched(ds: xr.Dataset, horizon: int | None = None) -> np.ndarray:
 
 
 def _share_of_runs(ds: xr.Dataset, fulfilled: np.ndarray, counted: np.ndarray) -> Estimate:
-    """Return the share, among the runs that are counted, of those that fulfil a condition."""
+    """Return the share of runs that fulfill a condition, among those that are counted."""
     scale = scale_of_settings(ds, int(counted.sum()))
     if not counted.any():
         reason = "no run reaches the tolerance at the lengths of this claim"
@@ -51,7 +51,7 @@ def _share_of_runs(ds: xr.Dataset, fulfilled: np.ndarray, counted: np.ndarray) -
 
 
 def latches(ds: xr.Dataset) -> Estimate:
-    """Estimate how many runs latch at the shortest horizon.
+    """Estimate the share of runs that latch at the shortest horizon.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ def latches(ds: xr.Dataset) -> Estimate:
 
 
 def latches_longer(ds: xr.Dataset) -> Estimate:
-    """Estimate how many of the runs that latch do so at every longer horizon.
+    """Estimate the share of latching runs that latch at every longer horizon, too.
 
     Parameters
     ----------
@@ -85,9 +85,10 @@ def latches_longer(ds: xr.Dataset) -> Estimate:
 
 
 def adjoints_stay(ds: xr.Dataset) -> Estimate:
-    """Estimate how many latching runs have adjoints that neither vanish nor explode.
+    """Estimate the share of latching runs whose adjoints neither vanish nor explode.
 
-    The deciding input is compared with the end by the median adjoint norm at the longest horizon.
+    The median adjoint norm at the deciding input is compared with that at the end of the sequence,
+    at the longest horizon.
 
     Parameters
     ----------
@@ -107,10 +108,10 @@ def adjoints_stay(ds: xr.Dataset) -> Estimate:
 
 
 def adjoints_emphasize(ds: xr.Dataset) -> Estimate:
-    """Estimate how many latching runs emphasize the deciding input at the shortest horizon.
+    """Estimate the share of latching runs that emphasize the deciding input.
 
-    It is emphasized if its median adjoint norm is more than `EMPHASIS` times the mean of those at
-    the other times, as in section 2.5.
+    The input is emphasized if its median adjoint norm is more than `EMPHASIS` times the mean of the
+    norms at the other times, at the shortest horizon.
 
     Parameters
     ----------
@@ -135,8 +136,9 @@ def adjoints_emphasize(ds: xr.Dataset) -> Estimate:
         return estimate
     is_largest = (deciding > others.max("time")).values
     note = (
-        f"the norm of the median run is {np.median(relative[runs]):.1f} times the mean of the "
-        f"others; in {is_largest[runs].sum()} of {runs.sum()} runs it is the largest of all"
+        "in the median run, the adjoint norm at the deciding input is "
+        f"{np.median(relative[runs]):.1f} times the mean of the others; in "
+        f"{is_largest[runs].sum()} of {runs.sum()} runs it is the largest"
     )
     return replace(estimate, note=note)
 

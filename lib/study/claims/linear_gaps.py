@@ -16,20 +16,24 @@ from study.stats.gaps import emphasis_table
 PLACE = 50
 """The deciding input t* of Figure 2.2."""
 EMPHASIS = 2.0
-"""How many times the mean weight of the other inputs counts as emphasis (threshold ours)."""
+"""An input is emphasized if its weight is more than this many times the mean of the others.
+
+The threshold is ours.
+"""
 
 
 def _place(ds: xr.Dataset) -> int:
-    """Return the paper's deciding input, or the first that was trained."""
-    return PLACE if PLACE in ds["place"] else int(ds["place"][0])
+    """Return the paper's deciding input, or the first one of the results."""
+    if PLACE in ds["place"]:
+        return PLACE
+    return int(ds["place"][0])
 
 
 def deciding_input_emphasized(ds: xr.Dataset) -> Estimate:
-    """Estimate how often the deciding input is emphasized relative to the other inputs.
+    """Estimate the share of networks that emphasize the deciding input (`EMPHASIS`).
 
-    An input is emphasized if its weight is more than `EMPHASIS` times the mean of the others.
-    Networks at chance do not count. No network is much better than chance: the best one of width
-    four is right in 63 % (notebook 41), and the paper says "some degree of learning".
+    Networks without a penalty count if they are better than chance. None of them is much better
+    (notebook 41); the paper speaks of "some degree of learning".
 
     Parameters
     ----------
@@ -41,35 +45,36 @@ def deciding_input_emphasized(ds: xr.Dataset) -> Estimate:
     Estimate
         A proportion of networks.
     """
+    place = _place(ds)
+    no_penalty = ds["orthogonality"].min()
     table = emphasis_table(ds)
-    free = table["orthogonality"] == table["orthogonality"].min()
-    table = table[free & (table["place"] == _place(ds))]
+    unpenalized = table["orthogonality"] == table["orthogonality"].min()
+    table = table[unpenalized & (table["place"] == place)]
     learned = above_chance(table["accuracy"], 0.5, settings_of(ds)["test_size"], len(table))
     learners = table[learned]
     if learners.empty:
-        return not_testable(
-            "no network is better than a coin", Cause.PREMISE, scale_of_settings(ds, len(table))
-        )
-    without = ds["emphasis"].sel(place=_place(ds), orthogonality=ds["orthogonality"].min())
-    sizes = abs(without.sel(replicate=learners["replicate"].to_numpy()))
-    deciding = sizes.sel(time=_place(ds), drop=True)
-    others = sizes.sizes["time"] - 1
-    relative = deciding / ((sizes.sum("time") - deciding) / others)
-    estimate = proportion(
-        int((relative > EMPHASIS).sum()), len(learners), scale_of_settings(ds, len(learners))
-    )
-    times = float(relative.median())
+        reason = "no network is better than chance"
+        return not_testable(reason, Cause.PREMISE, scale_of_settings(ds, len(table)))
+    weights = abs(ds["emphasis"].sel(place=place, orthogonality=no_penalty))
+    weights = weights.sel(replicate=learners["replicate"].to_numpy())
+    deciding = weights.sel(time=place, drop=True)
+    others = weights.sizes["time"] - 1
+    mean_of_others = (weights.sum("time") - deciding) / others
+    relative = deciding / mean_of_others
+    emphasized = int((relative > EMPHASIS).sum())
+    estimate = proportion(emphasized, len(learners), scale_of_settings(ds, len(learners)))
     note = (
-        f"the median network weighs the deciding input {times:.1f} times as much "
-        f"as the mean of the others; {learners['rank'].median() - 1:g} of {others} weigh more"
+        "in the median network, the weight of the deciding input is "
+        f"{float(relative.median()):.1f} times the mean of the others; "
+        f"{learners['rank'].median() - 1:g} of {others} other inputs have a larger weight"
     )
     return replace(estimate, note=note)
 
 
 def orthogonality_costs(ds: xr.Dataset) -> Estimate:
-    """Estimate the gain in accuracy from the penalty at the paper's deciding input.
+    """Estimate how much the orthogonality penalty raises accuracy at the paper's deciding input.
 
-    It is the mean over starts.
+    The mean over replicates is taken. Each is trained with and without the penalty.
 
     Parameters
     ----------
@@ -79,13 +84,15 @@ def orthogonality_costs(ds: xr.Dataset) -> Estimate:
     Returns
     -------
     Estimate
-        Accuracy with the largest penalty less accuracy without.
+        Accuracy with the largest penalty minus accuracy without; a share.
     """
     accuracy = ds["accuracy"].where(ds["status"] == COMPLETED).sel(place=_place(ds))
     weights = ds["orthogonality"]
-    change = accuracy.sel(orthogonality=weights.max()) - accuracy.sel(orthogonality=weights.min())
-    starts = change.values[np.isfinite(change.values)]
-    return mean(starts, scale_of_settings(ds, len(starts)))
+    with_penalty = accuracy.sel(orthogonality=weights.max())
+    without = accuracy.sel(orthogonality=weights.min())
+    changes = (with_penalty - without).values
+    changes = changes[np.isfinite(changes)]
+    return mean(changes, scale_of_settings(ds, len(changes)))
 
 
 judge_linear_gaps = Judges(

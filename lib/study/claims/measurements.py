@@ -1,7 +1,4 @@
-"""Quantities of one network: what remains of the error at chance, spread, steps, gradient norms.
-
-In every function, `networks` are the networks on the claim's task and `name` is one of them.
-"""
+"""Quantities of one network: its score relative to chance, spread, steps, and gradient norms."""
 
 import math
 from collections.abc import Callable
@@ -33,7 +30,7 @@ from study.claims.undecided import one_rate_at_chance, still_falling, too_few_se
 
 
 def over_chance(networks: Networks, name: NetworkName) -> Estimate:
-    """Estimate how much larger a network's score is than that of guessing.
+    """Estimate the difference of a network's score and that of guessing.
 
     Parameters
     ----------
@@ -45,7 +42,7 @@ def over_chance(networks: Networks, name: NetworkName) -> Estimate:
     Returns
     -------
     Estimate
-        In the unit of the score; its interval covers the finite test set.
+        In the unit of the score. Its interval includes the uncertainty from the finite test set.
     """
     rows = networks.runs(name)
     error, _ = sampling_error(networks, name)
@@ -58,7 +55,7 @@ def over_chance(networks: Networks, name: NetworkName) -> Estimate:
     def chance(region: Region, truth: float) -> float:
         if not networks.higher_is_better or not region.contains(0.0, 0.0):
             return normal_chance(estimate, region, truth)
-        # Networks at chance spread by sampling noise alone, however much those that learn vary.
+        # Networks at chance vary only by sampling noise, however much those that learn vary.
         noise = math.sqrt(guess * (networks.unit - guess) / answers)
         half = noise * math.hypot(t.isf(TAIL, len(rows) - 1), Z)
         low, high = norm.cdf([region.above + half, region.below - half], truth, noise)
@@ -73,7 +70,7 @@ def over_chance(networks: Networks, name: NetworkName) -> Estimate:
 
 
 def share_of_chance(networks: Networks, name: NetworkName) -> Estimate:
-    """Estimate a network's error over that of guessing.
+    """Estimate the ratio of a network's error to that of guessing.
 
     Parameters
     ----------
@@ -97,7 +94,7 @@ def share_of_chance(networks: Networks, name: NetworkName) -> Estimate:
 
 
 def _count_at_chance(networks: Networks, name: NetworkName) -> str:
-    """Count the runs that stay at chance, if others of the same network learn."""
+    """Count the runs that stay at chance if other runs of the same network learn."""
     rows = networks.runs(name)
     learned = networks.runs_learned(rows)
     if learned.all() or not learned.any():
@@ -113,7 +110,9 @@ def _count_at_chance(networks: Networks, name: NetworkName) -> str:
 def deviation(
     networks: Networks, name: NetworkName, paper_accuracy: float | None = None
 ) -> Estimate:
-    """Estimate the standard deviation of a network's score over runs, beyond the finite test set.
+    """Estimate the standard deviation of a network's score over runs.
+
+    The variance that comes from the finite test set is subtracted.
 
     Parameters
     ----------
@@ -129,36 +128,41 @@ def deviation(
     Returns
     -------
     Estimate
-        In points, with the interval of normal values.
+        In points, with the chi-squared interval for normal values.
     """
     scores = networks.scores(name)
     scale = scale_of_networks(networks, name)
     if len(scores) < 2:
-        return not_testable("fewer than two replicates have no spread", Cause.NO_SEEDS, scale)
+        return not_testable("a spread needs at least two runs", Cause.NO_SEEDS, scale)
     df = len(scores) - 1
     noise = sampling_variance(networks, name)
-    far, near = chi2.ppf([1 - TAIL, TAIL], df)
+    upper_quantile, lower_quantile = chi2.ppf([1 - TAIL, TAIL], df)
     factor = 1.0
     if paper_accuracy is not None:
         ours = scores.mean()
         factor = math.sqrt(paper_accuracy * (100 - paper_accuracy) / (ours * (100 - ours)))
-    variances = scores.var(ddof=1) * np.array([1, df / far, df / near]) - noise
+    variances = scores.var(ddof=1) * np.array([1, df / upper_quantile, df / lower_quantile]) - noise
     value, low, high = factor * np.sqrt(variances.clip(min=0))
 
     def chance(region: Region, truth: float) -> float:
+        """Return the probability that the interval lies in the region.
+
+        The sample variance over the true one, times df, has a chi-squared distribution.
+        """
         above = region.above / factor
         below = region.below / factor
+        true_variance = (truth / factor) ** 2 + noise
         least = 0.0
         if above > 0:
-            least = far * (above**2 + noise)
-        ends = np.array([least, near * (below**2 + noise)]) / ((truth / factor) ** 2 + noise)
-        return float(np.diff(chi2.cdf(ends, df)).clip(0)[0])
+            least = upper_quantile * (above**2 + noise) / true_variance
+        most = lower_quantile * (below**2 + noise) / true_variance
+        return max(0.0, float(chi2.cdf(most, df) - chi2.cdf(least, df)))
 
     return Estimate(float(value), float(low), float(high), scale, ratio=True, chance=chance)
 
 
 def trend(networks: Networks, name: NetworkName, factor: str) -> Estimate:
-    """Estimate the rank correlation of a network's score with a coordinate.
+    """Estimate the rank correlation of a network's score with a factor, over runs.
 
     Parameters
     ----------
@@ -167,12 +171,12 @@ def trend(networks: Networks, name: NetworkName, factor: str) -> Estimate:
     name
         One of them.
     factor
-        Column of `Networks.rows`.
+        Name of the factor, a numeric column of `Networks.rows`.
 
     Returns
     -------
     Estimate
-        Spearman's correlation over runs.
+        Spearman's correlation, between -1 and 1.
     """
     rows = networks.runs(name)
     return correlation(rows[factor], rows["score"], scale_of_networks(networks, name))
@@ -180,6 +184,11 @@ def trend(networks: Networks, name: NetworkName, factor: str) -> Estimate:
 
 def steps_needed(networks: Networks, name: NetworkName) -> Estimate:
     """Estimate the mean number of steps until the adding problem is solved.
+
+    The step of a run is known only up to the spacing of its records, so the interval is widened by
+    half the spacing. A run that never solved the problem counts with the last step of the longest
+    run, and the interval has no upper end. The interval also covers the case that such a run counts
+    with its own last step, which is earlier if the run diverged.
 
     Parameters
     ----------
@@ -191,28 +200,25 @@ def steps_needed(networks: Networks, name: NetworkName) -> Estimate:
     Returns
     -------
     Estimate
-        In optimizer steps, up to the spacing of records. A run that never solved the problem
-        counts with the last step of the longest run, and the interval has no upper end. Its lower
-        end is that which results if such a run counts with its own last step, if that is smaller.
+        In optimizer steps.
     """
+    scale = scale_of_networks(networks, name)
     rows = solved_steps(networks, name)
-    half = float((rows["late"] - rows["early"]).mean()) / 2
-    estimate = mean((rows["late"] + rows["early"]) / 2, scale_of_networks(networks, name))
-    low = estimate.low - half
+    margin = float((rows["late"] - rows["early"]).mean()) / 2
+    estimate = mean((rows["late"] + rows["early"]) / 2, scale)
+    low = estimate.low - margin
     few = too_few_seeds(rows)
     if not np.isinf(rows["steps"]).any():
-        return replace(estimate, low=low, high=estimate.high + half, undecided_because=few)
-    by_last_step = with_last_step(rows)
-    earlier = mean(
-        (by_last_step["late"] + by_last_step["early"]) / 2, scale_of_networks(networks, name)
-    )
-    low = min(low, earlier.low - half)
+        return replace(estimate, low=low, high=estimate.high + margin, undecided_because=few)
+    with_own_last_step = with_last_step(rows)
+    earlier = mean((with_own_last_step["late"] + with_own_last_step["early"]) / 2, scale)
+    low = min(low, earlier.low - margin)
     undecided_because = join_reasons(few, one_rate_at_chance(networks, name))
     return replace(estimate, low=low, high=math.inf, undecided_because=undecided_because)
 
 
 def gain(networks: Networks, first: NetworkName, second: NetworkName | None = None) -> Estimate:
-    """Estimate log10 of the norm of dh_T/dh_1, mean over records.
+    """Estimate log10 of the norm of the Jacobian dh_T/dh_1, mean over records.
 
     Parameters
     ----------
@@ -221,12 +227,12 @@ def gain(networks: Networks, first: NetworkName, second: NetworkName | None = No
     first
         The network.
     second
-        A second one for the difference of the two; None for `first` alone.
+        Another network, to estimate first minus second; None for `first` alone.
 
     Returns
     -------
     Estimate
-        Powers of ten.
+        In orders of magnitude.
     """
     sides = _measure_sides(networks, first, second, _mean_gain)
     if isinstance(sides, Estimate):
@@ -235,10 +241,10 @@ def gain(networks: Networks, first: NetworkName, second: NetworkName | None = No
 
 
 def decay(networks: Networks, first: NetworkName, second: NetworkName | None = None) -> Estimate:
-    """Estimate how far log10 of the norm of dh_T/dh_1 is from that of dh_T/dh_(T-1).
+    """Estimate the distance between log10 of the norms of dh_T/dh_1 and dh_T/dh_(T-1).
 
-    Distances are averaged as logarithms, because those of some runs are a hundred times those of
-    others.
+    The distance is the number of orders of magnitude by which gradients decay or grow. Distances
+    differ by a factor of a hundred between runs, so the geometric mean over runs is taken.
 
     Parameters
     ----------
@@ -247,12 +253,12 @@ def decay(networks: Networks, first: NetworkName, second: NetworkName | None = N
     first
         The network.
     second
-        A second one for the ratio of the two distances; None for `first` alone.
+        Another network, to estimate the ratio first over second; None for `first` alone.
 
     Returns
     -------
     Estimate
-        A distance in powers of ten, or a ratio of distances.
+        A distance in orders of magnitude, or a ratio of distances.
     """
     sides = _measure_sides(networks, first, second, _log_decay)
     if isinstance(sides, Estimate):
@@ -266,7 +272,10 @@ def _measure_sides(
     second: NetworkName | None,
     measure: Callable[[Networks, NetworkName], np.ndarray],
 ) -> list[np.ndarray] | Estimate:
-    """Return the values of one network or of two; an estimate without a value if there are none."""
+    """Return the measured values of each network, shape (runs,) each.
+
+    Return an estimate without a value if no gradients were recorded.
+    """
     if "gain_first" not in networks.ds:
         return not_testable("no gradients were recorded", Cause.NO_DATA)
     names = [first]
@@ -284,7 +293,7 @@ def _log_decay(networks: Networks, name: NetworkName) -> np.ndarray:
     run = networks.ds.sel(run=networks.runs(name)["run"].iloc[0])
     distance = np.abs(run["gain_first"] - run["gain_last"])
     values = distance.mean("record").dropna("replicate").values
-    return np.log(values.clip(1e-9))  # a Jacobian that is the identity differs from it by rounding
+    return np.log(values.clip(1e-9))  # a distance of zero has no logarithm
 
 
 def _mean_or_difference(
@@ -300,9 +309,9 @@ def _mean_or_difference(
 
 
 def memoryless(networks: Networks, name: NetworkName) -> Estimate:
-    """Estimate the final cross entropy of copying over that of the best answer without memory.
+    """Estimate the final loss on the copying task relative to the best loss without memory.
 
-    The latter is 10 ln 8 / (T + 20) for sequences of T + 20 time steps.
+    Without memory, the best cross entropy is 10 ln 8 / (T + 20) for sequences of T + 20 time steps.
 
     Parameters
     ----------
@@ -312,7 +321,7 @@ def memoryless(networks: Networks, name: NetworkName) -> Estimate:
     Returns
     -------
     Estimate
-        A ratio, geometric mean over runs; a diverged run counts as the answer without memory.
+        A ratio, the geometric mean over runs. A diverged run counts as 1.
     """
     rows = networks.runs(name)
     run = networks.ds.sel(run=rows["run"].iloc[0], replicate=rows["replicate"].tolist())

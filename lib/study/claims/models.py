@@ -18,73 +18,89 @@ from study.stats.tenet import SINGLE, TRAINING, WITHIN
 
 
 class Quantity(NamedTuple):
-    """A number that the models give, and draws of it.
+    """A number that the models give, with its bootstrap draws.
 
     Attributes
     ----------
     draws
-        Function of the evidence that returns the number, then draws of it.
+        Function of the evidence. It returns the estimate followed by the draws, shape
+        (1 + draws,).
     of_variance
-        Whether it is a share of variance.
+        Whether the number is a share of variance, such as R².
     """
 
     draws: Callable[[Evidence], np.ndarray]
     of_variance: bool = False
 
 
-def _explained(number: int, less: int | None = None) -> Quantity:
-    """Return what a model explains of the variance, or how much more than another one does."""
-
-    def draws(evidence: Evidence) -> np.ndarray:
-        if less is None:
-            return evidence.r2(number)
-        return evidence.r2(number) - evidence.r2(less)
-
-    return Quantity(draws, of_variance=True)
+def _r2(model: int) -> Quantity:
+    """Return the share of variance that a model explains."""
+    return Quantity(lambda evidence: evidence.r2(model), of_variance=True)
 
 
-def _training_range(evidence: Evidence) -> np.ndarray:
+def _r2_gain(model: int, over: int) -> Quantity:
+    """Return how much more variance a model explains than the model `over`."""
+    return Quantity(lambda evidence: evidence.r2(model) - evidence.r2(over), of_variance=True)
+
+
+def _r2_difference(model: int, other: int) -> Quantity:
+    """Return the difference of two R², which may be negative."""
+    return Quantity(lambda evidence: evidence.r2(model) - evidence.r2(other))
+
+
+def _effect_over_range(evidence: Evidence) -> np.ndarray:
+    """Return the size of the effect of the metric's whole range on accuracy, by Model 2."""
     metric = evidence.observations(TRAINING, SINGLE).column("metric")
     return np.abs(evidence.slope(2)) * np.ptp(metric)
 
 
-def _terminal_sign(evidence: Evidence) -> np.ndarray:
-    # Tasks of larger metrics may be the more accurate ones, which says nothing about networks.
+def _smaller_terminal_slope(evidence: Evidence) -> np.ndarray:
+    """Return the smaller of Model 5's slopes, over all attempts and within tasks.
+
+    Between tasks, accuracy may rise with the metric for reasons that have nothing to do with the
+    networks. So the slope within tasks must be positive, too.
+    """
     return np.minimum(evidence.slope(5), evidence.slope(5, WITHIN))
 
 
-def _reverse_training_size(evidence: Evidence) -> np.ndarray:
+def _larger_reverse_slope(evidence: Evidence) -> np.ndarray:
+    """Return the larger absolute slope of Models 7 and 8."""
     return np.abs([evidence.slope(7), evidence.slope(8)]).max(0)
+
+
+def _slope_ratio(evidence: Evidence) -> np.ndarray:
+    """Return the slope of Model 11 over that of Model 10."""
+    return evidence.slope(11) / evidence.slope(10)
 
 
 QUANTITIES: dict[int, dict[str, Quantity]] = {
     1: {
-        "diss-3.5-training-alone": _explained(1),
-        "diss-3.5-training-omission": _explained(2, less=3),
-        "diss-3.5-training-range": Quantity(_training_range),
+        "diss-3.5-training-alone": _r2(1),
+        "diss-3.5-training-omission": _r2_gain(2, over=3),
+        "diss-3.5-training-range": Quantity(_effect_over_range),
     },
     2: {
-        "diss-3.5-terminal-stronger": Quantity(lambda e: e.r2(4) - e.r2(1)),
-        "diss-3.5-terminal-mild": _explained(4),
-        "diss-3.5-terminal-factors": _explained(5, less=6),
-        "diss-3.5-terminal-sign": Quantity(_terminal_sign),
+        "diss-3.5-terminal-stronger": _r2_difference(4, 1),
+        "diss-3.5-terminal-mild": _r2(4),
+        "diss-3.5-terminal-factors": _r2_gain(5, over=6),
+        "diss-3.5-terminal-sign": Quantity(_smaller_terminal_slope),
     },
     3: {
-        "diss-3.5-reverse-training-alone": _explained(7),
-        "diss-3.5-reverse-training-beside": _explained(8, less=9),
-        "diss-3.5-reverse-training-size": Quantity(_reverse_training_size),
+        "diss-3.5-reverse-training-alone": _r2(7),
+        "diss-3.5-reverse-training-beside": _r2_gain(8, over=9),
+        "diss-3.5-reverse-training-size": Quantity(_larger_reverse_slope),
     },
     4: {
-        "diss-3.5-reverse-terminal-stronger": Quantity(lambda e: e.r2(10) - e.r2(7)),
-        "diss-3.5-reverse-terminal-beside": _explained(11, less=12),
-        "diss-3.5-reverse-terminal-drop": Quantity(lambda e: e.slope(11) / e.slope(10)),
+        "diss-3.5-reverse-terminal-stronger": _r2_difference(10, 7),
+        "diss-3.5-reverse-terminal-beside": _r2_gain(11, over=12),
+        "diss-3.5-reverse-terminal-drop": Quantity(_slope_ratio),
     },
 }
-"""What decides the claims about each family of models."""
+"""The quantity that decides each claim, by family of models and id of the claim."""
 
 
 def estimate_quantity(evidence: Evidence, quantity: Quantity) -> Estimate:
-    """Estimate a quantity of the models, with the interval of its draws.
+    """Estimate a quantity of the models, with its bootstrap interval.
 
     Parameters
     ----------

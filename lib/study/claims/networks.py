@@ -1,7 +1,7 @@
 """The networks of one group of runs, each at its best learning rate.
 
-Every number is over runs whose epoch was chosen by their validation part. `study.claims.search`
-describes the search for the best rate, `study.claims.testable` what a claim needs to be tested.
+Each run counts at the epoch with its best validation score. `study.claims.search` describes the
+grid search for the best rate, and `study.claims.testable` what makes a claim testable.
 """
 
 import math
@@ -46,7 +46,9 @@ class Networks:
     def __init__(
         self, ds: xr.Dataset, task: str = "", measure: str = "", paper_steps: float = math.nan
     ) -> None:
-        self.ds = in_measure(ds, measure) if measure else ds
+        self.ds = ds
+        if measure:
+            self.ds = in_measure(ds, measure)
         # Looked up for every pair of networks, which is slow in a Dataset.
         self._longest = self.ds["steps"].max("replicate").to_series()
         rows = run_table(self.ds)
@@ -184,8 +186,8 @@ class Networks:
     def learned(self, name: NetworkName) -> bool:
         """Return whether a network was trained and does better than chance.
 
-        An accuracy must be beyond chance, an error a tenth below that of guessing. The median
-        over runs decides: one that blew up says nothing about the others.
+        An accuracy must be significantly above chance, an error a tenth below that of guessing.
+        The median over runs decides, because one run that blew up says nothing about the others.
 
         Parameters
         ----------
@@ -250,7 +252,7 @@ class Networks:
         return [label for label in self.labels() if not self.learned(label)]
 
     def steps_trained(self, name: NetworkName) -> int:
-        """Return for how many optimizer steps a network was trained.
+        """Return the number of optimizer steps for which a network was trained.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""Claims about how balanced adjoints and accuracy go together on padded images (section 2.8)."""
+"""Claims about the relation of balanced adjoints and accuracy on padded images (section 2.8)."""
 
 from dataclasses import replace
 
@@ -15,17 +15,20 @@ from study.stats.padded_images import SWEEP, padded_runs
 from study.stats.regimes import KAPPA
 
 PAPERS_DATA = ("mnist", "fashion_mnist")
-"""The data sets of the paper's sweep; others judge nothing."""
+"""The data sets of the paper's sweep; results on others judge nothing."""
 SWEPT_KAPPA = 1.1e3
-"""Bound of the weights of Figure A2, in the author's units: our 1 is 1,024, the paper's 1e3."""
+"""Bound of the penalty's weights in Figure A2, in the author's units.
+
+Our weight 1 is 1,024 in these units; the figure's largest weight is 1e3.
+"""
 
 
 def nearness(ds: xr.Dataset, padding: int) -> list[Estimate]:
-    """Estimate the correlation of accuracy with how near the adjoint metric is to zero.
+    """Estimate the rank correlation of accuracy with how close the adjoint metric is to zero.
 
-    Each setting of the sweep counts as one point, the mean of its runs. Weights of the penalty go
-    up to the largest one of Figure A2. Both initializations together would only show which of them
-    is better.
+    Each setting of the sweep counts as one point, the mean of its runs. Kappa, the weight of the
+    penalty, goes up to the largest one of Figure A2. The two initializations are not pooled: that
+    would only show which of them is better.
 
     Parameters
     ----------
@@ -51,7 +54,7 @@ def nearness(ds: xr.Dataset, padding: int) -> list[Estimate]:
     rows = rows.assign(near=-rows["metric"].abs())
     estimates = []
     for _, initialized in rows.groupby("initialisation"):
-        # Seeds of a setting are nearly equal: more of them add no evidence about settings.
+        # Runs of one setting are nearly equal, so more of them add no evidence about settings.
         by_setting = initialized.groupby("run")
         settings = by_setting[["accuracy", "near"]].mean()
         scale = replace(
@@ -65,7 +68,7 @@ def nearness(ds: xr.Dataset, padding: int) -> list[Estimate]:
 
 
 def unrelated_without_padding(ds: xr.Dataset) -> Estimate:
-    """Estimate the larger size of the correlation without padding, over both initializations.
+    """Estimate the larger absolute correlation of the two initializations, without padding.
 
     Parameters
     ----------
@@ -81,7 +84,7 @@ def unrelated_without_padding(ds: xr.Dataset) -> Estimate:
 
 
 def related_with_padding(ds: xr.Dataset) -> Estimate:
-    """Estimate the smaller correlation at the largest padding, over both initializations.
+    """Estimate the smaller correlation of the two initializations, at the largest padding.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The power of an experiment: how often one of its size would agree if the paper were right."""
+"""The power of an experiment: how often one of its size would agree if the paper is right."""
 
 import math
 
@@ -13,25 +13,29 @@ from study.stats.power import CONFIDENCE
 
 
 def power(estimate: Estimate, region: Region, published: float) -> float:
-    """Return the chance that an experiment of this size agrees if `published` is the truth.
+    """Return the probability that an experiment of this size agrees if `published` is the truth.
 
     Parameters
     ----------
     estimate
-        The experiment's estimate; only the width of its interval counts, or its own `chance`.
+        The experiment's estimate. Only the width of its interval counts, or its own function
+        `chance` if it has one.
     region
         Where the quantity lies if the claim is true.
     published
-        The paper's value; for a proportion without one, the best case counts (all, or none).
+        The paper's value; ``nan`` if it gives none. A proportion without a published value counts
+        as 1 or 0, whichever favors the claim.
 
     Returns
     -------
     float
-        Between 0 and 1; ``nan`` if the paper's own number contradicts the claim, or if nothing
-        was measured.
+        Between 0 and 1; ``nan`` if there is no published value, if it contradicts the claim, or
+        if nothing was measured.
     """
     if estimate.n is not None and math.isnan(published):
-        published = 1.0 if region.below > 1 else 0.0
+        published = 0.0
+        if region.below > 1:
+            published = 1.0
     if not region.contains(published, published) or not math.isfinite(estimate.high):
         return math.nan
     if estimate.chance and (not estimate.parts or needs_all_parts(estimate, region, inside=True)):
@@ -42,7 +46,7 @@ def power(estimate: Estimate, region: Region, published: float) -> float:
 
 
 def chance_of_share(trials: int, region: Region, truth: float) -> float:
-    """Return the chance that a proportion agrees.
+    """Return the probability that a proportion agrees.
 
     Parameters
     ----------
@@ -65,7 +69,7 @@ def chance_of_share(trials: int, region: Region, truth: float) -> float:
 
 
 def normal_chance(estimate: Estimate, region: Region, truth: float) -> float:
-    """Return the chance that a normal estimate with an interval as wide as this one agrees.
+    """Return the probability that a normal estimate with an interval of this width agrees.
 
     Parameters
     ----------
@@ -83,14 +87,16 @@ def normal_chance(estimate: Estimate, region: Region, truth: float) -> float:
     """
     (low, value, high, truth), ends = to_symmetric_scale(estimate, region, truth)
     above = high - value
-    # The lower end of a ratio may be open.
-    below = above if estimate.low == 0 and estimate.ratio else value - low
+    below = value - low
+    if estimate.low == 0 and estimate.ratio:  # no lower end, and minus infinity as a logarithm
+        below = above
     error = (below + above) / 2 / Z
     if not error:
         return 1.0
-    margins = np.array([below, -above])
-    cumulative = stats.norm.cdf(ends + margins - truth, scale=error)
-    return float(np.diff(cumulative).clip(0)[0])
+    # The interval lies inside if the estimate is far enough from both ends of the region.
+    least, most = ends + [below, -above]
+    probability = stats.norm.cdf(most, truth, error) - stats.norm.cdf(least, truth, error)
+    return max(0.0, float(probability))
 
 
 def to_symmetric_scale(
@@ -101,8 +107,8 @@ def to_symmetric_scale(
     Parameters
     ----------
     estimate
-        A ratio is transformed to its logarithm, a share of variance to its root (negative for
-        negative numbers).
+        A ratio is transformed to its logarithm, and a share of variance to its square root, which
+        keeps the sign of a negative number.
     region
         Its ends are transformed too.
     more
@@ -128,9 +134,11 @@ def to_symmetric_scale(
 
 
 def needs_all_parts(estimate: Estimate, region: Region, inside: bool) -> bool:
-    """Return whether lying inside (or outside) the region takes every part of an extreme.
+    """Return whether a verdict on an extreme of several quantities takes all of them.
 
-    The largest of several quantities exceeds a bound if one of them does, the smallest if all do.
+    The smallest quantity exceeds a threshold only if all of them do, and it stays below if a single
+    one does. The largest exceeds a threshold if a single quantity does, and it stays below only if
+    all do.
 
     Parameters
     ----------
@@ -139,20 +147,23 @@ def needs_all_parts(estimate: Estimate, region: Region, inside: bool) -> bool:
     region
         Where the claim is true.
     inside
-        Whether the verdict is that the quantity lies inside.
+        Whether the verdict is that the extreme lies inside the region.
 
     Returns
     -------
     bool
+        False if one of the quantities suffices.
     """
     smallest_part = min((part.value for part in estimate.parts), default=math.inf)
     is_largest = estimate.value > smallest_part
     one_suffices_inside = is_largest and region.below == math.inf
-    return inside != one_suffices_inside
+    if inside:
+        return not one_suffices_inside
+    return one_suffices_inside
 
 
 def distance(estimate: Estimate, region: Region) -> float:
-    """Return how far an estimate is from the nearest threshold.
+    """Return how many standard errors an estimate is from the nearest threshold.
 
     Parameters
     ----------
@@ -164,10 +175,11 @@ def distance(estimate: Estimate, region: Region) -> float:
     Returns
     -------
     float
-        In standard errors of the estimate.
+        In standard errors, of which an arm of the interval has `study.claims.estimators.Z`.
     """
-    (low, value, high), ends = to_symmetric_scale(estimate, region)
-    sides = np.where(ends < value, value - low, high - value)
+    (low, value, high), thresholds = to_symmetric_scale(estimate, region)
+    arms = np.where(thresholds < value, value - low, high - value)
     with np.errstate(divide="ignore", invalid="ignore"):
-        distances = np.where(ends == value, 0.0, Z * np.abs(value - ends) / sides)
+        errors_away = Z * np.abs(value - thresholds) / arms
+        distances = np.where(thresholds == value, 0.0, errors_away)
         return float(np.nanmin(distances))

@@ -59,7 +59,7 @@ class Region(Frozen):
     def _not_empty(self) -> "Region":
         if not self.above < self.below or (math.isinf(self.above) and math.isinf(self.below)):
             raise ValueError(
-                f"a region from {self.above} to {self.below} holds nothing or everything; "
+                f"a region from {self.above} to {self.below} contains nothing or everything; "
                 "give `above`, `below`, or both with above < below"
             )
         return self

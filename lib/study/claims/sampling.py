@@ -1,6 +1,7 @@
-"""How much the score of a network depends on the finite test set.
+"""The uncertainty of a network's score that comes from the finite test set.
 
-More runs do not reduce this part of the uncertainty: all runs are scored on the same sequences.
+More runs don't reduce this part of the uncertainty, because all runs are scored on the same
+sequences.
 """
 
 import math
@@ -27,18 +28,18 @@ the order in which runs read them (`study.tasks.load_prepared`).
 
 
 class SamplingError(NamedTuple):
-    """How much a score, or a difference of two, depends on the finite test set."""
+    """The standard error of a score, or of a difference of two, from the finite test set."""
 
     error: float
     """Standard error in the unit of the score; 0 if it is unknown."""
     paired: bool
-    """Whether the score of every test sequence was stored, so that the error is that of paired
-    differences; else it is that of two binomials.
+    """Whether it was computed from the stored scores of all test sequences, which pair two
+    networks. Otherwise it is that of binomial proportions.
     """
 
 
 def sampling_error(networks: Networks, *names: NetworkName, logs: bool = False) -> SamplingError:
-    """Return how much a score, or a difference of two, depends on the finite test set.
+    """Return the standard error of a score, or of a difference of two, from the finite test set.
 
     Parameters
     ----------
@@ -56,7 +57,7 @@ def sampling_error(networks: Networks, *names: NetworkName, logs: bool = False) 
     by_sequence = [_by_sequence(networks, name, logs=logs) for name in names]
     stored = all(values is not None for values in by_sequence)
     if stored and len({len(values) for values in by_sequence}) == 1:
-        differences = np.subtract.reduce(by_sequence)
+        differences = np.subtract.reduce(by_sequence)  # of two networks; one stays as it is
         patients = patients_in_test(networks.task)
         return SamplingError(error_of_mean(differences, patients), paired=True)
     size = scale_of_networks(networks, *names).test_size
@@ -86,7 +87,9 @@ def patients_in_test(task: str) -> np.ndarray | None:
     """
     table = pd.read_csv(PATIENTS)
     patients = table.loc[table["task"] == task, "patient"].to_numpy()
-    return patients if len(patients) else None
+    if not len(patients):
+        return None
+    return patients
 
 
 def error_of_mean(values: np.ndarray, clusters: np.ndarray | None = None) -> float:
@@ -97,47 +100,48 @@ def error_of_mean(values: np.ndarray, clusters: np.ndarray | None = None) -> flo
     values
         One value per test sequence, (n,).
     clusters
-        Name of the cluster of each, (n,). Windows of one patient overlap, so their errors are
-        correlated. If there are not as many clusters as values, each value counts as independent.
+        Cluster of each value, (n,). Windows of one patient overlap, so their errors are
+        correlated. Values count as independent if this is None or has another length.
 
     Returns
     -------
     float
-        With clusters, the standard error of Liang and Zeger (1986) times the ratio of Student's
-        quantile to the normal one, because there are few clusters.
+        With clusters, the standard error of Liang and Zeger (1986), multiplied by the ratio of
+        Student's quantile to the normal one, because there are few clusters.
     """
     if clusters is None or len(clusters) != len(values):
         return float(values.std(ddof=1) / math.sqrt(len(values)))
     model = OLS(values, np.ones(len(values)))
     fit = model.fit(cov_type="cluster", cov_kwds={"groups": clusters})
-    few = stats.t.isf(TAIL, len(np.unique(clusters)) - 1) / Z
-    return float(fit.bse[0] * few)
+    small_sample_factor = stats.t.isf(TAIL, len(np.unique(clusters)) - 1) / Z
+    return float(fit.bse[0] * small_sample_factor)
 
 
 def _by_sequence(networks: Networks, name: NetworkName, *, logs: bool) -> np.ndarray | None:
-    """Return each test sequence's influence on the score (or its log), (sequences,).
+    """Return each test sequence's influence on the score, or on its logarithm, (sequences,).
 
-    It is the mean over runs; None if scores by sequence were not stored.
+    By the delta method, the standard error of the score is that of the mean influence. None if the
+    scores of single sequences were not stored.
     """
     answers = _answers(networks, name)
     if answers is None:
         return None
-    each = np.nanmean(answers, axis=0)
-    middle = each.mean()
-    # An error is this power of the mean over sequences; the slope is its derivative.
-    power = 0.5
+    by_sequence = np.nanmean(answers, axis=0)  # over runs
+    mean = by_sequence.mean()
+    deviations = by_sequence - mean
+    if networks.higher_is_better and not logs:
+        return networks.unit * deviations
+    # An error is this power of the mean squared error: the root, or the mean itself.
+    exponent = 0.5
     if networks.measure == "squared error":
-        power = 1.0
+        exponent = 1.0
     if logs:
-        return power / middle * (each - middle)
-    slope = -power * middle ** (power - 1)
-    if networks.higher_is_better:
-        slope = networks.unit
-    return slope * (each - middle)
+        return exponent / mean * deviations
+    return -exponent * mean ** (exponent - 1) * deviations
 
 
 def _answers(networks: Networks, name: NetworkName) -> np.ndarray | None:
-    """Return each run's score of each test sequence, (n, sequences); None if not stored."""
+    """Return each run's score of each test sequence, (runs, sequences); None if not stored."""
     rows = networks.runs(name)
     if rows["run"].nunique() != 1 or networks.measure in ("perplexity", "bits", "cross entropy"):
         return None
@@ -146,13 +150,16 @@ def _answers(networks: Networks, name: NetworkName) -> np.ndarray | None:
     run = networks.ds["sequence_score"].sel(run=rows["run"].iloc[0])
     scores = run.sel(replicate=rows["replicate"].tolist()).values.astype(float)
     scores = scores[:, np.isfinite(scores).any(axis=0)]
-    return scores if scores.shape[1] > 1 else None
+    if scores.shape[1] < 2:
+        return None
+    return scores
 
 
 def sampling_variance(networks: Networks, name: NetworkName) -> float:
-    """Return the variance of a run's score due to the finite test set.
+    """Return the variance between runs that comes from the finite test set.
 
-    The difficulty that a sequence has for all runs is removed.
+    Only a run's own luck with single sequences counts. What makes a sequence difficult for all runs
+    does not let runs differ, so it is removed.
 
     Parameters
     ----------

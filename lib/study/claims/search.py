@@ -1,7 +1,4 @@
-"""The search for a network's best setting: what was tried, and whether the best is at an end.
-
-In every function, `networks` are the networks on the claim's task and `name` is one of them.
-"""
+"""The grid search for a network's best setting: what was tried, and if the best is at an edge."""
 
 import numpy as np
 
@@ -29,7 +26,7 @@ def rates_tried(networks: Networks, name: NetworkName) -> list[float]:
 
 
 def rate_at_edge(networks: Networks, name: NetworkName) -> str:
-    """Describe a best learning rate that is at an end of those tried.
+    """Describe a best learning rate that is the smallest or the largest of the grid.
 
     Parameters
     ----------
@@ -41,7 +38,8 @@ def rate_at_edge(networks: Networks, name: NetworkName) -> str:
     Returns
     -------
     str
-        Network, task and learning rate; empty if the best rate lies between others.
+        Network, task and learning rate; empty if the best rate lies between others, or if only one
+        was tried.
     """
     rows = networks.runs(name)
     if rows.empty:
@@ -54,7 +52,7 @@ def rate_at_edge(networks: Networks, name: NetworkName) -> str:
 
 
 def settings_tried(networks: Networks, name: NetworkName) -> int:
-    """Count the settings among which validation chose those of a network.
+    """Count the settings among which validation chose the network's.
 
     Parameters
     ----------
@@ -76,21 +74,21 @@ def settings_tried(networks: Networks, name: NetworkName) -> int:
 
 
 def gain_of_last_rate(networks: Networks, name: NetworkName, *, logs: bool) -> float:
-    """Return the gain of a network from the neighboring learning rate to its best one.
+    """Return how much better a network is at its best learning rate than at the neighboring one.
 
     Parameters
     ----------
     networks
         The networks on the claim's task.
     name
-        A network whose best learning rate is at an end of those tried.
+        A network whose best learning rate is at the edge of the grid.
     logs
         Whether the logarithms of errors are compared.
 
     Returns
     -------
     float
-        In the unit of the score; at least 0.
+        In the unit of the score, or of the logarithm of the error; at least 0.
     """
     best = networks.runs(name).iloc[0]
     same = networks.at_all_rates(name)
@@ -103,11 +101,12 @@ def gain_of_last_rate(networks: Networks, name: NetworkName, *, logs: bool) -> f
         at_rate = same[same["learning_rate"] == rate]
         scores = networks.unit * at_rate["test"].fillna(at_rate["guess_metric"])
         if logs:
-            # A run that blew up counts as guessing, or its logarithm would decide alone.
+            # A run that blew up counts as guessing. Otherwise it alone would decide the mean.
             guess = networks.unit * at_rate["guess_metric"]
             scores = np.log(np.minimum(scores, guess))
         means.append(scores.mean())
+    at_best, at_neighbor = means
     direction = networks.direction
-    if logs:  # of errors
+    if logs:  # a smaller error is better
         direction = -1
-    return max(0.0, direction * (means[0] - means[1]))
+    return max(0.0, direction * (at_best - at_neighbor))

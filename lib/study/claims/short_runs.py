@@ -1,7 +1,7 @@
 """Which verdicts are possible if our runs were shorter than the paper's.
 
-Training too little can explain why an advantage did not appear. It can't explain one that did. The
-rule depends on the kind of claim:
+Short training can explain why an advantage did not appear. It can't explain one that did appear.
+The rule depends on the kind of claim:
 
 ===========================  ==========================  ==========================
 a claim that ...             "agrees"                    "differs" and "undecided"
@@ -45,7 +45,7 @@ class Barred(NamedTuple):
 
     agrees: bool
     differs: bool
-    """Also applies to the verdict "undecided"."""
+    """Also applies to undecided claims."""
 
 
 _BARRED = {
@@ -81,19 +81,22 @@ def claim_kind(verb: str, region: Region) -> ClaimKind:
         same = _NO_DIFFERENCE[verb]
         if not region.contains(same, same):
             return ClaimKind.LEADS
-        within_margin = verb != "apart" and not region.bounded
-        return ClaimKind.NO_WORSE if within_margin else ClaimKind.EQUAL
+        one_sided = verb != "apart" and not region.bounded
+        if one_sided:
+            return ClaimKind.NO_WORSE
+        return ClaimKind.EQUAL
     if verb in _LARGE_IF_LEARNED:
         says_large = math.isinf(region.below)
-        learns = says_large == _LARGE_IF_LEARNED[verb]
-        return ClaimKind.LEARNS if learns else ClaimKind.FAILS
+        if says_large == _LARGE_IF_LEARNED[verb]:
+            return ClaimKind.LEARNS
+        return ClaimKind.FAILS
     if verb in ("longer", "steps_needed"):
         return ClaimKind.COUNTS_STEPS
     return ClaimKind.CONVERGED
 
 
 def barred_verdicts(verb: str, region: Region, estimate: Estimate) -> Barred:
-    """Return which verdicts a run that is shorter than the paper's cannot support.
+    """Return which verdicts cannot rest on runs that are shorter than the paper's.
 
     Parameters
     ----------
@@ -103,27 +106,30 @@ def barred_verdicts(verb: str, region: Region, estimate: Estimate) -> Barred:
         Where the quantity lies if the claim is true.
     estimate
         The quantity. If some runs never reached the goal, the upper end of their number of steps is
-        infinite, and a claim about it can't be refuted.
+        infinite, and the claim can't be refuted.
 
     Returns
     -------
     Barred
-        By the table of this module.
+        According to the table of this module.
     """
     if verb == "steps_needed" and math.isinf(estimate.high):
         return Barred(agrees=False, differs=True)
     barred = _BARRED[claim_kind(verb, region)]
-    if _ahead_of_a_margin(verb, region, estimate):
+    if _is_even_ahead(verb, region, estimate):
         return barred._replace(agrees=False)
     return barred
 
 
-def _ahead_of_a_margin(verb: str, region: Region, estimate: Estimate) -> bool:
-    """Return whether a network that, by the claim, is not worse than another is even ahead."""
+def _is_even_ahead(verb: str, region: Region, estimate: Estimate) -> bool:
+    """Return whether a network leads although the claim is only that it is not worse."""
     if claim_kind(verb, region) is not ClaimKind.NO_WORSE:
         return False
     same = _NO_DIFFERENCE[verb]
-    return estimate.low > same if math.isinf(region.below) else estimate.high < same
+    large_is_better = math.isinf(region.below)
+    if large_is_better:
+        return estimate.low > same
+    return estimate.high < same
 
 
 def rule_in_words() -> list[tuple[str, str, str]]:
@@ -132,16 +138,21 @@ def rule_in_words() -> list[tuple[str, str, str]]:
     Returns
     -------
     list of tuple of str
-        A claim, what becomes of “agrees”, what becomes of “differs”.
+        For each kind of claim: its description, what happens to “agrees”, and what happens to
+        “differs” and “undecided”.
     """
     rows = []
     for kind, barred in _BARRED.items():
-        agrees = "becomes not testable" if barred.agrees else "stays"
+        agrees = "stays"
+        if barred.agrees:
+            agrees = "becomes not testable"
         if kind is ClaimKind.LEADS:
             agrees += ", with a reservation"
         if kind is ClaimKind.NO_WORSE:
             agrees += ", unless our interval shows it ahead"
-        differs = "become not testable" if barred.differs else "stay"
+        differs = "stay"
+        if barred.differs:
+            differs = "become not testable"
         if kind is ClaimKind.COUNTS_STEPS:
             differs += ", if our runs got there"
         rows.append((kind.value, agrees, differs))
@@ -163,17 +174,20 @@ def lead_reservation(claim: Claim, steps: int | None) -> str:
     str
     """
     comparison = claim.comparison
-    if comparison is None or steps is None or not steps < comparison.steps:
+    if comparison is None or steps is None:
+        return ""
+    shorter = steps < comparison.steps  # False if the paper gives no number of steps
+    if not shorter:
         return ""
     kind = claim_kind(comparison.verb, claim.region)
-    # A claim "not worse" agrees after short runs only if the network is ahead.
+    # After short runs, a claim "not worse" agrees only if the network is even ahead.
     if kind not in (ClaimKind.LEADS, ClaimKind.NO_WORSE):
         return ""
     return f"{steps_in_words(steps, comparison.steps)}: the lead may only reflect faster learning"
 
 
 def steps_in_words(steps: int, paper_steps: float) -> str:
-    """Return the lengths of our runs and of the paper's as text.
+    """Compare the number of training steps of our runs with the paper's, in words.
 
     Parameters
     ----------

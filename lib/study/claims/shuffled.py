@@ -1,4 +1,8 @@
-"""Verdicts after the labels of networks are shuffled: how often the rule decides by chance."""
+"""Verdicts on shuffled data: how often the rule decides if no network is better than another.
+
+The runs of each task are assigned to its networks at random, and the claims that compare networks
+are judged again.
+"""
 
 from copy import copy
 
@@ -14,16 +18,19 @@ from study.claims.networks import Networks
 NO_EFFECT = {"lead": 0.0, "apart": 0.0, "ratio": 1.0, "longer": 1.0, "decay": 1.0}
 """The value of each quantity that compares two networks if they are equal."""
 OUTCOMES = ["step", "test", "last", "then", "improving", "completed"]
-"""Columns of a table of runs that belong to a run, not to its network."""
+"""Columns of `study.results.runs.run_table` that hold the result of a run, not its network."""
 AT_THRESHOLD = "a difference, however small"
+"""Kind of a claim whose region begins at no difference."""
 BEYOND = "a difference beyond a threshold"
+"""Kind of a claim whose region begins beyond no difference."""
 DENIED = "no difference, or only a small one"
+"""Kind of a claim whose region contains no difference."""
 
 
 def shuffle_labels(networks: Networks, rng: np.random.Generator) -> Networks:
-    """Deal the runs of each task to its networks at random.
+    """Assign the runs of each task to its networks at random.
 
-    Each network keeps its number of runs, and its settings as validation chose them before.
+    Each network keeps its number of runs and the settings that validation had chosen.
 
     Parameters
     ----------
@@ -38,35 +45,36 @@ def shuffle_labels(networks: Networks, rng: np.random.Generator) -> Networks:
         A copy in which no network is better than another one of the same task.
     """
     rows = networks.all_rows
-    dealt = np.arange(len(rows))
+    order = np.arange(len(rows))
     for positions in rows.groupby("task", sort=False).indices.values():
-        dealt[positions] = rng.permutation(positions)
-    outcomes = rows[[*OUTCOMES, "score", "last_score"]].iloc[dealt].set_axis(rows.index)
-    other = copy(networks)
-    other.all_rows = rows.assign(**outcomes)
-    other.candidates = networks.candidates.copy()
-    other.candidates.loc[rows.index, OUTCOMES] = outcomes[OUTCOMES]
-    other.ds = _dealt_cells(networks.ds, rows, dealt)
-    return other.on_task("")
+        order[positions] = rng.permutation(positions)
+    outcomes = rows[[*OUTCOMES, "score", "last_score"]].iloc[order].set_axis(rows.index)
+    shuffled = copy(networks)
+    shuffled.all_rows = rows.assign(**outcomes)
+    shuffled.candidates = networks.candidates.copy()
+    shuffled.candidates.loc[rows.index, OUTCOMES] = outcomes[OUTCOMES]
+    shuffled.ds = _shuffle_measurements(networks.ds, rows, order)
+    return shuffled.on_task("")
 
 
-def _dealt_cells(ds: xr.Dataset, rows: pd.DataFrame, dealt: np.ndarray) -> xr.Dataset:
-    """Return results in which the runs of a table are dealt in another order."""
+def _shuffle_measurements(ds: xr.Dataset, rows: pd.DataFrame, order: np.ndarray) -> xr.Dataset:
+    """Return results in which row i of `rows` has the measurements of row ``order[i]``."""
     run = ds.indexes["run"].get_indexer(rows["run"])
     replicate = ds.indexes["replicate"].get_indexer(rows["replicate"])
     changed = {}
     for name, variable in ds.variables.items():
         if variable.dims[:2] == ("run", "replicate"):
             values = variable.values.copy()
-            values[run, replicate] = values[run[dealt], replicate[dealt]]
+            values[run, replicate] = values[run[order], replicate[order]]
             changed[name] = (variable.dims, values)
     return ds.assign(changed)
 
 
 def judge_shuffled(ds: xr.Dataset, group: str, shuffles: int) -> pd.DataFrame:
-    """Judge all claims that compare networks of a group, with shuffled labels.
+    """Judge all claims that compare networks of a group, after shuffling which run is whose.
 
-    Only the interval counts here. Reservations would leave most of these claims undecided.
+    Only the interval counts here. The other reasons against a verdict, such as too few runs, would
+    leave most of these claims undecided.
 
     Parameters
     ----------
@@ -75,15 +83,15 @@ def judge_shuffled(ds: xr.Dataset, group: str, shuffles: int) -> pd.DataFrame:
     group
         Name of the group in ``params.yaml``.
     shuffles
-        How many times labels are shuffled; each time has its own seed.
+        Number of shuffles; each has its own seed.
 
     Returns
     -------
     pandas.DataFrame
         One row per claim and shuffle that gave an interval: ``id``, ``verb``, ``says`` (one of
-        `AT_THRESHOLD`, `BEYOND` and `DENIED`), ``pairs`` (how many the claim compares),
-        ``excluding`` (how many of their intervals exclude no difference), and whether the claim's
-        interval ``agrees`` or ``differs``.
+        `AT_THRESHOLD`, `BEYOND` and `DENIED`), ``pairs`` (number of pairs of networks),
+        ``excluding`` (number of pairs whose interval excludes `NO_EFFECT`), ``agrees`` and
+        ``differs`` (whether the claim's interval lies inside or outside its region).
     """
     compared = []
     for claim in claims().values():
@@ -114,19 +122,24 @@ def _row(claim: Claim, estimate: Estimate) -> dict[str, object]:
     if not estimate.known:
         return {}
     region = claim.region
-    equal = NO_EFFECT[claim.comparison.verb]
-    says = BEYOND
-    if equal in (region.above, region.below):
+    no_effect = NO_EFFECT[claim.comparison.verb]
+    if no_effect in (region.above, region.below):
         says = AT_THRESHOLD
-    elif region.contains(equal, equal):
+    elif region.contains(no_effect, no_effect):
         says = DENIED
+    else:
+        says = BEYOND
     parts = estimate.parts or (estimate,)
+    excluding = 0
+    for part in parts:
+        if not part.low <= no_effect <= part.high:
+            excluding += 1
     return {
         "id": claim.id,
         "verb": claim.comparison.verb,
         "says": says,
         "pairs": len(parts),
-        "excluding": sum(not part.low <= equal <= part.high for part in parts),
+        "excluding": excluding,
         "agrees": region.contains(estimate.low, estimate.high),
         "differs": region.excludes(estimate.low, estimate.high),
     }

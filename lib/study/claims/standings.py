@@ -37,15 +37,17 @@ def leads_over(
     pandas.DataFrame
         One row per other network: ``rival``; ``lead``, ``low`` and ``high``, the advantage of
         `name` in score with a 95 % interval over runs and test sequences (``nan`` if it can't be
-        estimated); ``standing``: ahead, behind or undecided; ``note``: a caveat, or why it can't be
-        estimated.
+        estimated); ``standing``: ahead, behind or undecided; ``note``: why it is undecided although
+        the interval decides, or why it can't be estimated.
     """
     rows = []
     for rival in others:
         estimate = refuse_claim(networks, (name, rival), (name,)) or lead(networks, name, rival)
         verdict = decide(estimate, Region(above=0.0)).verdict
         standing = {AGREES: "ahead", DIFFERS: "behind"}.get(verdict, "undecided")
-        note = estimate.note if not estimate.known else estimate.undecided_because
+        note = estimate.note
+        if estimate.known:
+            note = estimate.undecided_because
         interval = (estimate.value, estimate.low, estimate.high)
         rows.append((str(rival), *interval, standing, note))
     return pd.DataFrame(rows, columns=["rival", "lead", "low", "high", "standing", "note"])
@@ -95,5 +97,8 @@ def compare_learned(ds: xr.Dataset, published: pd.DataFrame) -> pd.DataFrame:
     learned = []
     for task, network in zip(table["task"], table["network"], strict=True):
         here = networks.on_task(task)
-        learned.append(here.learned(network) if network in here.labels() else None)
+        if network in here.labels():
+            learned.append(here.learned(network))
+        else:
+            learned.append(None)
     return table.assign(learned=learned)

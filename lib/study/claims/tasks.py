@@ -1,7 +1,7 @@
-"""Claims about behaviors over tasks (chapter 1).
+"""Claims about behaviors that differ between tasks (chapter 1).
 
-That an effect differs between tasks is measured by how much it differs, not by how many tests
-reject: a small experiment rejects nothing, and that refutes nothing.
+How much an effect differs between tasks is measured by its spread, not by the number of rejected
+tests: a small experiment rejects nothing, which refutes nothing.
 """
 
 import math
@@ -26,19 +26,21 @@ LARGE = 0.7
 """Explained variance that the paper calls substantial."""
 OF_ARCHITECTURE, OF_SETTINGS, CROSSED = task_models.EFFECTS
 DECADES = 4
-"""Powers of ten that the paper's learning rates cover (Table 1.2).
+"""Decades that the paper's learning rates span (Table 1.2).
 
-Over much fewer, hyper-parameters have hardly an effect that could differ.
+Over much fewer decades, hyperparameters hardly have an effect that could differ.
 """
 
 
 def spread_over_tasks(evidence: Evidence, fits: task_models.TaskFits, effect: str) -> Estimate:
-    """Estimate how much coefficients differ between tasks beyond their errors.
+    """Estimate how much coefficients differ between tasks beyond their standard errors.
 
-    It is the standard deviation of the true coefficients (Paule and Mandel, 1982), mean over
-    coefficients, with the interval of the Q profile (Viechtbauer, 2007), computed from the largest
-    of three standard errors: the model's, the robust one, and the one that includes the binomial
-    error of accuracies. Its upper end is computed from the smallest of the three as well.
+    For each coefficient, the standard deviation of its true values over tasks is estimated as Paule
+    and Mandel (1982) do, with the Q-profile interval (Viechtbauer, 2007). Estimates and intervals
+    are averaged over coefficients. Each coefficient has three standard errors: the model's, the
+    robust one, and the one that includes the binomial error of accuracies. The largest of the three
+    is used, except that the upper end is also computed from the smallest, and the larger result
+    counts.
 
     Parameters
     ----------
@@ -66,9 +68,9 @@ def spread_over_tasks(evidence: Evidence, fits: task_models.TaskFits, effect: st
             continue
         estimates = rows["estimate"][known].to_numpy()
         low, value, high = _between_tasks(estimates, errors["max"][known].to_numpy())
-        _, _, high_of_smallest = _between_tasks(estimates, errors["min"][known].to_numpy())
-        unit = next((units[n] for n in units if term.endswith(COVARIATES[n].label)), 1.0)
-        spreads.append(unit * np.array([low, value, max(high, high_of_smallest)]))
+        _, _, high_by_smallest = _between_tasks(estimates, errors["min"][known].to_numpy())
+        interval = np.array([low, value, max(high, high_by_smallest)])
+        spreads.append(_half_range_of(term, units) * interval)
     if not spreads:
         return not_testable("no coefficient is known at three tasks", Cause.TOO_SMALL)
     low, value, high = np.mean(spreads, axis=0)
@@ -77,30 +79,45 @@ def spread_over_tasks(evidence: Evidence, fits: task_models.TaskFits, effect: st
 
 def _half_ranges(evidence: Evidence) -> dict[str, float]:
     """Return half the range of each covariate, by name."""
-    reach = np.ptp(np.log(evidence.ds["learning_rate"].values)) / 2
-    units = {"log_rate": reach, "log_rate_squared": reach**2}
+    half_range = np.ptp(np.log(evidence.ds["learning_rate"].values)) / 2
+    units = {"log_rate": half_range, "log_rate_squared": half_range**2}
     for name in ("width", "training_length"):
         units[name] = np.ptp(evidence.ds[name].values) / 2
     return units
 
 
-def _between_tasks(estimate: np.ndarray, error: np.ndarray) -> np.ndarray:
-    """Return low end, value, and high end of the standard deviation of the true effects."""
+def _half_range_of(term: str, half_ranges: dict[str, float]) -> float:
+    """Return half the range of the covariate in a term; 1 for a term without a covariate."""
+    for name, half_range in half_ranges.items():
+        if term.endswith(COVARIATES[name].label):
+            return half_range
+    return 1.0
 
-    def q(variance: float) -> float:
-        weight = 1 / (error**2 + variance)
-        middle = np.average(estimate, weights=weight)
-        return float(weight @ (estimate - middle) ** 2)
 
-    df = len(estimate) - 1
+def _between_tasks(estimates: np.ndarray, errors: np.ndarray) -> np.ndarray:
+    """Return the standard deviation of the true effects, as (low end, value, high end).
+
+    Cochran's Q decreases with the variance between tasks. At the true variance, it has a
+    chi-squared distribution, so each number is the variance at which Q reaches a target: a quantile
+    for the ends, the expectation for the value.
+    """
+
+    def cochran_q(variance: float) -> float:
+        weights = 1 / (errors**2 + variance)
+        center = np.average(estimates, weights=weights)
+        return float(weights @ (estimates - center) ** 2)
+
+    df = len(estimates) - 1
     targets = (stats.chi2.isf(TAIL, df), df, stats.chi2.ppf(TAIL, df))
     variances = []
     for target in targets:
-        top = np.var(estimate) + error.max() ** 2
-        while q(top) > target:
-            top *= 4
-        above = q(0.0) > target
-        variances.append(brentq(lambda v, t=target: q(v) - t, 0.0, top) if above else 0.0)
+        if cochran_q(0.0) <= target:
+            variances.append(0.0)
+            continue
+        largest = np.var(estimates) + errors.max() ** 2
+        while cochran_q(largest) > target:
+            largest *= 4
+        variances.append(brentq(lambda v, q=target: cochran_q(v) - q, 0.0, largest))
     return np.sqrt(variances)
 
 
@@ -111,12 +128,13 @@ def _first_order(evidence: Evidence) -> Estimate:
 def _second_order(evidence: Evidence, effect: str) -> Estimate:
     decades = np.ptp(np.log10(evidence.ds["learning_rate"].values))
     if decades < DECADES / 2:
-        reason = f"learning rates cover {decades:.1f} decades; the paper's cover {DECADES}"
+        reason = f"learning rates span {decades:.1f} decades; the paper's span {DECADES}"
         return not_testable(reason, Cause.TOO_SMALL)
     return spread_over_tasks(evidence, evidence.second_order, effect)
 
 
-def _share_of_tests(table: pd.DataFrame) -> Estimate:
+def _share_rejected(table: pd.DataFrame) -> Estimate:
+    """Estimate the share of tests that reject after Bonferroni's correction."""
     tested = table[table["p_value"].notna()]
     if tested.empty:
         return not_testable(table["cause"].iloc[0], Cause.TOO_SMALL)
@@ -126,13 +144,14 @@ def _share_of_tests(table: pd.DataFrame) -> Estimate:
 
 
 def spread_of_deviations(frame: pd.DataFrame) -> Estimate:
-    """Estimate how much the variability of an accuracy differs between tasks beyond sampling.
+    """Estimate how much the variability of accuracy differs between tasks beyond sampling noise.
 
     As in the test of Brown and Forsythe (1974), the variability at a task is the mean absolute
-    deviation from the task's median, here in units of the architecture's mean. The estimate is the
-    standard deviation of the true values over tasks, pooled over architectures, with the interval
-    of a variance component (Searle, Casella and McCulloch, 1992, section 3.6). A count of rejected
-    tests, as in Table 1.6, would depend on the number of attempts more than on the tasks.
+    deviation from the task's median. It is divided by the mean over all tasks of the architecture.
+    The estimate is the standard deviation of the true values over tasks, pooled over architectures,
+    with the interval of a variance component (Searle, Casella and McCulloch, 1992, section 3.6).
+    The number of rejected tests, as in Table 1.6, would depend more on the number of attempts than
+    on the tasks.
 
     Parameters
     ----------
@@ -145,8 +164,10 @@ def spread_of_deviations(frame: pd.DataFrame) -> Estimate:
         A ratio: 0.5 if the variability at a task typically differs by half of the mean.
     """
     rows = frame[(frame["left_out"] == ENTERED) & (frame["noise"] == comparisons.NO_NOISE)]
-    between = within = 0.0  # sums of squares
-    df_between = df_within = 0
+    between = 0.0  # sum of squares between tasks
+    within = 0.0  # sum of squares within tasks
+    df_between = 0
+    df_within = 0
     sizes = []
     for _, part in rows.groupby("architecture", observed=True):
         task = part[list(TASK)].astype(str).agg(" ".join, axis=1)
@@ -164,24 +185,26 @@ def spread_of_deviations(frame: pd.DataFrame) -> Estimate:
         sizes.append(stats.hmean(counts))
     if not sizes:
         return not_testable("no architecture has two attempts at two tasks", Cause.NO_SEEDS)
-    between /= df_between
-    within /= df_within
-    size = np.mean(sizes)
+    mean_square_between = between / df_between
+    mean_square_within = within / df_within
+    size = np.mean(sizes)  # attempts per task
 
     def end_of_interval(quantile: float) -> float:
-        ratio = between / within / stats.f.ppf(quantile, df_between, df_within)
-        return math.sqrt(max(0.0, (ratio - 1) * within / size))
+        f_quantile = stats.f.ppf(quantile, df_between, df_within)
+        ratio = mean_square_between / mean_square_within / f_quantile
+        return math.sqrt(max(0.0, (ratio - 1) * mean_square_within / size))
 
-    value = math.sqrt(max(0.0, (between - within) / size))
+    value = math.sqrt(max(0.0, (mean_square_between - mean_square_within) / size))
     return Estimate(value, end_of_interval(1 - TAIL), end_of_interval(TAIL))
 
 
 def _times(evidence: Evidence) -> Estimate:
     times = convergence.convergence_times(evidence.ds, evidence.best)
-    return _share_of_tests(comparisons.compare_times(evidence.frame, times, by=("dataset",)))
+    return _share_rejected(comparisons.compare_times(evidence.frame, times, by=("dataset",)))
 
 
-def _share_explained(fits: task_models.TaskFits) -> Estimate:
+def _share_of_tasks_explained(fits: task_models.TaskFits) -> Estimate:
+    """Estimate the share of tasks at which a model explains more than `LARGE` of the variance."""
     explained = fits.summary["adj_r2"].dropna()
     return proportion(int((explained > LARGE).sum()), len(explained))
 
@@ -193,8 +216,12 @@ _QUANTITIES = {
     "diss-1.4-second-order-architecture": partial(_second_order, effect=OF_ARCHITECTURE),
     "diss-1.4-second-order-hyperparameters": partial(_second_order, effect=OF_SETTINGS),
     "diss-1.4-second-order-interactions": partial(_second_order, effect=CROSSED),
-    "diss-1.5.1-variance-explained": lambda evidence: _share_explained(evidence.first_order),
-    "diss-1.5.2-variance-explained": lambda evidence: _share_explained(evidence.second_order),
+    "diss-1.5.1-variance-explained": lambda evidence: _share_of_tasks_explained(
+        evidence.first_order
+    ),
+    "diss-1.5.2-variance-explained": lambda evidence: _share_of_tasks_explained(
+        evidence.second_order
+    ),
 }
 judge_tasks = Judges({claim: judge_of(quantity) for claim, quantity in _QUANTITIES.items()})
 """The judges of chapter 1."""

@@ -1,6 +1,7 @@
-"""Whether claims about networks can be tested: they were trained on the paper's data, and learned.
+"""Whether claims about networks can be tested: were they trained on the paper's data and did they
+learn?
 
-A network at chance is not evidence that another is better, and results on stand-in data are not
+A network at chance is not evidence that another one is better, and results on stand-in data are not
 evidence about the paper.
 """
 
@@ -16,7 +17,7 @@ from study.results.data_used import describe_stand_in
 def refuse_claim(
     networks: Networks, names: Sequence[NetworkName], learners: Iterable[NetworkName]
 ) -> Estimate | None:
-    """Refuse claims about networks that are not trained, read other data, or do not learn.
+    """Refuse claims about networks that were not trained, read other data, or did not learn.
 
     Parameters
     ----------
@@ -30,7 +31,7 @@ def refuse_claim(
     Returns
     -------
     Estimate or None
-        One without a value that says why; None if there is nothing to refuse.
+        An estimate without a value that gives the reason; None if the claim can be tested.
     """
     missing = [str(name) for name in names if networks.runs(name).empty]
     if missing:
@@ -49,7 +50,7 @@ def refuse_claim(
 def refuse_without_control(networks: Networks, comparison: Comparison) -> Estimate | None:
     """Refuse a claim if its control did not learn the task.
 
-    A network at chance says nothing if its control is at chance, too.
+    That a network is at chance says nothing about it if the control is at chance, too.
 
     Parameters
     ----------
@@ -61,7 +62,8 @@ def refuse_without_control(networks: Networks, comparison: Comparison) -> Estima
     Returns
     -------
     Estimate or None
-        One without a value that says why; None if the control learned, or if there is none.
+        An estimate without a value that gives the reason; None if the control learned, or if there
+        is none.
     """
     if comparison.control == "any":
         if networks.at_chance() == networks.labels():

@@ -1,8 +1,7 @@
-"""Quantities of the time steps that networks learned: the verbs peak, span, decades, power_law.
+"""Quantities of the time steps dt that networks learned: the verbs peak, span, decades, power_law.
 
-Steps were counted in classes of a tenth of a decade (`longrnn.probes.time_steps`), so every
-quantity here is exact to a factor of 1.26. In every function, `networks` are the networks on the
-claim's task and `name` is one of them.
+The time steps are stored as histograms with bins of a tenth of a decade
+(`longrnn.probes.time_steps`), so every quantity here is exact to a factor of 1.26.
 """
 
 from dataclasses import replace
@@ -25,7 +24,7 @@ def _run(networks: Networks, name: NetworkName) -> xr.Dataset:
 
 
 def peak(networks: Networks, name: NetworkName, peak_dt: float) -> Estimate:
-    """Estimate how much more common time steps near `peak_dt` are than those next to it.
+    """Estimate how much more common time steps near `peak_dt` are than smaller or larger ones.
 
     Parameters
     ----------
@@ -41,16 +40,16 @@ def peak(networks: Networks, name: NetworkName, peak_dt: float) -> Estimate:
         the two neighboring ranges of that width.
     """
     rows = histograms(_run(networks, name)).query("stage == 'trained'")
-    # Ranges of a factor of four, numbered from that of `peak_dt`.
+    # Ranges of a factor of four; number 0 has `peak_dt` in its middle.
     number = (np.log10(rows["dt"] / peak_dt) / (2 * np.log10(2))).round()
     shares = rows.groupby(["replicate", number])["share"].sum().unstack(fill_value=0)
-    shares = shares / rows["scale"].nunique()  # each kind of step has shares of its own
+    shares = shares / rows["scale"].nunique()  # the shares of each kind of step sum to one
     shares = shares.reindex(columns=[-1, 0, 1], fill_value=0.0)
     return mean(shares[0] - shares[[-1, 1]].max(axis=1), scale_of_networks(networks, name))
 
 
 def span(networks: Networks, name: NetworkName) -> Estimate:
-    """Estimate the factor from the smallest learned time step to the largest allowed one.
+    """Estimate the ratio of the largest allowed time step to the smallest learned one.
 
     Parameters
     ----------
@@ -67,17 +66,17 @@ def span(networks: Networks, name: NetworkName) -> Estimate:
     smallest_steps = reach(histograms(run)).pivot(index="replicate", columns="stage", values="low")
     moved = abs(np.log10(smallest_steps["trained"] / smallest_steps["untrained"]))
     if (moved < 1.5 * BIN_WIDTH).all():
-        reason = "the smallest time step has not left the class it had before training"
+        reason = "the smallest time step is still in the histogram bin it had before training"
         return not_testable(reason, Cause.TOO_SMALL, scale)
     ratio = geometric_mean(largest_step(run) / smallest_steps["trained"], scale)
-    half_class = 10 ** (BIN_WIDTH / 2)  # the smallest step may lie anywhere in its class
-    return replace(ratio, low=ratio.low / half_class, high=ratio.high * half_class)
+    half_bin = 10 ** (BIN_WIDTH / 2)  # the smallest step may lie anywhere in its bin
+    return replace(ratio, low=ratio.low / half_bin, high=ratio.high * half_bin)
 
 
 def decades(networks: Networks, name: NetworkName) -> Estimate:
     """Estimate the decades between the 1st and the 99th percentile of the time steps.
 
-    Of several kinds of steps the one with the smallest range counts.
+    If there are several kinds of steps, the one with the smallest range counts.
 
     Parameters
     ----------
@@ -98,9 +97,9 @@ def decades(networks: Networks, name: NetworkName) -> Estimate:
 
 
 def power_law(networks: Networks, name: NetworkName) -> Estimate:
-    """Estimate how much likelier the time steps are by a power law than by an exponential.
+    """Estimate how much better a power law fits the time steps than an exponential distribution.
 
-    Of several kinds of steps the one with the smallest difference counts.
+    If there are several kinds of steps, the one with the smallest difference counts.
 
     Parameters
     ----------

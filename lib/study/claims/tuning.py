@@ -1,28 +1,31 @@
 """Verdicts that would go against a network that could have been tuned better.
 
-A better learning rate or time step makes a network better, never worse. So a verdict must not go
-against a network that was not given its chance. The rule, by what a claim says:
+A better learning rate or time step can only improve a network. So a verdict must not go against a
+network that was not tuned fairly. Which network a verdict goes against depends on the kind of
+claim:
 
 ===========================  ==============================  ==============================
 a claim that ...             "agrees" goes against           "differs" goes against
 ===========================  ==============================  ==============================
 one network leads another    the network behind              the network ahead in the paper
-a network learns             nobody                          the network
-a network fails to learn     the network                     nobody
-training takes few steps     nobody                          the network
+a network learns             no network                      the network
+a network fails to learn     the network                     no network
+training takes few steps     no network                      the network
 networks do equally well     each of them                    each of them
 networks have a property     each of them                    each of them
 ===========================  ==============================  ==============================
 
-A network was not given its chance if
+A network was not tuned fairly if
 
-- its best learning rate is an end of those tried, and the verdict would fall if the next two rates
-  gained as much as the last one did;
-- it is at chance at the rates tried, and these are fewer than three or within a factor of ten;
-- its sequences have another length than the paper's, and it kept the paper's time step dt.
+- its best learning rate is at the edge of the grid, and the verdict would change if each of the
+  next two rates improved the network as much as the last step of the grid did;
+- it is at chance at all its learning rates, and these are fewer than three or span less than a
+  factor of ten;
+- its sequences differ in length from the paper's, but it kept the paper's time step dt.
 
-Such a verdict becomes undecided. A flaw of the other network stays a reservation. How many settings
-were tried does not bar a verdict either (`study.claims.caveats`).
+A claim whose verdict goes against such a network is undecided. If the verdict favors the network,
+it stands, and reports print a reservation. So it is with the number of settings that were tried
+(`study.claims.caveats`).
 """
 
 import math
@@ -30,20 +33,19 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from study.claims.claim import Claim, NetworkName, NetworkSelection
-from study.claims.estimates import Estimate, join_reasons
+from study.claims.estimates import ByVerdict, Estimate, join_reasons
 from study.claims.networks import Networks
 from study.claims.search import gain_of_last_rate, rate_at_edge, rates_tried
 from study.claims.short_runs import ClaimKind, claim_kind
 
 FURTHER_RATES = 2
-"""Learning rates beyond the end of those tried, each as far away as the last one from its
-neighbor."""
+"""Number of steps beyond the edge of the grid whose gain is extrapolated."""
 FAIR_RATES = 3
 """Learning rates at which a network must be at chance before that counts as its own failure."""
 FAIR_RANGE = 10.0
-"""The factor that these rates must cover."""
+"""Factor that these rates must span."""
 _ERROR_RATIOS = ("ratio", "share_of_chance", "memoryless")
-"""Verbs whose quantity is a ratio of errors, the first network's over another one."""
+"""Verbs whose quantity is the first network's error over another error."""
 
 
 class Losers(NamedTuple):
@@ -53,15 +55,8 @@ class Losers(NamedTuple):
     differs: tuple[NetworkName, ...]
 
 
-class Untuned(NamedTuple):
-    """Why each verdict must not rest on an estimate; empty if it may."""
-
-    to_agree: str
-    to_differ: str
-
-
 def losers(claim: Claim, pair: tuple[NetworkName, ...], ahead: tuple[NetworkName, ...]) -> Losers:
-    """Return the networks that each verdict on a claim goes against, by this module's table.
+    """Return the networks that each verdict on a claim goes against (table of this module).
 
     Parameters
     ----------
@@ -86,15 +81,13 @@ def losers(claim: Claim, pair: tuple[NetworkName, ...], ahead: tuple[NetworkName
     if kind is ClaimKind.FAILS:
         return Losers(pair, ())
     if kind is ClaimKind.COUNTS_STEPS and not claim.region.bounded:
-        says_many = math.isinf(claim.region.below)
-        if verb == "longer":
-            first, second = pair
-            if says_many:
-                return Losers((first,), (second,))
-            return Losers((second,), (first,))
-        if says_many:
-            return Losers(pair, ())
-        return Losers((), pair)
+        # More steps are worse for the first network of a pair, and for a single network.
+        says_more_steps = math.isinf(claim.region.below)
+        slow = pair[:1]
+        fast = pair[1:]
+        if says_more_steps:
+            return Losers(agrees=slow, differs=fast)
+        return Losers(agrees=fast, differs=slow)
     return Losers(pair, pair)
 
 
@@ -104,8 +97,8 @@ def find_untuned(
     pair: tuple[NetworkName, ...],
     ahead: tuple[NetworkName, ...],
     estimate: Estimate,
-) -> Untuned:
-    """Return why each verdict on a claim would go against a network without its chance.
+) -> ByVerdict:
+    """Return why each verdict on a claim would go against a network that was not tuned fairly.
 
     Parameters
     ----------
@@ -122,44 +115,45 @@ def find_untuned(
 
     Returns
     -------
-    Untuned
+    ByVerdict
     """
     against = losers(claim, pair, ahead)
-    region = claim.region
+    comparison = claim.comparison
 
-    def flaws(name: NetworkName, survives: Callable[[float, float], bool]) -> str:
-        comparison = claim.comparison
-        return join_reasons(
-            _rate_flaw(networks, claim, pair, name, estimate, survives),
-            _at_chance_at_few_rates(networks, name),
-            dt_kept(networks, name, comparison.paper_dt, comparison.paper_length),
-        )
+    def reasons(losing: tuple[NetworkName, ...], holds: Callable[[float, float], bool]) -> str:
+        """Return the reasons against a verdict that `holds` for an interval."""
+        texts = []
+        for name in losing:
+            texts.append(_rate_at_edge_matters(networks, claim, pair, name, estimate, holds))
+            texts.append(_at_chance_at_few_rates(networks, name))
+            texts.append(dt_kept(networks, name, comparison.paper_dt, comparison.paper_length))
+        return join_reasons(*texts)
 
-    return Untuned(
-        join_reasons(*(flaws(name, region.contains) for name in against.agrees)),
-        join_reasons(*(flaws(name, region.excludes) for name in against.differs)),
+    return ByVerdict(
+        to_agree=reasons(against.agrees, claim.region.contains),
+        to_differ=reasons(against.differs, claim.region.excludes),
     )
 
 
-def _rate_flaw(
+def _rate_at_edge_matters(
     networks: Networks,
     claim: Claim,
     pair: tuple[NetworkName, ...],
     name: NetworkName,
     estimate: Estimate,
-    survives: Callable[[float, float], bool],
+    holds: Callable[[float, float], bool],
 ) -> str:
-    """Explain that a learning rate is at an end of those tried, and a better one could matter.
+    """Explain that the best learning rate is at the edge of the grid, and a better one may matter.
 
-    `survives` returns whether the verdict holds for an interval. Empty if the verdict survives the
-    gain that further rates could bring.
+    `holds` returns whether the verdict is true of an interval. The text is empty if the verdict
+    would also be true of the interval that better rates might give.
     """
     if not networks.learned(name):
         return ""
     edge = rate_at_edge(networks, name)
-    if not edge or survives(*_with_better_rate(networks, claim, pair, name, estimate)):
+    if not edge or holds(*_with_better_rate(networks, claim, pair, name, estimate)):
         return ""
-    return f"the best learning rate is at the end of those tried: {edge}"
+    return f"the best learning rate is at the edge of the grid: {edge}"
 
 
 def _with_better_rate(
@@ -169,9 +163,10 @@ def _with_better_rate(
     name: NetworkName,
     estimate: Estimate,
 ) -> tuple[float, float]:
-    """Return the interval of a quantity if one network gained as much again, twice.
+    """Return the interval of a quantity if one network had `FURTHER_RATES` better learning rates.
 
-    Other quantities than differences of scores and ratios of errors could take any value.
+    Each is assumed to bring the gain of the last step of the grid. The interval is infinite unless
+    the quantity is a difference of scores or a ratio of errors.
     """
     verb = claim.comparison.verb
     if verb != "lead" and verb not in _ERROR_RATIOS:
@@ -187,7 +182,7 @@ def _with_better_rate(
 
 
 def few_rates_at_chance(networks: Networks, name: NetworkName) -> list[float]:
-    """Return the learning rates of a network at chance that are too few to blame the network.
+    """Return the learning rates of a network at chance if they are too few to blame the network.
 
     Parameters
     ----------
@@ -199,14 +194,15 @@ def few_rates_at_chance(networks: Networks, name: NetworkName) -> list[float]:
     Returns
     -------
     list of float
-        Fewer than `FAIR_RATES`, or within a factor of `FAIR_RANGE`, smallest first; empty if the
-        network learned, or if enough rates were tried.
+        The smallest first. Empty if the network learned, or if it was trained at `FAIR_RATES` or
+        more that span a factor of `FAIR_RANGE`.
     """
     rates = rates_tried(networks, name)
     if networks.learned(name):
         return []
-    # Rates are printed with few digits: .003 / .0003 is a factor of ten.
-    if len(rates) >= FAIR_RATES and rates[-1] / rates[0] > 0.99 * FAIR_RANGE:
+    # Rounding must not matter: .003 / .0003 is a factor of ten.
+    wide_enough = rates[-1] / rates[0] > 0.99 * FAIR_RANGE
+    if len(rates) >= FAIR_RATES and wide_enough:
         return []
     return rates
 
@@ -214,7 +210,7 @@ def few_rates_at_chance(networks: Networks, name: NetworkName) -> list[float]:
 def _at_chance_at_few_rates(networks: Networks, name: NetworkName) -> str:
     """Explain that a network is at chance at several learning rates, but too few; empty if not.
 
-    A single rate is a reservation about both networks, `undecided.one_rate_at_chance`.
+    A single rate bars both verdicts (`study.claims.undecided.one_rate_at_chance`).
     """
     rates = few_rates_at_chance(networks, name)
     if len(rates) < 2:
@@ -226,7 +222,7 @@ def _at_chance_at_few_rates(networks: Networks, name: NetworkName) -> str:
 def dt_kept(
     networks: Networks, name: NetworkName, paper_dt: dict[str, float], paper_length: int | None
 ) -> str:
-    """Explain that a network kept the paper's time step on sequences of another length.
+    """Explain that a network kept the paper's time step dt on sequences of another length.
 
     Parameters
     ----------
@@ -237,13 +233,13 @@ def dt_kept(
     paper_dt
         The paper's dt by label of the network.
     paper_length
-        Time steps of the paper's sequences; None if they do not matter.
+        Time steps of the paper's sequences; None if the length does not matter.
 
     Returns
     -------
     str
-        Empty if several dt were tried, or if the length of the sequence times dt is within a
-        factor of two of the paper's.
+        Empty if several dt were tried, or if dt times the length is within a factor of two of the
+        paper's product.
     """
     label = name
     if isinstance(name, NetworkSelection):
@@ -254,10 +250,10 @@ def dt_kept(
     if "dt" not in levels or levels["dt"].nunique() != 1:
         return ""
     dt = levels["dt"].iloc[0]
-    ours = dt * levels["time_steps"].iloc[0]
-    if 0.5 <= ours / (paper_dt[label] * paper_length) <= 2:
+    length = levels["time_steps"].iloc[0]
+    if 0.5 <= dt * length / (paper_dt[label] * paper_length) <= 2:
         return ""
     return (
-        f"{label} was trained at dt = {dt:g} alone on {levels['time_steps'].iloc[0]:,} time steps, "
-        f"where the paper has dt = {paper_dt[label]:g} on {paper_length:,}"
+        f"{label} was trained only at dt = {dt:g}, on {length:,} time steps; the paper has "
+        f"dt = {paper_dt[label]:g} on {paper_length:,} time steps"
     )

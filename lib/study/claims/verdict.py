@@ -1,10 +1,15 @@
 """The one rule that turns an estimate into a verdict.
 
-The interval decides: inside the region the claim agrees, outside it differs. In between it is
-undecided. It is also undecided if a reservation applies, or if the verdict would go against a
-network that could have been tuned better (`study.claims.tuning`). An experiment that could hardly
-have agreed even if the paper were right does not test the claim. Neither does a run that was
-shorter than the paper's, if that could explain the result (`study.claims.short_runs`).
+The interval decides. If it lies inside the region, the claim agrees; if it lies outside, the claim
+differs; otherwise the claim is undecided. There are four exceptions:
+
+- a claim stays undecided if there is another reason against a verdict (`study.claims.undecided`);
+- a claim stays undecided if the verdict would go against a network that could have been tuned
+  better (`study.claims.tuning`);
+- a claim is not testable if the experiment could hardly have agreed even if the paper is right
+  (`study.claims.power`);
+- a claim is not testable if our runs were shorter than the paper's and that could explain the
+  result (`study.claims.short_runs`).
 """
 
 import math
@@ -12,7 +17,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from study.claims.claim import Claim
-from study.claims.estimates import Cause, Estimate
+from study.claims.estimates import Cause, Estimate, join_reasons
 from study.claims.power import distance, needs_all_parts, power
 from study.claims.region import Region
 from study.stats.power import detectable
@@ -23,11 +28,11 @@ UNDECIDED = "undecided"
 UNTESTABLE = "not testable at this scale"
 VERDICTS = (AGREES, DIFFERS, UNDECIDED, UNTESTABLE)
 NO_EFFECT = "no effect found"
-"""A claim of no effect that agrees; its interval holds the value of no effect."""
-WITHIN = "within the stated border"
+"""A claim of no effect that agrees; the interval contains the value of no effect."""
+WITHIN = "within the stated margin"
 """A claim of no effect that agrees; there is an effect, but no larger than the claim allows."""
 ENOUGH_POWER = 0.5
-"""Least power at which an experiment tests a claim."""
+"""Smallest power at which an experiment tests a claim."""
 
 
 class Verdict(NamedTuple):
@@ -38,10 +43,11 @@ class Verdict(NamedTuple):
     verdict
         One of `VERDICTS`.
     power
-        Chance that an experiment of this size agrees if the paper is right; ``nan`` if unknown.
+        Probability that an experiment of this size agrees if the paper is right; ``nan`` if
+        unknown.
     reason
-        Why it is weaker than the interval alone suggests, or what would decide it; empty if
-        there is nothing to explain.
+        Why the verdict is weaker than the interval alone suggests, or what would decide the claim;
+        empty if there is nothing to explain.
     cause
         Why the claim cannot be tested; None if it can.
     """
@@ -67,7 +73,6 @@ def decide(estimate: Estimate, region: Region, published: float = math.nan) -> V
     Returns
     -------
     Verdict
-        Verdict, power, reason, and cause.
     """
     chance = power(estimate, region, published)
     if not estimate.known:
@@ -76,44 +81,43 @@ def decide(estimate: Estimate, region: Region, published: float = math.nan) -> V
         return _decided(AGREES, estimate, region, chance)
     if region.excludes(estimate.low, estimate.high):
         if chance < ENOUGH_POWER:
-            reason = f"would be “{DIFFERS}”, but {_in_words(chance)}"
+            reason = f"would be “{DIFFERS}”, but {_low_power(chance)}"
             return Verdict(UNTESTABLE, chance, reason, Cause.TOO_SMALL)
         return _decided(DIFFERS, estimate, region, chance)
     larger = _larger_experiment(estimate, region)
     if chance < ENOUGH_POWER:
-        return Verdict(UNTESTABLE, chance, f"{_in_words(chance)}; {larger}", Cause.TOO_SMALL)
-    short = _too_short_for_what_is_open(estimate, region)
+        return Verdict(UNTESTABLE, chance, f"{_low_power(chance)}; {larger}", Cause.TOO_SMALL)
+    short = _too_short_to_decide(estimate, region)
     if short:
         reason = f"would be “{UNDECIDED}”, but {short}"
         return Verdict(UNTESTABLE, chance, reason, Cause.TOO_SMALL)
     return Verdict(UNDECIDED, chance, larger)
 
 
-def _too_short_for_what_is_open(estimate: Estimate, region: Region) -> str:
-    """Explain that the runs were too short, if longer ones might have agreed; empty if not."""
+def _too_short_to_decide(estimate: Estimate, region: Region) -> str:
+    """Explain that an undecided claim might agree after longer runs; empty if not."""
     reasons = []
     for part in estimate.parts or (estimate,):
         if not region.contains(part.low, part.high):
-            reasons.append(part.too_short_to_differ)
-    return "; ".join(dict.fromkeys(reason for reason in reasons if reason))
+            reasons.append(part.too_short.to_differ)
+    return _join_distinct(reasons)
 
 
 def _decided(verdict: str, estimate: Estimate, region: Region, chance: float) -> Verdict:
-    """Return the verdict of the interval, unless objections apply."""
+    """Return the verdict that the interval reaches, unless there are objections."""
     inside = verdict == AGREES
 
     def too_short(part: Estimate) -> str:
-        return part.too_short_to_agree if inside else part.too_short_to_differ
+        return part.too_short.on(inside)
 
     short = find_objections(estimate, region, inside, too_short)
     if short:
         return Verdict(UNTESTABLE, chance, f"would be “{verdict}”, but {short}", Cause.TOO_SMALL)
 
-    def against_verdict(part: Estimate) -> str:
-        untuned = part.untuned_to_agree if inside else part.untuned_to_differ
-        return "; ".join(text for text in (part.undecided_because, untuned) if text)
+    def leaves_undecided(part: Estimate) -> str:
+        return join_reasons(part.undecided_because, part.untuned.on(inside))
 
-    against = find_objections(estimate, region, inside, against_verdict)
+    against = find_objections(estimate, region, inside, leaves_undecided)
     if against:
         return Verdict(UNDECIDED, chance, f"would be “{verdict}”, but {against}")
     return Verdict(verdict, chance)
@@ -122,15 +126,16 @@ def _decided(verdict: str, estimate: Estimate, region: Region, chance: float) ->
 def find_objections(
     estimate: Estimate, region: Region, inside: bool, objection: Callable[[Estimate], str]
 ) -> str:
-    """Return the objections to a verdict.
+    """Collect the objections to a verdict from the parts of an estimate that it rests on.
 
-    "All do" rests on every part. "One does" and "one does not" rest on any part that does, so
-    one without an objection is enough.
+    A verdict that takes every part ("all networks lead") falls with an objection to any of them. A
+    verdict that takes a single part ("one network does not lead") stands if one of the parts that
+    support it is free of objections.
 
     Parameters
     ----------
     estimate
-        The quantity, perhaps the extreme of several.
+        The quantity. If it is the smallest or the largest of several, it has parts.
     region
         Where it lies if the claim is true.
     inside
@@ -145,35 +150,47 @@ def find_objections(
     """
     objections = []
     for part in estimate.parts or (estimate,):
-        met = region.contains if inside else region.excludes
-        if met(part.low, part.high):
+        if inside:
+            supports_verdict = region.contains(part.low, part.high)
+        else:
+            supports_verdict = region.excludes(part.low, part.high)
+        if supports_verdict:
             objections.append(objection(part))
-    if "" in objections and not needs_all_parts(estimate, region, inside):
+    part_without_objection = "" in objections
+    if part_without_objection and not needs_all_parts(estimate, region, inside):
         return ""
-    return "; ".join(dict.fromkeys(text for text in objections if text))
+    return _join_distinct(objections)
 
 
-def _in_words(chance: float) -> str:
-    return f"if the paper is right, an experiment of this size would agree {chance:.0%} of the time"
+def _join_distinct(texts: list[str]) -> str:
+    """Join the texts that are not empty, each once."""
+    return join_reasons(*dict.fromkeys(texts))
+
+
+def _low_power(chance: float) -> str:
+    return (
+        "even if the paper is right, an experiment of this size would agree only "
+        f"{chance:.0%} of the time"
+    )
 
 
 def _larger_experiment(estimate: Estimate, region: Region) -> str:
     """Return how large an experiment would decide a claim with 80 % power.
 
-    Standard errors fall with the root of an experiment's size.
+    Standard errors shrink with the square root of an experiment's size.
     """
     if estimate.high == math.inf:
         return "upper bound unknown, because some runs never reached the error; train longer"
     errors_away = distance(estimate, region)
     if not errors_away:
-        return "the estimate lies on the threshold itself, where no experiment decides"
+        return "the estimate lies exactly on the threshold, where no experiment can decide"
     times = detectable(1 / errors_away) ** 2
     size = "more than a hundred times"
     if times < 100:
         size = f"about {times:.2g} times"
-    text = f"if this estimate is the truth, an experiment {size} as large would decide it"
+    text = f"if the true value is our estimate, an experiment {size} as large would decide"
     if estimate.sampled > 0.5:
-        text += "; most of its uncertainty comes from the finite test set"
+        text += "; most of the uncertainty comes from the finite test set"
     return text
 
 
@@ -185,19 +202,19 @@ class Sensitivity(NamedTuple):
 
 
 def sensitivity(estimate: Estimate, claim: Claim) -> Sensitivity:
-    """Return the verdicts with our threshold at half and at twice its distance.
+    """Return the verdicts if our threshold were half or twice as far from its origin.
 
     Parameters
     ----------
     estimate
         The quantity with its 95 % interval.
     claim
-        Its `threshold` says what half and double mean.
+        Its `threshold` defines what half and twice mean.
 
     Returns
     -------
     Sensitivity
-        Two of `VERDICTS`, or two empty texts.
+        Two of `VERDICTS`; two empty texts if the threshold is the paper's.
     """
     if claim.threshold is None:
         return Sensitivity("", "")
@@ -216,13 +233,13 @@ def verdict_on(estimate: Estimate, claim: Claim) -> Verdict:
     estimate
         The quantity with its 95 % interval.
     claim
-        Its region and its published value count.
+        The claim, with its region and the paper's value.
 
     Returns
     -------
     Verdict
-        As `decide` returns it. If the experiment is too small at our threshold but decides at
-        half or at twice the threshold, the cause is the threshold and not the size.
+        As `decide` returns it. If the power is too low at our threshold, but the claim is decided
+        at half or at twice the threshold, the cause is the threshold and not the size.
     """
     verdict = decide(estimate, claim.region, claim.published)
     low_power = verdict.power < ENOUGH_POWER
@@ -234,7 +251,7 @@ def verdict_on(estimate: Estimate, claim: Claim) -> Verdict:
 
 
 def displayed_verdict(verdict: str, denies_effect: bool, null_is: str) -> str:
-    """Return the verdict that readers see: `NO_EFFECT` and `WITHIN` are kinds of "agrees".
+    """Return the verdict that readers see: claims of no effect agree in words of their own.
 
     Parameters
     ----------
@@ -248,7 +265,7 @@ def displayed_verdict(verdict: str, denies_effect: bool, null_is: str) -> str:
     Returns
     -------
     str
-        The verdict, or the kind of agreement.
+        `NO_EFFECT` or `WITHIN` for a claim of no effect that agrees, otherwise `verdict`.
     """
     if not denies_effect or verdict != AGREES:
         return verdict
