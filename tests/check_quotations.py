@@ -10,7 +10,7 @@ import sys
 import unicodedata
 from pathlib import Path
 
-from study.claims.claim import PAPERS, claims
+from study.claims.listed import PAPERS, claims
 
 QUOTES = str.maketrans("\N{LEFT SINGLE QUOTATION MARK}\N{RIGHT SINGLE QUOTATION MARK}", "''")
 

@@ -14,10 +14,11 @@ import pandas as pd
 import xarray as xr
 from drawn_claims import evidence
 from drawn_judged import FALSE, IN_NOTEBOOKS, JUDGES
-from study.claims.claim import Claim, claims
+from study.claims.claim import Claim
 from study.claims.estimates import Estimate
 from study.claims.estimating import estimate_claim
 from study.claims.judging import judge_group
+from study.claims.listed import claims
 from study.claims.networks import Networks
 from study.claims.verdict import decide
 from study.paths import DATA

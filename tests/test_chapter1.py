@@ -155,7 +155,7 @@ def test_convergence_times_equal_those_of_r(ds, frame, of_r):
     best = at_best(frame)
     times = convergence.convergence_times(ds, best)
     tests = comparisons.compare_times(best, times).set_index("architecture")
-    for row in convergence.summarise_times(best, times).itertuples():
+    for row in convergence.summarize_times(best, times).itertuples():
         theirs = of_r["times"][row.architecture]
         task = f"{row.dataset} {row.order}"
         assert theirs["median"].get(task, None) == (None if np.isnan(row.median) else row.median)
@@ -434,7 +434,7 @@ def test_spread_of_deviations_is_that_of_the_tasks(wide):
     [
         (([1, 2], [2, 3]), ""),
         (([3, 3], [3, 3]), "every attempt took 3 epochs"),
-        (([1], [2]), "one attempt at each task: nothing tells tasks from replicates"),
+        (([1], [2]), "one attempt at each task, so tasks and replicates cannot be distinguished"),
         (([1, 2], []), "attempts entered at fewer than two tasks"),
     ],
 )

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 import xarray as xr
 from drawn import RECORD, drawn
-from study.claims import comparisons
+from study.claims import training_steps
 from study.claims.claim import NetworkSelection
 from study.claims.comparisons import UNSETTLED
 from study.claims.cross_fitting import optimism_of_rate
@@ -250,7 +250,7 @@ def test_few_test_sequences_widen_an_interval():
     drawn_alone = 196 * math.sqrt((0.8 * 0.2 + 0.5 * 0.5) / 39)
     assert wide.value - wide.low > 0.99 * drawn_alone > 3 * (narrow.value - narrow.low)
     single = ask(Networks(_draw({"LEM": 80}).isel(replicate=[0])), "deviation", "LEM")
-    assert single.note == "fewer than two replicates have no spread"
+    assert single.note == "a spread needs at least two runs"
     for found, told in ((wide, True), (narrow, False)):
         border = Region(above=(found.value + found.low) / 2)
         assert ("finite test set" in decide(smallest([found]), border).reason) is told
@@ -407,6 +407,6 @@ def test_windows_of_stored_runs_have_a_patient():
 def test_diverged_runs_count_with_their_own_end():
     columns = {"steps": [200, np.inf], "early": [150, 1000], "late": [200, 1000]}
     rows = pd.DataFrame(columns | {"trained": [1000, 300]})
-    counted = comparisons.with_last_step(rows)
+    counted = training_steps.with_last_step(rows)
     assert list(counted["early"]) == [150, 300] and list(counted["late"]) == [200, 300]
     assert list(rows["late"]) == [200, 1000], "the table itself stays"

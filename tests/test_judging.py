@@ -24,7 +24,7 @@ from drawn_claims import evidence
 from drawn_judged import FALSE, IN_NOTEBOOKS, JUDGES, TRUE, deciding, failing, linear
 from refusals import refused
 from study.claims import extremes
-from study.claims.claim import ClaimError, claim_table, read_claims
+from study.claims.claim import ClaimError
 from study.claims.estimates import ByVerdict, Cause, Estimate, Scale
 from study.claims.estimating import VERBS
 from study.claims.estimators import proportion
@@ -35,6 +35,7 @@ from study.claims.judging import (
     judged_row,
     sentences,
 )
+from study.claims.listed import claim_table, read_claims
 from study.claims.networks import Networks
 from study.claims.region import Region
 from study.claims.short_runs import barred_verdicts, lead_reservation

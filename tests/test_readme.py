@@ -6,8 +6,8 @@ from urllib.parse import urlsplit
 import pandas as pd
 import pytest
 from ruamel.yaml import YAML
-from study.claims.claim import claims
 from study.claims.correction import corrected_verdicts
+from study.claims.listed import claims
 from study.claims.verdict import AGREES, DIFFERS, displayed_verdict
 from study.paths import DATA, ROOT
 from study.report.findings import read_findings

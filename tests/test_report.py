@@ -19,11 +19,11 @@ import pytest
 import xarray as xr
 from fabricated_report import counts, drawing, error_rates, write_notebook
 from lxml.html import HTMLParser, document_fromstring
-from study.claims.claim import claim_table
 from study.claims.estimates import Cause, Estimate, Scale, not_testable
 from study.claims.estimators import proportion
 from study.claims.experiment_sizes import scale_of_networks
 from study.claims.judging import judged_row, show_claims
+from study.claims.listed import claim_table
 from study.claims.networks import Networks
 from study.claims.region import Region
 from study.claims.verdict import AGREES, NO_EFFECT, UNDECIDED, UNTESTABLE
@@ -32,7 +32,7 @@ from study.report.__main__ import main
 from study.report.build import build
 from study.report.claim_text import describe_claim
 from study.report.contents import ReportError
-from study.report.coverage import COLUMNS, STATES, count_coverage, summarise
+from study.report.coverage import COLUMNS, STATES, count_coverage, summarize_coverage
 from study.report.findings import read_findings, write_sentence
 from study.report.inputs import load_artefacts, load_notebooks
 from study.report.intervals import place_interval
@@ -128,7 +128,7 @@ DIFFERENT = artefacts()["same_data"].isna().sum()
         ("claims/lem-5-ptbchar-lead", "no seeds (fewer than two runs, which give no interval)"),
         (
             "claims/lem-fhn-single",
-            "At half of it the verdict is agrees, at twice it agrees",
+            "At half of it, the verdict is agrees; at twice, it is agrees",
         ),
         ("about", "LEM 0 0 1 0 0 1"),
         ("about", "one network leads another stays, with a reservation become not testable"),
@@ -235,7 +235,7 @@ def test_simulated_and_failed_results_are_no_evidence(copied):
         (folder / "reference").rename(folder / "simulated")
     found = load_artefacts(copied)
     assert (judge_claims(found)["verdict"] == "not judged yet").all()
-    assert summarise(count_coverage(found, artefacts()), artefacts())["drawn"].sum() == 0
+    assert summarize_coverage(count_coverage(found, artefacts()), artefacts())["drawn"].sum() == 0
     (copied / "made/22_errors/simulated/22_errors.failed.ipynb").touch()
     assert {item.notebook for item in load_artefacts(copied)} == {"55_new"}
 
@@ -431,7 +431,7 @@ def test_coverage_has_one_row_per_result(data):
     assert rows["file"].str.endswith("diss-tab-1.7.csv").all(), "a companion was counted"
     missing = coverage[coverage["id"] == "diss-tab-A19"]
     assert missing[["profile", "file", "runs"]].to_numpy().tolist() == [["", "", 0]]
-    summary = summarise(coverage, listed)
+    summary = summarize_coverage(coverage, listed)
     assert summary["total"].sum() == DIFFERENT
     assert summary.loc["dissertation", [*STATES]].tolist() == [2, 2, 2, 0]
 
@@ -456,7 +456,7 @@ def test_an_artefact_counts_for_its_best_results(tmp_path, names, evidence, coun
     for other in ("rebuilt", "short"):  # one is read before, one after
         made = Artefacts(tmp_path, notebook="n", result_set=other, profile="quick", runs=1)
         made.save_table(error_rates(), names[0], part="a", caption="nobody learned")
-    summary = summarise(count_coverage(load_artefacts(tmp_path), artefacts()), artefacts())
+    summary = summarize_coverage(count_coverage(load_artefacts(tmp_path), artefacts()), artefacts())
     assert summary.loc["dissertation", [*STATES]].tolist() == counts
 
 

@@ -198,14 +198,14 @@ def test_padded_runs_have_values_if_completed(padded):
 
 def test_table_2_2_runs_and_their_medians(padded):
     rows = padded_images.table_2_2_runs(padded_images.padded_runs(padded))
-    table = padded_images.summarise_runs(rows, ["method", "padding"]).set_index("method")
+    table = padded_images.summarize_runs(rows, ["method", "padding"]).set_index("method")
     assert table.index.tolist() == ["adjoint", "coadjoint", "lstm"], "in order of appearance"
     counted = table[["planned", "completed", "diverged", "missing"]]
     assert counted.to_numpy().tolist() == [[3, 3, 0, 0], [3, 2, 1, 0], [2, 1, 0, 1]]
     assert table["median"].tolist() == pytest.approx([60, 55, 90])
     assert table["mad"].tolist() == pytest.approx([10, 5, 0])
     padded["status"][:] = DIVERGED
-    table = padded_images.summarise_runs(padded_images.padded_runs(padded), ["method"])
+    table = padded_images.summarize_runs(padded_images.padded_runs(padded), ["method"])
     assert (table["diverged"] == table["planned"]).all()
     assert table[["median", "mad"]].isna().all(axis=None)
 
@@ -240,7 +240,7 @@ def test_latest_best_record_is_kept():
 def test_adjoints_are_normalised_per_sequence():
     norms = [[[-400.0, -300.0], [-2.0, -1.0]], [[-3.0, -3.0], [-np.inf, -np.inf]]]
     ds = xr.Dataset({"adjoint_norm": (("run", "sequence", "time"), norms)})
-    normalised = gaps.normalised_adjoints(ds)
+    normalised = gaps.normalized_adjoints(ds)
     np.testing.assert_allclose(normalised[0], [[1e-100, 1], [0.1, 1]])  # no float32 holds these
     np.testing.assert_array_equal(normalised[1], [[1, 1], [np.nan, np.nan]])
 

@@ -178,7 +178,7 @@ def test_a_dt_of_other_lengths_refutes_nothing(levels, verdict):
     claim = made_claim(networks=({"label": "LEM", "best": "dt"},), **DT)
     found = judged(ds, claim)
     assert found.verdict == verdict
-    assert ("dt = 0.2 alone on 200" in found.reason) == (verdict == UNDECIDED)
+    assert ("only at dt = 0.2, on 200 time steps" in found.reason) == (verdict == UNDECIDED)
     # The same network ahead, or without a note on the paper's dt.
     ahead = drawn(scores | {"LSTM": 20.0}, spread=1e-3, time_steps={"made up": 200}, dt=dt)
     assert judged(ahead(np.random.default_rng(0)), claim).verdict == AGREES

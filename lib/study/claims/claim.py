@@ -1,24 +1,17 @@
 """Claims of the papers: a statement, a quantity to estimate, and the values for which it is true.
 
-``data/published/claims/`` has one YAML file per paper. Its keys are the fields of the classes
-below; an unknown key is refused.
+``data/published/claims/`` has one YAML file per paper, whose keys are the fields of the classes
+below (`study.claims.listed`).
 """
 
 import math
-from functools import cache
-from pathlib import Path
 from typing import Literal
 
 import pandas as pd
-from pydantic import Field, ValidationError, model_validator
-from ruamel.yaml import YAML
-from ruamel.yaml.error import MarkedYAMLError
+from pydantic import Field, model_validator
 
 from study.claims.region import Frozen, Region, Threshold
-from study.paths import PUBLISHED
 
-PAPERS = ("dissertation", "irnn", "lem", "unicornn")
-"""The papers, in the order in which reports list their claims."""
 NOT_PRINTED = "not printed"
 """Value of `Comparison.paper_steps` for papers that don't give the training length."""
 
@@ -224,106 +217,3 @@ class Claim(Frozen):
     def denies_effect(self) -> bool:
         """Whether the claim denies an effect: its region contains `null`."""
         return self.region.contains(self.null, self.null)
-
-
-def read_claims(path: Path) -> list[Claim]:
-    """Read the claims of one paper.
-
-    Parameters
-    ----------
-    path
-        A YAML file named after the paper.
-
-    Returns
-    -------
-    list of Claim
-
-    Raises
-    ------
-    ClaimError
-        A claim lacks a field, has an unknown field, or has a value of the wrong type.
-    """
-    try:
-        entries = YAML(typ="safe", pure=True).load(path.read_text("utf-8"))
-    except MarkedYAMLError as error:
-        raise ClaimError(f"{path.name} is not valid YAML: {error}") from None
-    paper_claims = []
-    for entry in entries:
-        name = entry.get("id", "an entry without an id")
-        try:
-            paper_claims.append(Claim(paper=path.stem, **entry))
-        except ValidationError as error:
-            first = error.errors()[0]
-            field = ".".join(str(part) for part in first["loc"])
-            raise ClaimError(f"{path.name}: {name}, field {field!r}: {first['msg']}") from None
-    return paper_claims
-
-
-@cache
-def claims() -> dict[str, Claim]:
-    """Return all claims by id, in the order in which reports list them.
-
-    Returns
-    -------
-    dict
-        `Claim` by id.
-
-    Raises
-    ------
-    ClaimError
-        A file is invalid (`read_claims`), or two claims have the same id.
-    """
-    by_id: dict[str, Claim] = {}
-    for paper in PAPERS:
-        for claim in read_claims(PUBLISHED / "claims" / f"{paper}.yaml"):
-            if claim.id in by_id:
-                raise ClaimError(f"two claims have the id {claim.id!r}; rename one")
-            by_id[claim.id] = claim
-    return by_id
-
-
-def claim_table() -> pd.DataFrame:
-    """Return the claims as a table, one row each, for reports.
-
-    Returns
-    -------
-    pandas.DataFrame
-        Indexed by ``id``; columns ``id``, ``paper``, ``chapter``, ``section``, ``page``,
-        ``statement``, ``quotation`` (`Claim.quoted`), ``artefact``, ``quantity``, ``region`` (as
-        text), ``published``, ``null``, ``refuted_by``, ``denies_effect``, ``threshold`` (``ours``,
-        or empty if it is the paper's), and ``group`` and ``verb`` (empty if the claim has no
-        `Comparison`).
-    """
-    rows = []
-    for claim in claims().values():
-        comparison = claim.comparison
-        group = ""
-        verb = ""
-        if comparison:
-            group = comparison.group
-            verb = comparison.verb
-        threshold = ""
-        if claim.threshold:
-            threshold = "ours"
-        rows.append(
-            {
-                "id": claim.id,
-                "paper": claim.paper,
-                "chapter": claim.chapter,
-                "section": claim.section,
-                "page": claim.page,
-                "statement": claim.statement,
-                "quotation": claim.quoted,
-                "artefact": claim.artefact,
-                "quantity": claim.quantity,
-                "region": str(claim.region),
-                "published": claim.published,
-                "null": claim.null,
-                "refuted_by": claim.refuted_by,
-                "denies_effect": claim.denies_effect,
-                "threshold": threshold,
-                "group": group,
-                "verb": verb,
-            }
-        )
-    return pd.DataFrame(rows).set_index("id", drop=False)

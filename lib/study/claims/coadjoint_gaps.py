@@ -11,7 +11,7 @@ from study.claims.experiment_sizes import scale_of_rows
 from study.claims.extremes import smallest
 from study.claims.judging import Judges
 from study.results.schema import NOT_PLANNED
-from study.stats.gaps import LEARNED, kept_accuracy, normalised_adjoints
+from study.stats.gaps import LEARNED, kept_accuracy, normalized_adjoints
 from study.stats.regimes import KAPPA
 
 LARGEST_KAPPA = 1.1e4
@@ -43,7 +43,7 @@ def penalty_evens(ds: xr.Dataset) -> Estimate:
         Between -1 and 1.
     """
     inside = _inside_figure(ds)
-    evenness = normalised_adjoints(inside).mean(["sequence", "time"])
+    evenness = normalized_adjoints(inside).mean(["sequence", "time"])
     rows = evenness.to_dataframe("evenness").dropna(subset="evenness")
     correlations = []
     for _, replicate in rows.groupby("replicate"):

@@ -1,6 +1,5 @@
-"""Quantities that compare two networks: the verbs lead, ratio, apart, and longer."""
+"""Quantities that compare two networks: the verbs lead, ratio and apart."""
 
-import math
 from dataclasses import replace
 
 import numpy as np
@@ -8,7 +7,7 @@ import pandas as pd
 
 from study.claims.claim import NetworkName
 from study.claims.cross_fitting import optimism_of_rate
-from study.claims.estimates import Cause, Estimate, Scale, join_reasons, not_testable
+from study.claims.estimates import Estimate, join_reasons
 from study.claims.estimators import add_standard_error, difference, exponential
 from study.claims.experiment_sizes import scale_of_networks
 from study.claims.networks import Networks
@@ -19,13 +18,9 @@ from study.claims.undecided import (
     catching_up,
     one_rate_at_chance,
     rate_from_test_part,
-    shorter_than_paper,
     too_few_seeds,
 )
-from study.results.networks import steps_to
 
-SOLVED = 0.01
-"""Mean squared error below which the adding problem counts as solved (threshold ours)."""
 UNSETTLED = "some of these networks were still improving when training stopped"
 """Note on a lead, which may only reflect faster learning."""
 
@@ -102,13 +97,7 @@ def _compared(
         if not logs and optimism[name]:
             side = side - optimism[name]
         sides.append(side)
-    scale = scale_of_networks(networks, *names)
-    estimate = difference(*sides, scale)
-    error, paired = sampling_error(networks, *names, logs=logs)
-    fewest = min(len(side) for side in sides)
-    if paired and fewest < 2:  # the interval covers the test set alone
-        value = sides[0].mean() - sides[1].mean()
-        estimate = Estimate(value, value, value, scale, note="of single runs")
+    estimate = _difference_of_means(networks, names, sides, logs=logs)
     behind = second
     ahead = first
     if _is_behind(sides, logs=logs):
@@ -124,13 +113,30 @@ def _compared(
     notes = [estimate.note]
     if improving and not estimate.note:
         notes.append(UNSETTLED)
-    estimate = add_standard_error(estimate, error)
     if not logs:
         for name, amount in optimism.items():
             if amount:
                 notes.append(_note_on_cross_fitting(name, amount))
         notes.append(_note_on_last_record(networks, names, estimate))
     return replace(estimate, note=join_reasons(*notes), undecided_because=undecided_because)
+
+
+def _difference_of_means(
+    networks: Networks,
+    names: tuple[NetworkName, NetworkName],
+    sides: list[np.ndarray],
+    *,
+    logs: bool,
+) -> Estimate:
+    """Return the difference of two sides, with the uncertainty from runs and from the test set."""
+    scale = scale_of_networks(networks, *names)
+    estimate = difference(*sides, scale)
+    error, paired = sampling_error(networks, *names, logs=logs)
+    fewest = min(len(side) for side in sides)
+    if paired and fewest < 2:  # the interval covers the test set alone
+        value = sides[0].mean() - sides[1].mean()
+        estimate = Estimate(value, value, value, scale, note="of single runs")
+    return add_standard_error(estimate, error)
 
 
 def _note_on_cross_fitting(name: NetworkName, amount: float) -> str:
@@ -213,101 +219,3 @@ def magnitude(estimate: Estimate) -> Estimate:
         return normal_chance(estimate, signed, truth)
 
     return replace(estimate, value=abs(estimate.value), low=near, high=far, chance=chance)
-
-
-def longer(networks: Networks, first: NetworkName, second: NetworkName) -> Estimate:
-    """Estimate how many times as many steps one network needs as another to reach `SOLVED`.
-
-    The step of a run is known only up to the spacing of its records, so the interval is widened by
-    half the spacing. A run that never reached the error counts with the last step of the longest
-    run, and the interval is unbounded on its side. The interval also covers the case that such a
-    run counts with its own last step, which is earlier if the run diverged.
-
-    Parameters
-    ----------
-    networks
-        The networks on the claim's task.
-    first, second
-        Two of them.
-
-    Returns
-    -------
-    Estimate
-        The ratio of the geometric means of the steps, first over second.
-    """
-    if first == second:
-        reason = "trained at only one of these lengths"
-        return not_testable(reason, Cause.NO_DATA, scale_of_networks(networks, first))
-    scale = scale_of_networks(networks, first, second)
-    sides = [solved_steps(networks, name) for name in (first, second)]
-    if all(np.isinf(rows["steps"]).all() for rows in sides):
-        reason = f"neither {first} nor {second} solves the problem"
-        short = shorter_than_paper(networks, first, second)
-        if short:
-            return not_testable(f"{reason}; {short}", Cause.TOO_SMALL, scale)
-        return not_testable(reason, Cause.PREMISE, scale)
-    estimate = _log_ratio(sides, scale)
-    by_last_step = _log_ratio([with_last_step(rows) for rows in sides], scale)
-    low = min(estimate.low, by_last_step.low)
-    high = max(estimate.high, by_last_step.high)
-    first_steps, second_steps = (rows["steps"] for rows in sides)
-    if np.isinf(first_steps).any():
-        high = math.inf
-    if np.isinf(second_steps).any():
-        low = -math.inf
-    undecided_because = join_reasons(too_few_seeds(*sides), one_rate_at_chance(networks, first))
-    return exponential(replace(estimate, low=low, high=high, undecided_because=undecided_because))
-
-
-def _log_ratio(sides: list[pd.DataFrame], scale: Scale) -> Estimate:
-    """Estimate the log of the ratio of two networks' steps, up to the spacing of records."""
-    middles = []
-    margin = 0.0
-    for rows in sides:
-        late, early = np.log(rows[["late", "early"]].clip(lower=1).to_numpy(float)).T
-        middles.append((late + early) / 2)
-        margin += float(np.mean(late - early)) / 2
-    estimate = difference(*middles, scale)
-    return replace(estimate, low=estimate.low - margin, high=estimate.high + margin)
-
-
-def solved_steps(networks: Networks, name: NetworkName) -> pd.DataFrame:
-    """Return when each run's error fell below `SOLVED`.
-
-    Parameters
-    ----------
-    networks
-        The networks on the claim's task.
-    name
-        One of them.
-
-    Returns
-    -------
-    pandas.DataFrame
-        One row per run. The error fell below `SOLVED` between the steps ``early`` and ``late``. If
-        it never did, both are the last step of the network's longest run: a run that diverged
-        early must not count as a quick one.
-    """
-    rows = steps_to(networks.ds.sel(run=networks.runs(name)["run"].unique()), SOLVED)
-    end = rows["trained"].max()
-    early = rows["before"].where(np.isfinite(rows["steps"]), end)
-    return rows.assign(early=early, late=rows["steps"].clip(upper=end))
-
-
-def with_last_step(rows: pd.DataFrame) -> pd.DataFrame:
-    """Count runs that never solved the problem with their own last step.
-
-    Parameters
-    ----------
-    rows
-        Runs of a network, as from `solved_steps`.
-
-    Returns
-    -------
-    pandas.DataFrame
-        The same rows with other ``early`` and ``late``.
-    """
-    solved = np.isfinite(rows["steps"])
-    early = rows["early"].where(solved, rows["trained"])
-    late = rows["late"].where(solved, rows["trained"])
-    return rows.assign(early=early, late=late)

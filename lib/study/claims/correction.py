@@ -6,9 +6,9 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from study.claims.claim import claims
 from study.claims.estimates import Estimate
 from study.claims.estimators import TAIL, Z
+from study.claims.listed import claims
 from study.claims.power import distance, needs_all_parts
 from study.claims.region import Region
 from study.claims.verdict import AGREES, DIFFERS, UNDECIDED

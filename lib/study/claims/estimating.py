@@ -8,10 +8,10 @@ from typing import Literal, NamedTuple
 
 import pandas as pd
 
-from study.claims import measurements, time_steps
+from study.claims import measurements, time_steps, training_steps
 from study.claims.caveats import find_caveats, networks_that_fail
 from study.claims.claim import Claim, ClaimError, Comparison, NetworkName, NetworkSelection
-from study.claims.comparisons import apart, lead, longer, ratio
+from study.claims.comparisons import apart, lead, ratio
 from study.claims.estimates import ByVerdict, Estimate, join_reasons
 from study.claims.extremes import largest, smallest
 from study.claims.networks import Networks
@@ -44,7 +44,7 @@ VERBS = {
     "lead": Verb(lead, "ahead"),
     "ratio": Verb(ratio, "ahead"),
     "apart": Verb(apart, "ahead"),
-    "longer": Verb(longer, "second"),
+    "longer": Verb(training_steps.longer, "second"),
     "over_chance": Verb(measurements.over_chance, "control"),
     "share_of_chance": Verb(measurements.share_of_chance, "control"),
     "gain": Verb(measurements.gain, "nobody"),
@@ -52,7 +52,7 @@ VERBS = {
     "memoryless": Verb(measurements.memoryless, "nobody"),
     "deviation": Verb(measurements.deviation, "itself", "paper_accuracy"),
     "trend": Verb(measurements.trend, "itself", "against"),
-    "steps_needed": Verb(measurements.steps_needed, "nobody"),
+    "steps_needed": Verb(training_steps.steps_needed, "nobody"),
     "peak": Verb(time_steps.peak, "itself", "peak_dt"),
     "span": Verb(time_steps.span, "itself"),
     "decades": Verb(time_steps.decades, "itself"),

@@ -80,7 +80,7 @@ class Evidence(Fits):
         coefficients of architectures are differences there.
         """
         middle = float(np.exp(np.log(self.ds["learning_rate"]).mean()))
-        return task_models.fit_tasks(self.frame, task_models.SECOND, self.reference, centre=middle)
+        return task_models.fit_tasks(self.frame, task_models.SECOND, self.reference, center=middle)
 
     def r2(self, number: int) -> np.ndarray:
         """Return the explained variance of a model, with bootstrap draws.

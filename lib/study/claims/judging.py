@@ -13,12 +13,12 @@ from study.claims.claim import (
     NOT_PRINTED,
     Claim,
     ClaimError,
-    claims,
 )
 from study.claims.correction import p_value
 from study.claims.estimates import Cause, Estimate, join_reasons, not_testable
 from study.claims.estimating import estimate_claim
 from study.claims.estimators import Z
+from study.claims.listed import claims
 from study.claims.networks import Networks
 from study.claims.short_runs import ClaimKind, claim_kind, lead_reservation
 from study.claims.verdict import (
@@ -74,7 +74,7 @@ def judge_group(ds: xr.Dataset, group: str) -> pd.DataFrame:
     Returns
     -------
     pandas.DataFrame
-        One `judged_row` per claim, in the order of `study.claims.claim.claims`.
+        One `judged_row` per claim, in the order of `study.claims.listed.claims`.
 
     Raises
     ------

@@ -9,7 +9,6 @@ import pandas as pd
 from scipy.stats import chi2, norm, t
 
 from study.claims.claim import NetworkName
-from study.claims.comparisons import solved_steps, with_last_step
 from study.claims.estimates import Cause, Estimate, join_reasons, not_testable
 from study.claims.estimators import (
     TAIL,
@@ -180,41 +179,6 @@ def trend(networks: Networks, name: NetworkName, factor: str) -> Estimate:
     """
     rows = networks.runs(name)
     return correlation(rows[factor], rows["score"], scale_of_networks(networks, name))
-
-
-def steps_needed(networks: Networks, name: NetworkName) -> Estimate:
-    """Estimate the mean number of steps until the adding problem is solved.
-
-    The step of a run is known only up to the spacing of its records, so the interval is widened by
-    half the spacing. A run that never solved the problem counts with the last step of the longest
-    run, and the interval has no upper end. The interval also covers the case that such a run counts
-    with its own last step, which is earlier if the run diverged.
-
-    Parameters
-    ----------
-    networks
-        The networks on the claim's task.
-    name
-        One of them.
-
-    Returns
-    -------
-    Estimate
-        In optimizer steps.
-    """
-    scale = scale_of_networks(networks, name)
-    rows = solved_steps(networks, name)
-    margin = float((rows["late"] - rows["early"]).mean()) / 2
-    estimate = mean((rows["late"] + rows["early"]) / 2, scale)
-    low = estimate.low - margin
-    few = too_few_seeds(rows)
-    if not np.isinf(rows["steps"]).any():
-        return replace(estimate, low=low, high=estimate.high + margin, undecided_because=few)
-    with_own_last_step = with_last_step(rows)
-    earlier = mean((with_own_last_step["late"] + with_own_last_step["early"]) / 2, scale)
-    low = min(low, earlier.low - margin)
-    undecided_because = join_reasons(few, one_rate_at_chance(networks, name))
-    return replace(estimate, low=low, high=math.inf, undecided_because=undecided_because)
 
 
 def gain(networks: Networks, first: NetworkName, second: NetworkName | None = None) -> Estimate:

@@ -10,9 +10,10 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from study.claims.claim import Claim, claims
+from study.claims.claim import Claim
 from study.claims.estimates import Estimate
 from study.claims.estimating import estimate_claim
+from study.claims.listed import claims
 from study.claims.networks import Networks
 
 NO_EFFECT = {"lead": 0.0, "apart": 0.0, "ratio": 1.0, "longer": 1.0, "decay": 1.0}

@@ -1,5 +1,6 @@
 """Figures of the networks of a group: curves over training, and histograms of time steps."""
 
+import math
 from collections.abc import Mapping
 
 import matplotlib.pyplot as plt
@@ -33,8 +34,9 @@ def plot_curves(ax: Axes, frame: pd.DataFrame, *, styles: Mapping[str, str] | No
         mean = by_step.mean()
         tint = colour(first["architecture"])
         style = (styles or {}).get(first["label"], "-")
-        distance = -(-len(mean) // 8)  # at most eight markers
-        shift = number * distance // networks  # or curves that coincide would hide each other's
+        distance = math.ceil(len(mean) / 8)  # at most eight markers
+        # The markers of curves that coincide must not hide each other.
+        shift = number * distance // networks
         ax.plot(
             mean.index,
             mean,

@@ -1,7 +1,7 @@
 """The style of all figures: Matplotlib's defaults, labels of tasks and axes, and legends.
 
-Architectures keep their color and marker (`study.results.names`) in all figures; markers repeat
-the information for print in grey.
+Each architecture has the same color and marker in all figures (`study.results.names`). The markers
+distinguish architectures in grayscale print.
 """
 
 import matplotlib as mpl
@@ -58,7 +58,9 @@ def task_label(dataset: str, order: str, noise: str) -> str:
     'MNIST, permuted × uniform'
     """
     name = f"{label(dataset)}, {order}"
-    return name if noise == "none" else f"{name} × {noise}"
+    if noise == "none":
+        return name
+    return f"{name} × {noise}"
 
 
 def legend_below(figure: Figure, *, ncols: int = 4) -> None:

@@ -39,7 +39,9 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"report: {error}", file=sys.stderr)
         return 1
     print(f"report: of {score.sum()} claims of the papers {counts_in_words(score)}")
-    print(f"report: open {page.relative_to(ROOT) if page.is_relative_to(ROOT) else page}")
+    if page.is_relative_to(ROOT):
+        page = page.relative_to(ROOT)
+    print(f"report: open {page}")
     return 0
 
 

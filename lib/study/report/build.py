@@ -8,7 +8,7 @@ from pathlib import Path
 
 from study.paths import ROOT
 from study.report.contents import SUFFIXES, Inputs, ReportError
-from study.report.coverage import count_coverage, summarise
+from study.report.coverage import count_coverage, summarize_coverage
 from study.report.inputs import load_inputs
 from study.report.pages import write_pages
 from study.report.verdicts import judge_claims
@@ -51,29 +51,10 @@ def build(data: Path, out: Path) -> Path:
     inputs = load_inputs(data)
     out.parent.mkdir(parents=True, exist_ok=True)
     work = out.with_name(f".{out.name}.partial")
-    shutil.rmtree(work, ignore_errors=True)  # of a build that was killed
-    source, site, extra = work / "source", work / "site", work / "extra"
+    shutil.rmtree(work, ignore_errors=True)  # left by a build that was killed
     try:
-        listed = artefacts()
-        judged = judge_claims(inputs.artefacts)
-        coverage = count_coverage(inputs.artefacts, listed)
-        write_pages(inputs, judged, summarise(coverage, listed), source, extra, _warn)
-        pages = sum(1 for page in source.rglob("*.md"))
-        _say(
-            f"{len(inputs.notebooks)} notebooks, {len(inputs.artefacts)} figures and tables; "
-            f"Sphinx makes {pages} pages of them"
-        )
-        _run_sphinx(source, site, work / "doctrees")
-        for name in _RECORDS:
-            (site / name).unlink(missing_ok=True)
-        if extra.exists():
-            shutil.copytree(extra, site, dirs_exist_ok=True)
-        _copy_files(inputs, site)
-        tables = {"coverage": coverage, "claims": judged.drop(columns="judged_by")}
-        (site / "files").mkdir(exist_ok=True)
-        for name, table in tables.items():
-            table.to_csv(site / "files" / f"{name}.csv", index=False, lineterminator="\n")
-        if out.exists():  # moved whole, so that no half of it stays if it cannot be removed
+        site = _build_site(inputs, work)
+        if out.exists():  # moved as a whole, so that no half of it stays if removing it fails
             out.rename(work / "old")
         site.rename(out)
     finally:
@@ -81,17 +62,44 @@ def build(data: Path, out: Path) -> Path:
     return out / "index.html"
 
 
-def _say(sentence: str) -> None:
+def _build_site(inputs: Inputs, work: Path) -> Path:
+    """Build the site in a temporary folder and return the site's own folder."""
+    source = work / "source"
+    site = work / "site"
+    extra = work / "extra"  # files that the site gets as they are
+    listed = artefacts()
+    judged = judge_claims(inputs.artefacts)
+    coverage = count_coverage(inputs.artefacts, listed)
+    write_pages(inputs, judged, summarize_coverage(coverage, listed), source, extra, _warn)
+    pages = sum(1 for page in source.rglob("*.md"))
+    _report_progress(
+        f"{len(inputs.notebooks)} notebooks, {len(inputs.artefacts)} figures and tables; "
+        f"Sphinx makes {pages} pages of them"
+    )
+    _run_sphinx(source, site, work / "doctrees")
+    for name in _RECORDS:
+        (site / name).unlink(missing_ok=True)
+    if extra.exists():
+        shutil.copytree(extra, site, dirs_exist_ok=True)
+    _copy_files(inputs, site)
+    tables = {"coverage": coverage, "claims": judged.drop(columns="judged_by")}
+    (site / "files").mkdir(exist_ok=True)
+    for name, table in tables.items():
+        table.to_csv(site / "files" / f"{name}.csv", index=False, lineterminator="\n")
+    return site
+
+
+def _report_progress(sentence: str) -> None:
     print(f"report: {sentence}", file=sys.stderr, flush=True)
 
 
 def _warn(sentence: str) -> None:
     """Tell the builder about one output or link that the site does not show."""
-    _say(f"warning: {sentence}")
+    _report_progress(f"warning: {sentence}")
 
 
 def _run_sphinx(source: Path, site: Path, doctrees: Path) -> None:
-    """Run Sphinx in a process of its own: it and docutils keep global state.
+    """Run Sphinx in a separate process, because Sphinx and docutils keep global state.
 
     Raises
     ------
@@ -100,7 +108,7 @@ def _run_sphinx(source: Path, site: Path, doctrees: Path) -> None:
     """
     command = [sys.executable, "-m", "sphinx", "--builder", "html", "--quiet", "--no-color"]
     command += ["--fail-on-warning", "--conf-dir", str(HERE), "--doctree-dir", str(doctrees)]
-    # One more than there are cores: Sphinx counts the process that hands out pages, too.
+    # One more than there are cores, because Sphinx also counts the process that hands out pages.
     command += ["--jobs", str(len(os.sched_getaffinity(0)) + 1)]
     # The order of sets must not vary, and Sphinx must find study.
     search_path = os.pathsep.join([str(ROOT / "lib"), os.environ.get("PYTHONPATH", "")])
@@ -115,18 +123,23 @@ def _run_sphinx(source: Path, site: Path, doctrees: Path) -> None:
     )
     if done.returncode:
         lines = [line.strip() for line in done.stderr.splitlines() if line.strip()]
-        # A worker's failure ends with a line of Sphinx's own code; what went wrong stands before.
-        reasons = [
-            line
-            for line in lines
-            if ("WARNING" in line or "ERROR" in line or "Error" in line)
-            and not line.startswith("raise ")
-        ]
-        reason = (reasons or lines or ["no message"])[0].replace(f"{source}{os.sep}", "")
+        reason = _first_reason(lines).replace(f"{source}{os.sep}", "")
         raise ReportError(
             f"Sphinx refused to build the report: {reason}; correct that page's notebook or "
             "caption and build again"
         )
+
+
+def _first_reason(lines: list[str]) -> str:
+    """Return the first line of Sphinx's output that says what went wrong."""
+    for line in lines:
+        if line.startswith("raise "):  # a line of Sphinx's own code in a traceback
+            continue
+        if "WARNING" in line or "ERROR" in line or "Error" in line:
+            return line
+    if lines:
+        return lines[0]
+    return "no message"
 
 
 def _copy_files(inputs: Inputs, site: Path) -> None:

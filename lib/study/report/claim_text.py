@@ -2,11 +2,12 @@
 
 import math
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import pandas as pd
 
-from study.claims.claim import claims
 from study.claims.estimates import Cause
+from study.claims.listed import claims
 from study.claims.region import Region
 from study.claims.verdict import (
     AGREES,
@@ -31,7 +32,7 @@ _STATUS = {AGREES: "Agrees with the paper", DIFFERS: "Differs from the paper"}
 
 @dataclass(frozen=True)
 class ClaimText:
-    """Texts of pages about a claim; a text is empty if it does not apply.
+    """What pages say about a claim. A text is empty if it does not apply.
 
     Attributes
     ----------
@@ -44,25 +45,30 @@ class ClaimText:
     estimate : str
         The estimate with its interval and unit, or why there is none.
     value : str
-        The same without the unit, for tables.
+        The estimate with its interval, for tables that show the `unit` apart.
+    unit : str
+        Unit of the quantity.
     null : str
-        Whether the interval holds the value of no effect.
+        Whether the value of no effect lies inside the interval.
     reservations : tuple of str
         What a reader must know before quoting the verdict.
     note : str
         A remark on the estimate.
     published : str
-        The paper's own value, and whether it lies outside the region.
+        The paper's value.
+    published_outside : bool
+        Whether the paper's value lies outside the region.
     scale : str
-        How large the experiment was, and on which data.
+        Size of the experiment, and its data.
     verdict, corrected, discovered : str
-        One of `COLUMNS`: by itself, after Holm's correction, after Benjamini and Hochberg's.
+        One of `study.report.verdicts.COLUMNS`: without a correction, after Holm's correction, and
+        after Benjamini and Hochberg's.
     cause : str
         Why it is not testable, a value of `Cause`; empty if it is.
     p, p_holm, p_bh : str
-        p-values.
+        p-values, without and with these corrections.
     interval : Interval or None
-        Where to draw it.
+        Where to draw the estimate and its interval; None without an estimate.
     """
 
     id: str
@@ -78,6 +84,7 @@ class ClaimText:
     reservations: tuple[str, ...]
     note: str
     published: str
+    published_outside: bool
     scale: str
     verdict: str
     corrected: str
@@ -111,7 +118,9 @@ class ClaimText:
     @property
     def why_untested(self) -> str:
         """Why it is not testable, in words; empty if it is."""
-        return CAUSES[Cause(self.cause)] if self.cause else ""
+        if not self.cause:
+            return ""
+        return CAUSES[Cause(self.cause)]
 
     @property
     def css(self) -> str:
@@ -141,19 +150,9 @@ def describe_claim(row: pd.Series) -> ClaimText:
     """
     region = claims()[row["id"]].region
     unit = unit_of(row)
-    null = ""
-    if row["null_is"]:
-        null = f"{row['null']:g} {row['null_is']}"
-    if pd.notna(row.get("low")):
-        value = _value_words(row)
-        estimate = f"{value} {unit}".strip()
-        note = row["note"]
-        interval = place_interval(row, region)
-    else:  # the note says why it could not be estimated
-        value = ""
-        estimate = row["note"]
-        note = ""
-        interval = None
+    estimate = _estimate_texts(row, region, unit)
+    published = row["published"]
+    published_outside = not math.isnan(published) and not region.contains(published, published)
     return ClaimText(
         id=row["id"],
         statement=row["statement"],
@@ -161,13 +160,14 @@ def describe_claim(row: pd.Series) -> ClaimText:
         quantity=row["quantity"],
         region=region_words(region),
         where=_where_words(row),
-        estimate=estimate,
-        value=value,
+        estimate=estimate.estimate,
+        value=estimate.value,
         unit=unit,
-        null=null,
+        null=_null_text(row),
         reservations=tuple(text for text in row["reservation"].split("; ") if text),
-        note=note,
-        published=_published(row["published"], region),
+        note=estimate.note,
+        published=_published_text(published),
+        published_outside=published_outside,
         scale=scale_words(row),
         verdict=row["counted"],
         corrected=row["corrected"],
@@ -176,8 +176,36 @@ def describe_claim(row: pd.Series) -> ClaimText:
         p=p_words(row["p"]),
         p_holm=p_words(row["p_holm"]),
         p_bh=p_words(row["p_bh"]),
-        interval=interval,
+        interval=estimate.interval,
     )
+
+
+class _EstimateTexts(NamedTuple):
+    """The fields of `ClaimText` that depend on whether there is an estimate."""
+
+    estimate: str
+    value: str
+    note: str
+    interval: Interval | None
+
+
+def _estimate_texts(row: pd.Series, region: Region, unit: str) -> _EstimateTexts:
+    if pd.isna(row.get("low")):  # the note says why there is no estimate
+        return _EstimateTexts(estimate=row["note"], value="", note="", interval=None)
+    value = _value_words(row)
+    return _EstimateTexts(
+        estimate=f"{value} {unit}".strip(),
+        value=value,
+        note=row["note"],
+        interval=place_interval(row, region),
+    )
+
+
+def _null_text(row: pd.Series) -> str:
+    """State whether the value of no effect lies inside the interval; empty if there is none."""
+    if not row["null_is"]:
+        return ""
+    return f"the value of no effect, {row['null']:g}, lies {row['null_is']} the interval"
 
 
 def _where_words(row: pd.Series) -> str:
@@ -194,10 +222,8 @@ def _value_words(row: pd.Series) -> str:
     return f"{significant(row['estimate'])} ({low} to {high})"
 
 
-def _published(value: float, region: Region) -> str:
-    """Return the paper's value; mention if it is outside the claim's region."""
+def _published_text(value: float) -> str:
+    """Return the paper's value; empty if it gives none."""
     if math.isnan(value):
         return ""
-    if region.contains(value, value):
-        return f"{value:g}"
-    return f"{value:g}, outside the region"
+    return f"{value:g}"

@@ -50,7 +50,9 @@ MACHINE = "machine"
 RELATIVE = 1e-6
 """Tolerance of equal numbers."""
 STANDARD_ERRORS = 3.0
-"""Difference of means that counts as noise, for many values."""
+"""Largest difference of means that counts as noise, if a column has many values."""
+_STATES = ("equal", "noisy", "different", "missing")
+"""How a column or a table compares, from best to worst."""
 
 
 class RebuildComparison(NamedTuple):
@@ -126,7 +128,8 @@ def _column_rows(item: str, table: pd.DataFrame) -> list[dict]:
         values = table[name].to_numpy(float)
         values = values[np.isfinite(values)]
         if len(values):
-            mean, deviation = float(values.mean()), float(values.std())
+            mean = float(values.mean())
+            deviation = float(values.std())
             rows.append(
                 {
                     "item": item,
@@ -136,9 +139,10 @@ def _column_rows(item: str, table: pd.DataFrame) -> list[dict]:
                     "deviation": float(f"{deviation:.9g}"),
                 }
             )
-    return rows or [
-        {"item": item, "quantity": "rows", "count": len(table), "mean": 0.0, "deviation": 0.0}
-    ]
+    if not rows:  # a table of texts counts with its number of rows
+        count = {"quantity": "rows", "count": len(table), "mean": 0.0, "deviation": 0.0}
+        rows.append({"item": item, **count})
+    return rows
 
 
 def compare(stored: pd.DataFrame, current: pd.DataFrame) -> RebuildComparison:
@@ -162,17 +166,16 @@ def compare(stored: pd.DataFrame, current: pd.DataFrame) -> RebuildComparison:
     claims = both["item"] == VERDICT
     changed = both[claims & (both["text_stored"].fillna("") != both["text"].fillna(""))]
     verdicts = [f"{row.quantity}: {row.text_stored} -> {row.text}" for row in changed.itertuples()]
-    groups: dict[str, list[str]] = {"equal": [], "noisy": [], "different": [], "missing": []}
-    for item, rows in both[~claims].groupby("item"):
-        by_state = groupby(_state, rows.to_dict("records"))
-        worst = next(
-            name for name in ("missing", "different", "noisy", "equal") if name in by_state
-        )
+    tables: dict[str, list[str]] = {state: [] for state in _STATES}
+    for item, columns in both[~claims].groupby("item"):
+        by_state = groupby(_state, columns.to_dict("records"))
+        worst = max(by_state, key=_STATES.index)
         text = str(item)
         if worst == "different":
-            text = f"{text}: {_describe_column(max(by_state[worst], key=_distances))}"
-        groups[worst].append(text)
-    return RebuildComparison(**groups, verdicts=verdicts)
+            most_different = max(by_state[worst], key=_distances)
+            text = f"{text}: {_describe_column(most_different)}"
+        tables[worst].append(text)
+    return RebuildComparison(**tables, verdicts=verdicts)
 
 
 def _state(row: dict) -> str:
@@ -185,7 +188,9 @@ def _state(row: dict) -> str:
     same_mean = _close(row["mean"], row["mean_stored"], deviation)
     if same_mean and _close(row["deviation"], deviation, deviation):
         return "equal"
-    return "noisy" if _distance(row) <= 1 else "different"
+    if _distance(row) <= 1:
+        return "noisy"
+    return "different"
 
 
 def _distances(row: dict) -> tuple[float, float]:
@@ -198,9 +203,11 @@ def _distance(row: dict) -> float:
     """Return the difference of means as a multiple of the largest that counts as noise."""
     count = row["count_stored"]
     difference = abs(row["mean"] - row["mean_stored"])
-    if count < 2 or not row["deviation_stored"]:
-        return 0.0 if difference == 0 else math.inf
-    # The stored deviation divides by n. Both means vary, so that their variances add up.
+    if difference == 0:
+        return 0.0
+    if count < 2 or not row["deviation_stored"]:  # no spread to compare with
+        return math.inf
+    # The stored deviation divides by n, not n - 1. Both means vary, so their variances add up.
     standard_error = row["deviation_stored"] * math.sqrt(2 / (count - 1))
     quantile = student_t.isf(norm.sf(STANDARD_ERRORS), count - 1)
     return difference / (quantile * standard_error)
@@ -216,7 +223,9 @@ def _describe_column(row: dict) -> str:
 def _close(first: float, second: float, scale: float) -> bool:
     if math.isnan(first) or math.isnan(second):
         return math.isnan(first) == math.isnan(second)
-    largest = max(abs(first), abs(second), scale if math.isfinite(scale) else 0.0)
+    largest = max(abs(first), abs(second))
+    if math.isfinite(scale):
+        largest = max(largest, scale)
     return abs(first - second) <= RELATIVE * largest
 
 

@@ -79,7 +79,10 @@ def share_menu(app, page, _template, context, _doctree) -> None:
     menu = _menus[folder]
     for name in entries_above(app.env, page):
         address = app.builder.get_relative_uri(join(folder, "-"), name)
-        menu = _mark(menu, address, "#" if name == page else address, current=name == page)
+        target = address
+        if name == page:
+            target = "#"
+        menu = _mark(menu, address, target, current=name == page)
     context["toctree"] = lambda **_: menu
 
 
@@ -106,9 +109,11 @@ def entries_above(env, page: str) -> list[str]:
     if page not in parents and dirname(page) in parents:
         entry = dirname(page)
     elif page not in parents:
-        name = env.metadata[page].get("notebook") if page in env.metadata else None
-        copies = [child for child in parents if child.startswith("notebooks/")]
-        entry = next((child for child in copies if child.endswith(f"/{name}")), page)
+        name = env.metadata.get(page, {}).get("notebook")
+        for child in parents:
+            if child.startswith("notebooks/") and child.endswith(f"/{name}"):
+                entry = child
+                break
     entries = [entry]
     while entries[-1] in parents:
         entries.append(parents[entries[-1]])
@@ -123,5 +128,7 @@ def _mark(menu: str, address: str, target: str, *, current: bool) -> str:
         r'(<li class="toctree-l\d)([^"]*"><a class=")(reference internal" href=)'
         f'"{re.escape(address)}"'
     )
-    css = "current " if current else ""
+    css = ""
+    if current:
+        css = "current "
     return re.sub(entry, rf'\1 current\2{css}\3"{target}"', menu)

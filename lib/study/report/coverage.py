@@ -38,11 +38,13 @@ def weight(item: Artefact) -> int:
     if item.result_set == SIMULATED:
         return -1
     if not item.learned and item.profile != NO_PROFILE:
-        return 0
+        return STATES.index("drawn")
     if item.stand_in:
-        return 1
-    at_scale = item.published_scale or item.profile == "paper"
-    return 3 if at_scale and not item.toy else 2
+        return STATES.index("learned")
+    at_published_scale = item.published_scale or item.profile == "paper"
+    if at_published_scale and not item.toy:
+        return STATES.index("at published scale")
+    return STATES.index("comparable")
 
 
 def state(item: Artefact) -> str:
@@ -58,7 +60,9 @@ def state(item: Artefact) -> str:
         One of `STATES`, or `SIMULATED`.
     """
     level = weight(item)
-    return SIMULATED if level < 0 else STATES[level]
+    if level < 0:
+        return SIMULATED
+    return STATES[level]
 
 
 def main_files(items: Iterable[Artefact]) -> dict[str, list[Artefact]]:
@@ -103,11 +107,11 @@ def count_coverage(items: Iterable[Artefact], published: pd.DataFrame) -> pd.Dat
     return table.fillna({"runs": 0}).astype({"runs": int}).fillna("")
 
 
-def summarise(coverage: pd.DataFrame, published: pd.DataFrame) -> pd.DataFrame:
+def summarize_coverage(coverage: pd.DataFrame, published: pd.DataFrame) -> pd.DataFrame:
     """Count the artefacts of each publication by evidence level.
 
-    What was drawn from simulated data alone is not rebuilt. A picture of data that another
-    artefact shows (column ``same_data``) counts with that one.
+    An artefact that was only drawn from simulated data does not count as rebuilt. Artefacts that
+    show the same data (column ``same_data``) count once, with the best level among them.
 
     Parameters
     ----------

@@ -12,7 +12,7 @@ import pandas as pd
 from pydantic import BaseModel, ConfigDict
 from ruamel.yaml import YAML
 
-from study.claims.claim import claims
+from study.claims.listed import claims
 from study.claims.short_runs import lead_reservation, steps_in_words
 from study.claims.verdict import AGREES
 from study.report.claim_text import ClaimText, describe_claim

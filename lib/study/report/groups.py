@@ -39,7 +39,9 @@ class Group:
     @property
     def title(self) -> str:
         """Heading, such as ``Dissertation, Table 1.7 · error rate by architecture``."""
-        return f"{self.name} · {self.what}" if self.what else self.name
+        if self.what:
+            return f"{self.name} · {self.what}"
+        return self.name
 
     @property
     def page(self) -> str:
@@ -50,8 +52,6 @@ class Group:
 
     def by_result_set(self) -> dict[str, list[Artefact]]:
         """Return the items by set of results.
-
-        Within a set the main file comes before its companions.
 
         Returns
         -------

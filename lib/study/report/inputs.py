@@ -194,13 +194,18 @@ def _read_artefact(path: Path, notebook: str, result_set: str) -> Artefact:
     except ValidationError as error:
         wrong = error.errors()[0]
         name = ".".join(map(str, wrong["loc"])) or "its content"
-        got = "missing" if wrong["type"] == "missing" else format_value(wrong["input"])
+        got = format_value(wrong["input"])
+        if wrong["type"] == "missing":
+            got = "missing"
         raise ReportError(
             f"{path}: {name} is {got} ({wrong['msg']}); write the file again"
         ) from None
 
 
 def _order(result_set: str) -> tuple[int, str]:
-    """Return the place of a set of results in the order of the site."""
+    """Return the sort key of a set of results; unknown sets come last, by name."""
     known = list(RESULT_SETS)
-    return (known.index(result_set) if result_set in known else len(known), result_set)
+    position = len(known)
+    if result_set in known:
+        position = known.index(result_set)
+    return position, result_set

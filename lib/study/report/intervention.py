@@ -133,17 +133,24 @@ def _early_and_late(early: pd.Series, late: pd.Series) -> str:
 
 
 def _effect(row: pd.Series, plural: bool = False, short: bool = False) -> str:
-    """Return a change of accuracy as a verb phrase."""
+    """Return a change of accuracy as a verb phrase.
+
+    `plural`: the subject is plural. `short`: the sentence has named test accuracy already.
+    """
     verb, numbers = _describe(row)
     if plural:
         verb = verb.removesuffix("s")
-    changed = "it" if short else "test accuracy"
+    changed = "test accuracy"
+    if short:
+        changed = "it"
     return f"{verb} {changed} {numbers}"
 
 
 def _describe(row: pd.Series) -> tuple[str, str]:
     """Return the verb for a change of accuracy, and the points with their interval."""
-    value, low, high = (100 * row[name] for name in ("estimate", "low", "high"))
+    value = 100 * row["estimate"]
+    low = 100 * row["low"]
+    high = 100 * row["high"]
     if high < 0:
         verb = "lowers"
         numbers = f"by {-value:.0f} points ({-high:.0f} to {-low:.0f})"

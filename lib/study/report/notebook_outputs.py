@@ -1,7 +1,7 @@
 """Code cells of a notebook and their outputs as HTML that can only be read.
 
-An output that cannot be shown costs its own cell: the page says so there, and the builder reads
-which notebook and which cell.
+An output that cannot be shown does not stop the build. The page says so in its place, and the
+builder gets a warning that names the notebook and the cell.
 """
 
 import base64
@@ -22,8 +22,8 @@ from study.report.restricted import clean_html, markdown_html
 
 OUTPUTS = "files/outputs"
 """Folder of the notebooks' pictures inside the site."""
-_IN_SIGHT = {"parameters", "injected-parameters"}
-"""Tags of cells whose code stays unfolded: what this page was made with."""
+_UNFOLDED = {"parameters", "injected-parameters"}
+"""Tags of cells whose code is not folded: the parameters that this page was made with."""
 _FORMS = re.compile(r"<(input|svg|iframe|object|form)\b", re.IGNORECASE)
 """HTML that needs a browser's help, such as xarray's foldable view: its text says the same."""
 _TERMINAL = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
@@ -55,7 +55,7 @@ def code_cell_html(cell: NotebookNode, page: NotebookPage) -> str:
     pieces = []
     if cell.source.strip():
         code = highlight(cell.source, PythonLexer(), HtmlFormatter(cssclass="highlight"))
-        if _IN_SIGHT.intersection(cell.metadata.get("tags", [])):
+        if _UNFOLDED.intersection(cell.metadata.get("tags", [])):
             pieces.append(code)
         else:
             pieces.append(f'<details class="code"><summary>code</summary>{code}</details>')
@@ -63,7 +63,9 @@ def code_cell_html(cell: NotebookNode, page: NotebookPage) -> str:
         try:
             pieces.append(_output(output, page))
         except (OutputError, AttributeError, KeyError, TypeError) as error:
-            reason = str(error) if isinstance(error, OutputError) else "it is malformed"
+            reason = "it is malformed"
+            if isinstance(error, OutputError):
+                reason = str(error)
             page.report(f"an output cannot be shown: {reason}")
             pieces.append(f'<p class="lost">This output cannot be shown: {escape(reason)}.</p>')
     return f'<div class="cell">{"".join(pieces)}</div>'
@@ -99,7 +101,9 @@ def _picture(encoded: str, size: Mapping, page: NotebookPage) -> str:
     try:
         content = base64.b64decode("".join(encoded.split()), validate=True)
         with Image.open(io.BytesIO(content)) as picture:
-            width, height, kind = picture.width, picture.height, picture.format
+            width = picture.width
+            height = picture.height
+            kind = picture.format
             if width * height > _MOST_PIXELS:
                 raise OutputError(f"its picture has {width} x {height} pixels")
             picture.load()
@@ -115,7 +119,7 @@ def _picture(encoded: str, size: Mapping, page: NotebookPage) -> str:
     path = page.folder / address
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(content)
-    shown = size.get("width"), size.get("height")
+    shown = (size.get("width"), size.get("height"))
     if all(isinstance(side, int) and side > 0 for side in shown):
         width, height = shown
     up = "../" * page.notebook.page.count("/")

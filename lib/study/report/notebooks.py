@@ -152,17 +152,20 @@ def write_notebook(
     """
     content = nbformat.read(notebook.path, as_version=4)
     page = NotebookPage(files, notebook, pages or {}, warn)
-    search = "" if searchable else "nosearch: true\n"
+    search = ""
+    if not searchable:
+        search = "nosearch: true\n"
     page.parts.append(f"---\n{search}notebook: {notebook.name}\n---\n")
     page.add_heading(1, f"{escape_markdown(notebook.title)} — {escape_markdown(described)}")
-    for page.cell, cell in enumerate(content.cells):
-        if page.cell == 0 and cell.cell_type == "markdown":
+    for number, cell in enumerate(content.cells):
+        page.cell = number  # for warnings
+        if number == 0 and cell.cell_type == "markdown":
             cell.source = cell.source.partition("\n")[2]  # its title is the page's
         if cell.cell_type == "markdown":
             page.add_markdown(cell.source)
         elif cell.cell_type == "code":
             page.add_html(code_cell_html(cell, page))
-        if page.cell == 0 and others:
+        if number == 0 and others:
             links = [f'<a href="{escape(address)}">{escape(name)}</a>' for name, address in others]
             page.add_html(f'<p class="meta">The same with other results: {", ".join(links)}.</p>')
     path = source / f"{notebook.page}.md"

@@ -22,31 +22,41 @@ _SMALLEST_P = 1e-4
 def formatter(column: pd.Series) -> Callable[[object], str]:
     """Return a function that writes the values of a column as text.
 
-    A column has one notation: decimals, or powers of ten if a quarter of its numbers are below
-    1e-6. If fewer are, these are written as zero with a sign that says so.
-    Whole numbers get thousands separators. Other numbers get equal decimals if the column spans
-    few orders of magnitude: three significant digits at the largest, two at the smallest, and no
-    more than they have. If it spans many, each number has three significant digits of its own.
-    Levels such as the learning rates 0.1 and 0.00001 are written as they are, and p-values, in
-    columns with the word "p" in their name, as below 0.0001 if they are.
+    A column has one notation:
+
+    - powers of ten if more than a quarter of its numbers are below 1e-6 (fewer such numbers are
+      written as ``≈ 0``);
+    - whole numbers with thousands separators;
+    - the same number of decimals in all rows if the numbers span few orders of magnitude: three
+      significant digits for the largest, two for the smallest, and no more than they have;
+    - three significant digits for each number if they span many orders of magnitude;
+    - levels of a factor, such as the learning rates 0.1 and 0.00001, as they are;
+    - p-values (columns with the word ``p`` in their name) with two significant digits, and as
+      ``< 0.0001`` if they are smaller.
 
     Parameters
     ----------
     column : pandas.Series
-        Of numbers, truth values or texts.
+        Numbers, truth values or texts.
 
     Returns
     -------
     callable
-        From a value of the column to text.
+        Function from a value of the column to text.
     """
     if pd.api.types.is_bool_dtype(column):
-        return lambda value: "yes" if value else "no"
+        return _write_truth
     if not pd.api.types.is_numeric_dtype(column):
-        name = label if column.name in _NAMES else _write_word
-        return lambda value: DASH if pd.isna(value) else " ".join(name(value).split())
+        if column.name in _NAMES:
+            return _write_name
+        return _write_text
     if "p" in str(column.name).split("_"):
         return _write_p
+    return _number_formatter(column)
+
+
+def _number_formatter(column: pd.Series) -> Callable[[float], str]:
+    """Return a function that writes the numbers of a column in one notation (see `formatter`)."""
     finite = column[column.notna() & ~column.isin([math.inf, -math.inf])].abs()
     smallest = finite[finite > 0].min()
     largest = finite.max()
@@ -56,8 +66,14 @@ def formatter(column: pd.Series) -> Callable[[object], str]:
     if tiny.sum() * 4 > len(finite):
         return _write_power
     if tiny.any():
-        write_others = formatter(column[~column.abs().lt(_TINY)])
-        return lambda value: _NEARLY_ZERO if 0 < abs(value) < _TINY else write_others(value)
+        write_others = _number_formatter(column[~column.abs().lt(_TINY)])
+
+        def write_tiny(value: float) -> str:
+            if 0 < abs(value) < _TINY:
+                return _NEARLY_ZERO
+            return write_others(value)
+
+        return write_tiny
     if (finite % 1 == 0).all() or largest / smallest > 10**_DIGITS:
         return significant
     decimals = _common_decimals(finite, smallest, largest)
@@ -77,11 +93,26 @@ def _common_decimals(finite: pd.Series, smallest: float, largest: float) -> int:
     return max(0, min(max(usual, at_largest, at_smallest), needed))
 
 
-def _write_word(value: object) -> str:
-    """Return a text as it is, and a truth value in words."""
+def _write_truth(value: bool) -> str:
+    if value:
+        return "yes"
+    return "no"
+
+
+def _write_name(value: object) -> str:
+    """Return how the papers write an architecture or a data set, on one line."""
+    if pd.isna(value):
+        return DASH
+    return " ".join(label(value).split())
+
+
+def _write_text(value: object) -> str:
+    """Return a text on one line, and a truth value in words."""
+    if pd.isna(value):
+        return DASH
     if isinstance(value, bool):
-        return "yes" if value else "no"
-    return str(value)
+        return _write_truth(value)
+    return " ".join(str(value).split())
 
 
 def _write_p(value: float) -> str:
@@ -122,7 +153,8 @@ def significant(value: float) -> str:
     >>> significant(0.012345), significant(1234.5), significant(0.000000123)
     ('0.0123', '1,234', '1.23e-07')
     """
-    if special := _special(value):
+    special = _special(value)
+    if special:
         return special
     if value % 1 == 0:
         return f"{value:,.0f}"
@@ -151,7 +183,9 @@ def counted(number: float, what: str) -> str:
     >>> counted(1, "run"), counted(3456, "run")
     ('1 run', '3,456 runs')
     """
-    return f"{int(number):,} {what}{'' if number == 1 else 's'}"
+    if number == 1:
+        return f"1 {what}"
+    return f"{int(number):,} {what}s"
 
 
 def percent(value: float) -> str:
@@ -172,13 +206,17 @@ def percent(value: float) -> str:
     >>> percent(0.125)
     '12.5%'
     """
-    return DASH if pd.isna(value) else f"{100 * value:.1f}%"
+    if pd.isna(value):
+        return DASH
+    return f"{100 * value:.1f}%"
 
 
 def _special(value: float) -> str:
     """Return a missing or infinite value in words, or an empty text."""
     if pd.isna(value):
         return DASH
-    if math.isinf(value):
-        return "∞" if value > 0 else "−∞"
+    if value == math.inf:
+        return "∞"
+    if value == -math.inf:
+        return "−∞"
     return ""

@@ -66,7 +66,7 @@ def write_pages(
     judged : pandas.DataFrame
         The claims with their verdicts (`study.report.verdicts.judge_claims`).
     summary : pandas.DataFrame
-        How much was rebuilt (`study.report.coverage.summarise`).
+        How much was rebuilt (`study.report.coverage.summarize_coverage`).
     source : Path
         Folder of the sources.
     files : Path

@@ -55,7 +55,7 @@ def render_blocks(stored: Path) -> dict[str, str]:
         _figure_caption(),
         "## Results at a glance",
         _tally_table(judged),
-        f"**Before you quote a verdict:**\n{_doubt(judged)}",
+        f"**Before you quote a verdict:**\n{_cautions(judged)}",
         "## Main findings",
         _wrap(
             "Verdicts after Holm's correction. In parentheses: our 95 % interval, the paper's "
@@ -86,7 +86,12 @@ def _tally_table(judged: pd.DataFrame) -> str:
     titles = {name: publication.name for name, publication in PUBLICATIONS.items()}
     titles["all"] = "**all**"
     changing = [kind for kind in TALLY if (raw[kind] != corrected[kind]).any()]
-    heads = [f"{kind} (Holm)" if kind in changing else kind for kind in TALLY]
+    heads = []
+    for kind in TALLY:
+        head = kind
+        if kind in changing:
+            head += " (Holm)"
+        heads.append(head)
     lines = [
         f"| claims of | {' | '.join(heads)} | all |",
         f"|---|{'--:|' * (len(TALLY) + 1)}",
@@ -94,13 +99,16 @@ def _tally_table(judged: pd.DataFrame) -> str:
     for name, title in titles.items():
         cells = []
         for kind in TALLY:
-            after = f" ({corrected.loc[name, kind]})" if kind in changing else ""
-            cells.append(f"{raw.loc[name, kind]}{after}")
+            cell = str(raw.loc[name, kind])
+            if kind in changing:
+                cell += f" ({corrected.loc[name, kind]})"
+            cells.append(cell)
         lines.append(f"| {title} | {' | '.join(cells)} | {raw.loc[name, 'total']} |")
     return "\n".join(lines)
 
 
-def _doubt(judged: pd.DataFrame) -> str:
+def _cautions(judged: pd.DataFrame) -> str:
+    """Return what a reader must know before quoting a verdict, as a list."""
     decided = judged[judged["counted"].isin((AGREES, DIFFERS))]
     kinds = tally(judged).loc["all"]
     corrected = tally(judged, "corrected").loc["all"]
@@ -129,10 +137,11 @@ def _findings(judged: pd.DataFrame) -> str:
     findings = read_findings()
     lines = []
     for topic in findings.readme:
-        sentences = [
-            write_short_sentence(each, rows.loc[each.claim]) for each in findings.of_topic(topic)
-        ]
-        text = " ".join(f"*{_short_status(each)}:* {each.text}" for each in sentences)
+        sentences = []
+        for finding in findings.of_topic(topic):
+            sentence = write_short_sentence(finding, rows.loc[finding.claim])
+            sentences.append(f"*{_short_status(sentence)}:* {sentence.text}")
+        text = " ".join(sentences)
         title = f"[{topic.title}](notebooks/{topic.notebook}.ipynb)"
         lines.append(_wrap(f"- **{title}.** {text}", hanging="  "))
     return "\n".join(lines)
@@ -151,7 +160,9 @@ def _short_status(sentence: Sentence) -> str:
     words = sentence.claim.status
     words = words.removesuffix(" with the paper").removesuffix(" from the paper")
     words = words.replace("after Holm's correction", "after Holm")
-    return f"{words}†" if sentence.claim.reservations else words
+    if sentence.claim.reservations:
+        words += "†"
+    return words
 
 
 def _layers(cells: pd.DataFrame) -> str:

@@ -144,7 +144,7 @@ def pair_columns(table: pd.DataFrame) -> tuple[str, str] | None:
 
 
 def key_columns(table: pd.DataFrame) -> list[str]:
-    """Return the columns that say what a row is about: the fewest first ones that are unique.
+    """Return the columns that identify a row: as few as possible, from the left.
 
     Parameters
     ----------
@@ -154,14 +154,16 @@ def key_columns(table: pd.DataFrame) -> list[str]:
     Returns
     -------
     list of str
-        Columns to the left of ``ours``; all of them if no smaller number of them is unique.
+        Columns to the left of ``ours``; all of them if no smaller number of them identifies a row.
     """
     names = list(table)
-    left = []
-    if "ours" in names:
-        left = names[: names.index("ours")]
-    enough = (count for count in range(1, len(left)) if not table.duplicated(left[:count]).any())
-    return left[: next(enough, len(left))]
+    if "ours" not in names:
+        return []
+    left = names[: names.index("ours")]
+    for count in range(1, len(left)):
+        if not table.duplicated(left[:count]).any():
+            return left[:count]
+    return left
 
 
 def paired_html(table: pd.DataFrame) -> Markup | None:
@@ -199,18 +201,23 @@ def paired_html(table: pd.DataFrame) -> Markup | None:
     shown = lines.apply(_written)
     if chance is not None:
         shown["chance"] = _written(chance.reset_index(drop=True)).to_numpy()
-    css = ["number" if name == "chance" else "" for name in shown]
+    css = [""] * len(lines.columns)
+    if chance is not None:
+        css.append("number")
     shown = pd.concat([shown, cells.reset_index(drop=True)], axis="columns")
     return _grid(shown, css + ["pair"] * len(across), groups=len(lines.columns))
 
 
 def _paired_cells(table: pd.DataFrame, pair: tuple[str, str]) -> list[Markup]:
     """Return our number, its spread and the published number of each row as one cell."""
-    ours, theirs = table[pair[0]], table[pair[1]]
+    ours = table[pair[0]]
+    theirs = table[pair[1]]
     if pair == _PAIRS[0]:
-        written_ours, written_theirs = ours.map(percent), theirs.map(percent)
+        written_ours = ours.map(percent)
+        written_theirs = theirs.map(percent)
     else:  # each side with its own decimals: a published 97.2 is not 97.200
-        written_ours, written_theirs = _written(ours), _written(theirs)
+        written_ours = _written(ours)
+        written_theirs = _written(theirs)
     if theirs.isna().all():
         written_theirs = theirs.map(lambda _: "")
     texts = zip(written_ours, _spreads(table, pair), written_theirs, strict=True)
@@ -219,10 +226,10 @@ def _paired_cells(table: pd.DataFrame, pair: tuple[str, str]) -> list[Markup]:
 
 def _spreads(table: pd.DataFrame, pair: tuple[str, str]) -> list[str]:
     """Return the spread and the number of runs behind each row's number, in words."""
-    spread = next((name for name in _SPREADS if name in table), None)
-    count = next((name for name in _COUNTS if name in table), None)
     if pair == _PAIRS[0]:
         return [""] * len(table)
+    spread = next((name for name in _SPREADS if name in table), None)
+    count = next((name for name in _COUNTS if name in table), None)
     words = []
     written = [""] * len(table)
     if spread:

@@ -33,7 +33,7 @@ CAUSES = {
     Cause.PREMISE: "a condition of the claim is not met, such as that a network learned",
 }
 """Why claims are not testable, in words."""
-_SEVERAL = {AGREES: "agree", DIFFERS: "differ"}
+_PLURAL = {AGREES: "agree", DIFFERS: "differ"}
 
 
 def count_verdicts(table: pd.DataFrame) -> pd.DataFrame:
@@ -70,7 +70,9 @@ def kind_of(verdict: str, cause: str) -> str:
     """
     if verdict in _KINDS:
         return _KINDS[verdict]
-    return TOO_SMALL if cause == Cause.TOO_SMALL else OTHER
+    if cause == Cause.TOO_SMALL:
+        return TOO_SMALL
+    return OTHER
 
 
 def tally(judged: pd.DataFrame, column: str = "counted") -> pd.DataFrame:
@@ -119,7 +121,7 @@ def count_causes(judged: pd.DataFrame) -> pd.DataFrame:
 
 
 def counts_in_words(counts: pd.Series) -> str:
-    """Return numbers of claims as a phrase.
+    """Return the number of claims by verdict as a phrase.
 
     Parameters
     ----------
@@ -137,5 +139,5 @@ def counts_in_words(counts: pd.Series) -> str:
         if number == 1:
             words.append(f"1 {kind}")
         elif number > 1:
-            words.append(f"{number} {_SEVERAL.get(kind, kind)}")
+            words.append(f"{number} {_PLURAL.get(kind, kind)}")
     return ", ".join(words)

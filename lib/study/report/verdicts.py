@@ -6,12 +6,12 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from study.claims.claim import claim_table
 from study.claims.correction import (
     benjamini_hochberg_adjusted,
     corrected_verdicts,
     holm_adjusted,
 )
+from study.claims.listed import claim_table
 from study.claims.verdict import (
     AGREES,
     DIFFERS,
@@ -31,7 +31,7 @@ DECIDED = (AGREES, DIFFERS, WITHIN, NO_EFFECT)
 _SIZES = ("sequences", "time_steps", "epochs", "width", "replicates")
 _TEXTS = ("cause", "at_half", "at_double", "null_is", "data", "reservation", "note")
 _UNJUDGED = {"verdict": NOT_JUDGED, **dict.fromkeys(_TEXTS, "")}
-"""What the columns of a claim hold that no results judge."""
+"""Columns of a claim that no results judge."""
 
 
 class Weight(NamedTuple):
@@ -99,7 +99,7 @@ def judge_claims(artefacts: Iterable[Artefact]) -> pd.DataFrame:
     Returns
     -------
     pandas.DataFrame
-        The columns of `study.claims.claim.claim_table` and of
+        The columns of `study.claims.listed.claim_table` and of
         `study.claims.judging.judged_row`, and: ``judged_by`` (the artefact that holds the
         verdict), ``verdict``, ``counted`` (one of `COLUMNS`), ``corrected`` and ``discovered``
         (the same after the correction of Holm, and of Benjamini and Hochberg, within each paper),
@@ -111,7 +111,7 @@ def judge_claims(artefacts: Iterable[Artefact]) -> pd.DataFrame:
         return _nothing_judged(listed)
     table = listed.merge(_weightiest(judged), on="id", how="left")
     table = table.astype(dict.fromkeys(_UNJUDGED, object)).fillna(_UNJUDGED)
-    table["judged_by"] = [item if pd.notna(item) else None for item in table["judged_by"]]
+    table["judged_by"] = table["judged_by"].astype(object).where(table["judged_by"].notna(), None)
     table["counted"] = _displayed(table["verdict"], table)
     table["corrected"] = _displayed(corrected_verdicts(table, "holm"), table)
     table["discovered"] = _displayed(corrected_verdicts(table, "benjamini_hochberg"), table)
@@ -149,6 +149,6 @@ def _nothing_judged(listed: pd.DataFrame) -> pd.DataFrame:
 
 
 def _displayed(verdicts: pd.Series, table: pd.DataFrame) -> list[str]:
-    """Return verdicts as readers see them: claims of no effect agree under names of their own."""
+    """Return verdicts as readers see them (`study.claims.verdict.displayed_verdict`)."""
     rows = zip(verdicts, table["denies_effect"], table["null_is"], strict=True)
     return [displayed_verdict(*row) for row in rows]

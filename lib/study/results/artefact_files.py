@@ -15,7 +15,7 @@ from study.pipeline.files import write_whole
 _DPI = 300
 """Dots per inch of a stored picture."""
 _LABELS = "row"
-"""Name of row labels that have none."""
+"""Column name of row labels without a name."""
 
 
 def _letter_panels(figure: Figure) -> None:
@@ -67,7 +67,7 @@ def write_figure(figure: Figure, path: Path) -> None:
 
 
 def has_labels(frame: pd.DataFrame) -> bool:
-    """Return whether the rows of a table have labels, and not just numbers.
+    """Return whether the rows of a table have labels, not only row numbers.
 
     Parameters
     ----------
@@ -77,7 +77,7 @@ def has_labels(frame: pd.DataFrame) -> bool:
     Returns
     -------
     bool
-        Whole numbers without a name only number the rows, even with gaps.
+        False for an index of whole numbers without a name, even if it has gaps.
 
     Examples
     --------
@@ -108,13 +108,25 @@ def write_csv(frame: pd.DataFrame, path: Path) -> None:
     if frame.columns.nlevels > 1:
         raise ValueError(f"{path.stem}: expected one row of column names, got nested columns")
     labelled = has_labels(frame)
-    labels = []
-    for level, name in enumerate(frame.index.names):
-        unnamed = _LABELS if level == 0 else f"{_LABELS}_{level + 1}"
-        labels.append(unnamed if name is None else name)
+    labels = None
+    if labelled:
+        labels = _names_of_labels(frame.index)
     write_whole(
         path,
         lambda target: frame.to_csv(
-            target, index=labelled, index_label=labels if labelled else None, lineterminator="\n"
+            target, index=labelled, index_label=labels, lineterminator="\n"
         ),
     )
+
+
+def _names_of_labels(index: pd.Index) -> list[str]:
+    """Return the column names of row labels; those without a name are called row, row_2, ..."""
+    names = []
+    for level, name in enumerate(index.names, start=1):
+        if name is not None:
+            names.append(name)
+        elif level == 1:
+            names.append(_LABELS)
+        else:
+            names.append(f"{_LABELS}_{level}")
+    return names

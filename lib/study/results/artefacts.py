@@ -74,8 +74,10 @@ class Artefacts:
         check_name("notebook", notebook)
         check_name("result_set", result_set)
         if runs is None:
-            runs = 0 if ds is None else ds["status"].isin((COMPLETED, DIVERGED)).sum()
-        self.profile = str(profile if profile is not None else ds.attrs["profile"])
+            runs = _count_runs(ds)
+        if profile is None:
+            profile = ds.attrs["profile"]
+        self.profile = str(profile)
         self.runs = int(runs)
         self._describe(ds)
         self.published_scale = published_scale
@@ -86,9 +88,14 @@ class Artefacts:
         self.figures.mkdir(parents=True, exist_ok=True)
 
     def _describe(self, ds: xr.Dataset | None) -> None:
-        self.trained_on = "" if ds is None else data_and_length(ds)
-        self.learned = ds is not None and networks_learned(ds) is True
-        self.stand_in = ds is not None and has_stand_ins(ds)
+        """Set the fields of the manifests that depend on the results."""
+        self.trained_on = ""
+        self.learned = False
+        self.stand_in = False
+        if ds is not None:
+            self.trained_on = data_and_length(ds)
+            self.learned = networks_learned(ds) is True
+            self.stand_in = has_stand_ins(ds)
 
     def of_runs(self, ds: xr.Dataset) -> "Artefacts":
         """Return the artefacts of some of the runs, for figures and tables that show no others.
@@ -106,7 +113,7 @@ class Artefacts:
             A copy that writes to the same folders.
         """
         part = copy(self)
-        part.runs = int(ds["status"].isin((COMPLETED, DIVERGED)).sum())
+        part.runs = _count_runs(ds)
         part._describe(ds)
         return part
 
@@ -132,7 +139,8 @@ class Artefacts:
             Decimals of the displayed numbers.
         """
         self.save_table(frame, artefact, caption=caption, part=part)
-        shown = frame if shown is None else shown
+        if shown is None:
+            shown = frame
         if isinstance(shown, pd.DataFrame):
             labelled = has_labels(shown)
             shown = shown.style.format(precision=precision, na_rep="–", thousands=",")
@@ -217,6 +225,9 @@ class Artefacts:
         write_csv(data, path.with_suffix(".csv"))
         if figure:
             write_figure(figure, path)
+        file = path
+        if path.is_relative_to(ROOT):
+            file = path.relative_to(ROOT)
         content = Manifest(
             profile=self.profile,
             runs=self.runs,
@@ -224,12 +235,19 @@ class Artefacts:
             learned=self.learned,
             stand_in=self.stand_in,
             published_scale=self.published_scale,
-            file=(path.relative_to(ROOT) if path.is_relative_to(ROOT) else path).as_posix(),
+            file=file.as_posix(),
             **words,
         )
         text = content.model_dump_json(indent=2, exclude_defaults=True) + "\n"
         write_whole(manifest, lambda target: target.write_text(text, encoding="utf-8"))
         return path
+
+
+def _count_runs(ds: xr.Dataset | None) -> int:
+    """Return the number of runs that completed or diverged; 0 without results."""
+    if ds is None:
+        return 0
+    return int(ds["status"].isin((COMPLETED, DIVERGED)).sum())
 
 
 def _stem(artefact: str, part: str) -> str:
@@ -239,6 +257,8 @@ def _stem(artefact: str, part: str) -> str:
             f"unknown artefact {artefact!r}; expected an id of data/published/artefacts.csv, "
             f"or a name that begins with {OWN!r}"
         )
-    stem = f"{artefact}-{part}" if part else artefact
+    stem = artefact
+    if part:
+        stem = f"{artefact}-{part}"
     check_name("the file", stem)
     return stem

@@ -31,7 +31,9 @@ def describe_stand_in(task_settings: str, substitute: str) -> str:
     name = json.loads(task_settings).get("dataset", "")
     if name in STAND_INS:
         return f"the data set {name} stands in for the paper's"
-    return substitute if "stand-in" in substitute else ""
+    if "stand-in" in substitute:
+        return substitute
+    return ""
 
 
 def is_comparable(task_settings: str, substitute: str) -> bool:
@@ -79,7 +81,9 @@ def has_stand_ins(ds: xr.Dataset) -> bool:
     if "task_settings" not in ds:
         return False
     tasks = ds["task_settings"].values
-    substitutes = ds["substitute"].values if "substitute" in ds else [""] * len(tasks)
+    substitutes = [""] * len(tasks)
+    if "substitute" in ds:
+        substitutes = ds["substitute"].values
     return not all(map(is_comparable, tasks, substitutes))
 
 
@@ -100,7 +104,9 @@ def shortest_and_longest(ds: xr.Dataset) -> tuple[int, int] | tuple[()]:
         return int(ds["time_steps"].min()), int(ds["time_steps"].max())
     settings = json.loads(ds.attrs.get("settings", "{}"))
     length = settings.get("time_steps", settings.get("horizon"))
-    return (length, length) if length else ()
+    if not length:
+        return ()
+    return length, length
 
 
 def longest_sequence(ds: xr.Dataset) -> int | None:
@@ -132,10 +138,11 @@ def data_and_length(ds: xr.Dataset) -> str:
     str
         Such as ``MNIST, 196 time steps``.
     """
+    data = ""
     if "dataset" in ds.dims:
         data = _words(ds["dataset"].values)
-    else:
-        data = data_of(ds["task_settings"].values if "task_settings" in ds else ())
+    elif "task_settings" in ds:
+        data = data_of(ds["task_settings"].values)
     ends = dict.fromkeys(shortest_and_longest(ds))
     length = ""
     if ends:

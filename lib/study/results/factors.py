@@ -83,7 +83,7 @@ _MEANINGS = {
 }
 _UNITS = {"epochs": "epoch", "chrono": "step", "delay": "step", "every": "step", "length": "step"}
 _UNNAMED = "setting"
-"""How the description of a factor without a listed meaning begins."""
+"""First word of the placeholder for the meaning of a factor that is not listed."""
 _ABSENT = "a run without this factor has nan, or an empty text; true is 1"
 
 
@@ -130,7 +130,7 @@ def factor_attributes(name: str) -> dict[str, str]:
 
 
 def describe_factors(ds: xr.Dataset) -> xr.Dataset:
-    """Give a meaning to every coordinate along ``run`` that has none, or had none when written.
+    """Describe every coordinate along ``run`` that has no meaning or only a placeholder.
 
     Parameters
     ----------
@@ -150,16 +150,29 @@ def describe_factors(ds: xr.Dataset) -> xr.Dataset:
 
 
 def _columns(name: str, levels: list) -> dict[str, np.ndarray]:
-    """Return one factor's levels as one column, or two if numbers and lists both occur."""
-    structured = [json.dumps(v) if isinstance(v, list | dict) else "" for v in levels]
-    plain = [None if text else v for v, text in zip(levels, structured, strict=True)]
-    if any(isinstance(v, str) for v in plain):
-        texts = ["" if v is None else str(v) for v in plain]
-        return {name: np.array([a or b for a, b in zip(texts, structured, strict=True)])}
+    """Return one factor's levels as one column, or as two if numbers and lists both occur."""
+    has_texts = any(isinstance(level, str) for level in levels)
+    texts = []  # levels that are not numbers
+    numbers = []
+    for level in levels:
+        text = ""
+        number = math.nan
+        if isinstance(level, list | dict):
+            text = json.dumps(level)
+        elif has_texts and level is not None:
+            text = str(level)
+        elif level is not None:
+            number = float(level)
+        texts.append(text)
+        numbers.append(number)
+    if has_texts:
+        return {name: np.array(texts)}
     columns = {}
-    if any(v is not None for v in plain):
-        numbers = [math.nan if v is None else float(v) for v in plain]
+    if any(not isinstance(level, list | dict | None) for level in levels):
         columns[name] = np.array(numbers)
-    if any(structured):
-        columns[f"{name}_range" if columns else name] = np.array(structured)
+    if any(texts):
+        column = name
+        if columns:
+            column = f"{name}_range"
+        columns[column] = np.array(texts)
     return columns

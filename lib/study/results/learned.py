@@ -1,4 +1,4 @@
-"""Did the networks of a set of results learn? A result at chance level is not evidence."""
+"""Whether the networks of a set of results learned. A result at chance level is not evidence."""
 
 import json
 
@@ -15,23 +15,26 @@ LEARNED_ERROR = 0.9
 
 
 def chance_bound(guess, sequences, tried=1, level=SIGNIFICANCE):
-    """Return the accuracy that guessing exceeds with a probability of at most `level`.
+    """Return the accuracy that the best of several guessing runs rarely exceeds.
+
+    All arguments may be arrays of one shape.
 
     Parameters
     ----------
-    guess
+    guess : float or array
         Accuracy of guessing, a share.
-    sequences
-        Sequences of one test set. Runs tested on the same sequences add no evidence on chance.
-    tried
+    sequences : int or array
+        Number of test sequences. Runs that are tested on the same sequences are not independent, so
+        their number does not increase it.
+    tried : int or array
         Number of runs among which the best is chosen (Bonferroni).
-    level
+    level : float
         Probability that the best run is above the bound although all of them guess.
 
     Returns
     -------
     float or array
-        The bound, a share (binomial quantile).
+        The bound, a share: a binomial quantile.
 
     Examples
     --------
@@ -47,7 +50,7 @@ def above_chance(accuracy, guess, sequences, tried=1):
 
     Parameters
     ----------
-    accuracy
+    accuracy : float or array
         Accuracies, shares.
     guess, sequences, tried
         As in `chance_bound`.
@@ -76,7 +79,7 @@ def networks_learned(ds: xr.Dataset) -> bool | None:
         - rows: the best run of most tasks (`rows_learned`);
         - factorial: some architecture on most tasks (`tasks_learned`), and each architecture on
           some task, because the experiment studies networks that fail on tasks that others learn;
-        - linear gaps: better than a coin, for most deciding inputs;
+        - linear gaps: better than chance, for most deciding inputs;
         - interventions: some untreated network, at most locations;
         - latching: some run reaches the tolerance.
     """

@@ -21,7 +21,7 @@ READINGS = {
 }
 """How iRNN's equations are read: where the inner steps start, and the sign of the last state."""
 BIN_WIDTH = 0.1
-"""Width of a class of time steps, in decades (`longrnn.probes.time_steps`)."""
+"""Width of a bin in the histograms of time steps, in decades (`longrnn.probes.time_steps`)."""
 IDENTITY = ["label", "task", "width"]
 """Columns that identify a network up to its learning rate."""
 
@@ -280,8 +280,11 @@ def scale_sentence(ds: xr.Dataset) -> str:
         Such as ``profile real, 12 runs, 5,000 sequences, 800 steps``.
     """
     longest = ds["steps"].max("replicate")
-    low, high = int(longest.min()), int(longest.max())
-    steps = f"{high:,}" if low == high else f"{low:,} to {high:,}"
+    fewest_steps = int(longest.min())
+    most_steps = int(longest.max())
+    steps = f"{most_steps:,}"
+    if fewest_steps < most_steps:
+        steps = f"{fewest_steps:,} to {most_steps:,}"
     sequences = sorted({int(count) for count in ds["sequences"].values if count})
     ends = dict.fromkeys(sequences[:1] + sequences[-1:])
     drawn = " to ".join(f"{count:,}" for count in ends) or "drawn"

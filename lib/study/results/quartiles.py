@@ -1,8 +1,8 @@
 """Learning quality by quartile.
 
-The paper measures learning quality relative to all attempts at the same task: ``Q_p`` is the
-accuracy that a share p of them stays below. Its bins are written ``[Q_0.75, Q_1.00]`` and so on,
-and they are named here by their upper end: ``Q0.25`` is the lowest quartile, ``Q1.00`` the top.
+The paper measures learning quality relative to all attempts at the same task: a share p of them
+has an accuracy below ``Q_p``. The paper writes its bins as ``[Q_0.75, Q_1.00]`` and so on. Here
+they are named by their upper end: ``Q0.25`` is the lowest quartile, ``Q1.00`` the top.
 """
 
 import numpy as np

@@ -210,7 +210,9 @@ def _made(folder: Path, notebooks: list[str], pattern: str) -> list[Path]:
 def _cost(name: str, root: Path) -> dict:
     """Return the cost that `study.training.jobs` recorded; empty if none exists."""
     record = next((root / CACHE).glob(f"*/{name}.cost.json"), None)
-    return json.loads(record.read_text("utf-8")) if record else {}
+    if record is None:
+        return {}
+    return json.loads(record.read_text("utf-8"))
 
 
 def _write_record(path: Path, record: dict) -> None:
@@ -228,9 +230,14 @@ def _commit() -> str:
 def _recorded_md5(root: Path, name: str) -> str:
     """Return the hash of the results in `dvc.lock`, which must be that of the file itself."""
     lock = root / "dvc.lock"
-    stages = YAML(typ="safe").load(lock.read_text("utf-8"))["stages"] if lock.exists() else {}
-    deps = (dep for stage in stages.values() for dep in stage.get("deps", []))
-    recorded = {dep["md5"] for dep in deps if dep["path"] == name}
+    stages = {}
+    if lock.exists():
+        stages = YAML(typ="safe").load(lock.read_text("utf-8"))["stages"]
+    recorded = set()
+    for stage in stages.values():
+        for dependency in stage.get("deps", []):
+            if dependency["path"] == name:
+                recorded.add(dependency["md5"])
     actual = _md5(root / name)
     if recorded != {actual}:
         expected = ", ".join(sorted(recorded)) or None

@@ -37,7 +37,7 @@ ENTERED = ""
 OTHER = "had another configuration"
 """Why an attempt that is not at h* does not enter."""
 UNCHOSEN = "no other replicate completed"
-"""Why an attempt does not enter if h* is chosen on the other replicates."""
+"""Why an attempt does not enter if h* can't be chosen on the other replicates."""
 
 
 def grade(ds: xr.Dataset) -> pd.DataFrame:

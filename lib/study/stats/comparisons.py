@@ -58,7 +58,7 @@ deviations need three.
 
 
 def compare_variances(frame: pd.DataFrame) -> pd.DataFrame:
-    r"""Make each of `TESTS` for every architecture, over the tasks of :math:`\mathcal T_o`.
+    r"""Run each of `TESTS` for every architecture, over the tasks of :math:`\mathcal T_o`.
 
     Parameters
     ----------
@@ -143,8 +143,10 @@ def compare_times(
         elif rows["epochs"].nunique() == 1:
             cause = f"every attempt took {rows['epochs'].iloc[0]} epochs"
         elif len(rows) == len(groups):
-            cause = "one attempt at each task: nothing tells tasks from replicates"
-        result = NOT_TESTED if cause else kruskal(groups)
+            cause = "one attempt at each task, so tasks and replicates cannot be distinguished"
+        result = NOT_TESTED
+        if not cause:
+            result = kruskal(groups)
         lines.append(
             {
                 "architecture": architecture,
@@ -205,7 +207,9 @@ def _correct(lines: list[dict], *, first: str) -> pd.DataFrame:
     `first` names the p value that decides ``rejected``.
     """
     table = pd.DataFrame(lines)
-    kind = table["test"] if "test" in table else np.zeros(len(table))
+    kind = np.zeros(len(table))  # one kind of test
+    if "test" in table:
+        kind = table["test"]
     family_size = table.groupby(kind)["p_value"].transform("count")
     table["p_bonferroni"] = (table["p_value"] * family_size).clip(upper=1)
     table["rejected"] = (table[first] < LEVEL).where(table[first].notna())

@@ -15,7 +15,7 @@ from study.stats.accuracy import CELL, cells, entered
 
 
 def window(ds: xr.Dataset) -> int:
-    """Return the number of epochs in which convergence is looked for.
+    """Return the number of epochs over which convergence is measured.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ def convergence_times(ds: xr.Dataset, frame: pd.DataFrame) -> pd.DataFrame:
     return table.reset_index(drop=True)
 
 
-def summarise_times(frame: pd.DataFrame, times: pd.DataFrame) -> pd.DataFrame:
+def summarize_times(frame: pd.DataFrame, times: pd.DataFrame) -> pd.DataFrame:
     """Summarize convergence times by task and architecture (Table A2).
 
     Parameters

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-CENTRE = 0.01
+CENTER = 0.01
 """Learning rate inside the design of every profile. If the logarithm counts from there, its powers
 are nearly orthogonal to everything else.
 """
@@ -37,7 +37,7 @@ COVARIATES = {
 
 
 def with_covariates(
-    table: pd.DataFrame, reference: Mapping[str, str], *, centre: float = 1.0
+    table: pd.DataFrame, reference: Mapping[str, str], *, center: float = 1.0
 ) -> pd.DataFrame:
     """Add the columns that models need to a table of attempts or treatments.
 
@@ -48,7 +48,7 @@ def with_covariates(
     reference
         Reference level of each factor that becomes a category. If `table` lacks that level, the
         first level in alphabetical order is the reference.
-    centre
+    center
         Learning rate whose logarithm counts as zero; 1 in the paper.
 
     Returns
@@ -64,7 +64,7 @@ def with_covariates(
             levels.remove(level)
             levels.insert(0, level)
         table[name] = pd.Categorical(table[name], levels)
-    table["log_rate"] = np.log(table["learning_rate"].astype(float) / centre)
+    table["log_rate"] = np.log(table["learning_rate"].astype(float) / center)
     table["log_rate_squared"] = table["log_rate"] ** 2
     return table
 

@@ -27,10 +27,10 @@ class NothingToFit(ValueError):
 class Design:
     """The columns of a model over N rows of G attempts.
 
-    Models are solved after columns far from zero were centered: products of a column such as
-    x + 3.3e7 would lose the digits of x. Centering leaves the span of the columns as it is, because
-    the intercept is one of them. All other columns stay as they are, so that a column that is zero
-    for some group of attempts remains zero there.
+    Columns far from zero are centered before a model is solved, because products of a column such
+    as x + 3.3e7 would lose the digits of x. Centering does not change the span of the columns,
+    because the intercept is one of them. Other columns are not centered, so a column that is zero
+    for a group of attempts stays zero there.
     """
 
     columns: Mapping[str, np.ndarray]
@@ -79,36 +79,38 @@ class Design:
         return np.array(columns).reshape(-1, len(self.response)).T
 
     @cached_property
-    def centres(self) -> np.ndarray:
+    def centers(self) -> np.ndarray:
         """Number subtracted from each column, shape (p,): its mean if it is centered, else 0."""
         rows_of_attempt = np.bincount(self.attempt, minlength=len(self.constant))
-        centres = np.zeros(len(self.names))
+        centers = np.zeros(len(self.names))
         for k, (name, column) in enumerate(self.columns.items()):
-            weights = None if name in self.measured else rows_of_attempt
+            weights = rows_of_attempt
+            if name in self.measured:  # has a value for every row
+                weights = None
             mean = np.average(column, weights=weights)
             deviation = np.sqrt(np.average((column - mean) ** 2, weights=weights))
             if np.ptp(column) > 0 and abs(mean) > FAR * deviation:
-                centres[k] = mean
-        return centres
+                centers[k] = mean
+        return centers
 
-    def _centres_of(self, names: list[str]) -> np.ndarray:
-        return self.centres[[self.names.index(name) for name in names]]
+    def _centers_of(self, names: list[str]) -> np.ndarray:
+        return self.centers[[self.names.index(name) for name in names]]
 
     @cached_property
     def centered_constant(self) -> np.ndarray:
-        """The columns over attempts less `centres`, shape (G, ...)."""
-        return self.constant - self._centres_of(self._constant_names)
+        """The columns over attempts less `centers`, shape (G, ...)."""
+        return self.constant - self._centers_of(self._constant_names)
 
     @cached_property
     def centered_varying(self) -> np.ndarray:
-        """The columns over rows less `centres`, shape (N, ...)."""
-        return self.varying - self._centres_of(self._varying_names)
+        """The columns over rows less `centers`, shape (N, ...)."""
+        return self.varying - self._centers_of(self._varying_names)
 
     @cached_property
-    def uncentre(self) -> np.ndarray:
+    def uncenter(self) -> np.ndarray:
         """Matrix from coefficients of the centered columns to those of the original, (p, p)."""
         matrix = np.eye(len(self.names))
-        matrix[self.names.index(INTERCEPT)] -= self.centres
+        matrix[self.names.index(INTERCEPT)] -= self.centers
         return matrix
 
     @cached_property
@@ -128,7 +130,7 @@ class Design:
         return np.hstack([self.constant[self.attempt], self.varying])[:, self.order]
 
     def centered_matrix(self) -> np.ndarray:
-        """Return `matrix` with `centres` subtracted.
+        """Return `matrix` with `centers` subtracted.
 
         Returns
         -------
@@ -159,7 +161,7 @@ class Design:
 
     @cached_property
     def moments(self) -> Moments:
-        """Sums over attempts of ``[constant, varying, response]``, less their centres; the response
+        """Sums over attempts of ``[constant, varying, response]``, less their centers; the response
         is always centered.
         """
         columns = np.column_stack([self.centered_varying, self.response - self.response.mean()])
@@ -184,4 +186,4 @@ class Design:
             The condition number.
         """
         triangle = np.linalg.cholesky(self.gram()).T
-        return float(np.linalg.cond(triangle @ np.linalg.inv(self.uncentre)))
+        return float(np.linalg.cond(triangle @ np.linalg.inv(self.uncenter)))

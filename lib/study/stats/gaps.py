@@ -20,7 +20,7 @@ LEARNED = 0.99
 
 
 def emphasis_table(ds: xr.Dataset) -> pd.DataFrame:
-    r"""Return how much weight each completed network of `linear_gaps` gives the deciding input t*.
+    r"""Return how much each completed network of `linear_gaps` emphasizes the deciding input t*.
 
     The other T - 1 inputs are independent signs. Their weighted sum is nearly normal, so a network
     whose emphasis c has the right sign at t* is right with probability :math:`\Phi(c_{t^*} /
@@ -67,7 +67,7 @@ def kept_accuracy(ds: xr.Dataset) -> xr.DataArray:
     Returns
     -------
     xarray.DataArray
-        Test accuracy at the record with the best validation accuracy; the latest of equals.
+        Test accuracy at the record with the best validation accuracy; the latest one in a tie.
     """
     latest_first = ds["validation_metric"].fillna(-1).isel(record=slice(None, None, -1))
     records_from_end = latest_first.argmax("record")
@@ -75,7 +75,7 @@ def kept_accuracy(ds: xr.Dataset) -> xr.DataArray:
     return ds["test_metric"].isel(record=best).drop_vars("record")
 
 
-def normalised_adjoints(ds: xr.Dataset) -> xr.DataArray:
+def normalized_adjoints(ds: xr.Dataset) -> xr.DataArray:
     """Return each sequence's adjoint norms over their maximum (section 2.6.1).
 
     Parameters
@@ -114,7 +114,7 @@ def trajectories(ds: xr.Dataset, horizon: int) -> pd.DataFrame:
     """
     part = ds[["state_norm", "adjoint"]].sel(horizon=horizon, time=slice(1, horizon))
     adjoint = part["adjoint"].astype("float64")
-    # The logarithm is left only after the largest is subtracted: most norms underflow.
+    # The largest logarithm is subtracted before exponentiating, because most norms underflow.
     relative = 10 ** (adjoint - adjoint.max("time"))
     normalised = relative / np.sqrt((relative**2).sum("time"))
     table = xr.Dataset({"state": part["state_norm"], "adjoint": adjoint, "normalised": normalised})

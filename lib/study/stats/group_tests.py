@@ -1,7 +1,7 @@
 r"""Tests of whether several groups of numbers have equal means, variances or distributions.
 
-Two tests are called Brown and Forsythe's, and the paper's Table 1.6 has the hypothesis of one and
-the numbers of the other:
+Two tests are named after Brown and Forsythe. The paper's Table 1.6 states the hypothesis of one and
+prints the numbers of the other:
 
 ``levene``
     Levene's test of **equal variances** with deviations from the group's median, :math:`z_{ij} =
@@ -21,8 +21,9 @@ the numbers of the other:
 ``f_star_of_deviations``
     :math:`F^*` of the z: equal variances again, with Satterthwaite's denominator.
 
-Statistics come from `scipy.stats` and `statsmodels.stats.oneway`. Two p values are drawn, from a
-fixed seed, because the groups are too small for their limiting distributions.
+Statistics come from `scipy.stats` and `statsmodels.stats.oneway`. The p values of `kruskal` and
+`pearson` come from random permutations and tables with a fixed seed, because the groups are too
+small for the asymptotic distributions.
 """
 
 from typing import NamedTuple
@@ -32,7 +33,7 @@ from scipy import stats
 from statsmodels.stats.oneway import anova_oneway
 
 DRAWS = 9_999
-"""Number of permutations or tables that a p value is drawn from."""
+"""Number of random permutations or tables behind a p value."""
 
 
 class GroupTest(NamedTuple):
@@ -72,8 +73,8 @@ def levene(groups: list[np.ndarray]) -> GroupTest:
 def f_star(groups: list[np.ndarray]) -> GroupTest:
     """Test whether means are equal, by the F* test (statsmodels' `anova_oneway`).
 
-    The p value has the original numerator, k - 1, as in the paper; that of statsmodels is
-    Mehrotra's.
+    The p value uses the original degrees of freedom of the numerator, k - 1, as in the paper. By
+    default, statsmodels uses Mehrotra's.
 
     Parameters
     ----------

@@ -86,7 +86,8 @@ def _float32_numbers(kilobytes: pd.Series) -> pd.Series:
 def numbers_an_inner_step(artefact: str) -> pd.Series:
     """Return the float32 numbers that each inner step adds to iRNN's printed size.
 
-    It is T if each inner step has a step size per time step, and 1 if it has a single one.
+    The number is T if each inner step has its own step size for every time step, and 1 if it has a
+    single step size.
 
     Parameters
     ----------
@@ -175,13 +176,16 @@ def best_by_reading(table: pd.DataFrame, *, higher: bool = True) -> pd.DataFrame
         ``guess`` (chance level).
     """
     rows = table.dropna(subset=["ours"]).sort_values("ours", ascending=not higher, kind="stable")
-    poor = rows["ours"] <= rows["guess"] if higher else rows["ours"] >= rows["guess"]
-    rows = rows.assign(reading=rows["reading"].replace("", "others"), poor=poor)
+    at_chance = rows["ours"] >= rows["guess"]
+    if higher:
+        at_chance = rows["ours"] <= rows["guess"]
+    readings = rows["reading"].replace("", "others")
+    rows = rows.assign(reading=readings, at_chance=at_chance)
     best = rows.groupby(["task", "reading"]).agg(
         network=("network", "first"),
         ours=("ours", "first"),
         networks=("network", "size"),
-        at_chance=("poor", "sum"),
+        at_chance=("at_chance", "sum"),
         guess=("guess", "first"),
     )
     tasks = list(dict.fromkeys(table["task"]))

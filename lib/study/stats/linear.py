@@ -14,8 +14,8 @@ estimated by `statsmodels.regression.linear_model.OLS`. With one it is
     u_i \sim N(0, \tau^2), \quad \epsilon_{ij} \sim N(0, \sigma^2),
 
 for row j of attempt i. The intercept :math:`u_i` is random because the epochs of one attempt share
-initial weights and data order. These are a sample of those that could have been drawn, and no
-conclusion is about a single one of them. The model is estimated by restricted maximum likelihood
+initial weights and data order. These are a sample of all that could have been drawn, and the
+conclusions are not about particular ones. The model is estimated by restricted maximum likelihood
 from sums over attempts (`study.stats.reml`), because statsmodels' `MixedLM` is too slow for a
 million rows. The explained variance is Nakagawa and Schielzeth's, where :math:`\sigma_f^2` is the
 variance of the fixed part over the rows:
@@ -129,6 +129,7 @@ def fit(design: Design, *, random: bool = False) -> LinearFit:
 
 
 def _fit_least_squares(design: Design) -> LinearFit:
+    """Fit the model without random intercepts."""
     matrix = design.centered_matrix()
     mean = design.response.mean()
     result = OLS(design.response - mean, matrix).fit()
@@ -152,7 +153,7 @@ def _fit_least_squares(design: Design) -> LinearFit:
         explained["residual_sd"] = float(np.sqrt(result.scale))
     coefficients = coefficient_table(
         design.names,
-        design.uncentre @ beta,
+        design.uncenter @ beta,
         errors,
         df=result.df_resid,
         robust_errors=robust,
@@ -194,11 +195,12 @@ def standard_errors(design: Design, covariance: np.ndarray) -> np.ndarray:
     numpy.ndarray
         Standard errors for the original columns, shape (p,).
     """
-    variances = np.einsum("ij,jk,ik->i", design.uncentre, covariance, design.uncentre)
+    variances = np.einsum("ij,jk,ik->i", design.uncenter, covariance, design.uncenter)
     return np.sqrt(variances)
 
 
 def _fit_mixed(design: Design) -> LinearFit:
+    """Fit the model with a random intercept for each attempt, by REML."""
     model = fit_random_intercept(design.moments)
     beta = model.coefficients[design.order]
     beta[design.names.index(INTERCEPT)] += design.response.mean()
@@ -214,7 +216,7 @@ def _fit_mixed(design: Design) -> LinearFit:
     scores = treatment_scores(design, residuals) / model.residual_variance
     coefficients = coefficient_table(
         design.names,
-        design.uncentre @ beta,
+        design.uncenter @ beta,
         standard_errors(design, covariance),
         df=np.inf,
         robust_errors=clustered_errors(design, covariance, scores),
@@ -242,6 +244,7 @@ def _fit_mixed(design: Design) -> LinearFit:
 def _summarize(
     design: Design, residuals: np.ndarray, explained: dict[str, float]
 ) -> dict[str, float]:
+    """Return `LinearFit.summary`; `explained` has the numbers that only one kind of model has."""
     return {
         "parameters": len(design.names),
         "condition_number": design.condition_number(),
@@ -283,7 +286,9 @@ def coefficient_table(
     pandas.DataFrame
         The columns of `LinearFit.coefficients`.
     """
-    distribution = stats.t(df) if np.isfinite(df) else stats.norm()
+    distribution = stats.norm()
+    if np.isfinite(df):
+        distribution = stats.t(df)
     half_width = distribution.ppf((1 + CONFIDENCE) / 2) * errors
     with np.errstate(divide="ignore", invalid="ignore"):
         p_values = 2 * distribution.sf(np.abs(estimates / errors))

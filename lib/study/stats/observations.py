@@ -1,11 +1,12 @@
 r"""The observations of chapter 3: accuracy and adjoint metric of every epoch or terminal iterate.
 
-An observation needs a finite accuracy and a finite adjoint metric. That holds for all three models
-of a family, because explained variances can only be compared over the same rows. Omitted rows are
+An observation needs a finite accuracy and a finite adjoint metric. All three models of a family use
+the same rows, because explained variances can only be compared over the same rows. Omitted rows are
 counted (`Observations.account`).
 
-The paper's program computed in single precision, and what vanished has no finite metric in double
-precision. Several *views* of the metric (`VIEWS`) show how much the results depend on that.
+The paper's program computed in single precision. There a vanished gradient counts as the smallest
+number; in double precision a gradient of exactly zero has no finite metric. Several *views* of the
+metric (`VIEWS`) show how much the results depend on that.
 """
 
 from collections.abc import Mapping
@@ -20,7 +21,7 @@ from scipy.stats import rankdata
 
 from study.results.factorial import ATTEMPT
 from study.stats.attempts import TREATMENT, attempts, count_status, epochs, terminal
-from study.stats.covariates import CENTRE, with_covariates
+from study.stats.covariates import CENTER, with_covariates
 from study.stats.design import NothingToFit
 
 TRAINING = "training"
@@ -56,7 +57,7 @@ VIEWS = {
     SINGLE: "norms as single precision would have stored them: what vanished counts as its "
     "smallest number, 1.4e-45",
     RANKS: "the rank of the metric, from 0 to 1; a norm of exactly zero ranks last",
-    CENTERED: f"norms as they are; the logarithm of the learning rate counts from {CENTRE}",
+    CENTERED: f"norms as they are; the logarithm of the learning rate counts from {CENTER}",
     CLIPPED: f"norms as they are; a metric below {FLOOR:g} counts as {FLOOR:g}",
     MILD: f"norms as they are; rows with a metric below {EXTREME:g} are left out",
     SPLINE: "norms as they are; the effect of the predictor is a natural cubic spline with four "
@@ -74,7 +75,7 @@ _ENDS = (
     "the adjoint of the last step is exactly zero, or that of the first overflows",
     "both adjoints are exactly zero",
 )
-"""What became of a row: the metric is finite, -inf, inf or nan."""
+"""Fate of a row whose metric is finite, -inf, inf, or nan, in this order."""
 
 
 @dataclass(frozen=True)
@@ -190,8 +191,10 @@ def select_observations(
         "metric": metric[usable],
     }
     factors = all_attempts.iloc[present][list(ATTEMPT)]
-    centre = CENTRE if view == CENTERED else 1.0
-    table = with_covariates(factors, REFERENCE, centre=centre)
+    center = 1.0
+    if view == CENTERED:
+        center = CENTER
+    table = with_covariates(factors, REFERENCE, center=center)
     return Observations(kind, table, attempt, measured, account)
 
 
@@ -201,7 +204,7 @@ def _check_name(parameter: str, name: str, known: Mapping[str, str] | tuple[str,
 
 
 def _view_metric(frame: pd.DataFrame, view: str) -> np.ndarray:
-    """Return the adjoint metric of each row as `view` takes it, before rows are clipped."""
+    """Return the adjoint metric of each row in a view, before clipping."""
     if view in _SINGLE_PRECISION:
         return frame["metric_float32"].to_numpy()
     metric = frame["metric"].to_numpy()

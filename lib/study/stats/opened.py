@@ -1,4 +1,4 @@
-"""Open results in a notebook of an analysis, show its answers, and close.
+"""Open results in an analysis notebook, show its answers, and close them.
 
 Every analysis notebook begins with `open_results` and ends with `close_results`.
 """
@@ -196,7 +196,9 @@ def _has_published_size(ds: xr.Dataset, published_scale: dict[str, int] | None) 
         return False
     settings = settings_of(ds)
     for name, size in published_scale.items():
-        largest = ds[name].max() if name in ds else settings.get(name)
+        largest = settings.get(name)
+        if name in ds:
+            largest = ds[name].max()
         if largest != size:
             return False
     return True

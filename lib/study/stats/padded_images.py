@@ -28,8 +28,8 @@ METHODS = {
     "fixed_w": MethodStyle("RNN, W fixed", "#D55E00", "<"),
     "linear": MethodStyle("Linear RNN adjoint", "#56B4E9", "P"),
 }
-"""The methods with their labels in Table 2.2. The last two are not in it, although its reservoir
-may be either.
+"""The methods with their labels in Table 2.2. The last two are not in that table, but its RNN RC
+may be either of them.
 """
 SWEEP = "sweep"
 """The network of the sweep over kappa (Figure A2)."""
@@ -87,7 +87,7 @@ def table_2_2_runs(rows: pd.DataFrame) -> pd.DataFrame:
     return rows[as_author & (rows["method"] != SWEEP)]
 
 
-def summarise_runs(rows: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
+def summarize_runs(rows: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
     """Count runs and summarize their accuracy by group.
 
     Parameters

@@ -1,4 +1,4 @@
-"""Whether intervals bear out predictions that were written down before the runs."""
+"""Whether intervals confirm predictions that were written down before the runs."""
 
 import math
 from collections.abc import Mapping

@@ -61,9 +61,9 @@ def float32_metric(first: np.ndarray, last: np.ndarray, examples: np.ndarray) ->
     """Return the adjoint metric (3.6) as a program in single precision would have stored it.
 
     The author's public program differentiates the mean loss of a batch in float32 and averages the
-    norms over examples. A norm that float32 cannot hold is then zero or infinite. A first norm of
-    zero counts as the smallest number of float32, because the published counts show that such
-    attempts were kept.
+    norms over examples. A norm outside the range of float32 becomes zero or infinite. If the first
+    norm is zero, it counts as the smallest number of float32, because the published counts show
+    that such attempts were kept.
 
     Parameters
     ----------

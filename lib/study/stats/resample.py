@@ -7,9 +7,9 @@ weight, and so do all rows of an attempt: replicates are nearly equal, so more o
 be more evidence about networks and tasks. A model with a random intercept keeps its ratio of
 variances, which avoids a search per draw and hardly changes the results.
 
-Residuals of a fit are smaller than the errors, and a bootstrap of few treatments reflects neither
-that nor the uncertainty of its own spread, so its intervals are too narrow. The distance of every
-draw from the estimate is therefore multiplied by
+A bootstrap of few treatments gives intervals that are too narrow, for two reasons: the residuals of
+a fit are smaller than the errors, and the spread of the draws is uncertain itself. Both are
+corrected: the distance of every draw from the estimate is multiplied by
 
 .. math:: \sqrt{\frac{G}{G - p}} \, \frac{t_{G-p}}{z}
 
@@ -160,7 +160,7 @@ class _AttemptSums:
             total_variance = plain[-1, -1] / rows - (plain[intercept, -1] / rows) ** 2
         coefficients = beta[design.order]
         coefficients[design.names.index(INTERCEPT)] += design.response.mean()
-        return fixed_variance / total_variance, design.uncentre @ coefficients
+        return fixed_variance / total_variance, design.uncenter @ coefficients
 
     def _between(self, weight: np.ndarray) -> np.ndarray:
         """Return the weighted products of the attempts' means, shape (k, k)."""
@@ -200,9 +200,9 @@ def interval(numbers: np.ndarray) -> BootstrapInterval:
     """Return an estimate and its 95% interval.
 
     Each end is the more conservative one of the percentile bootstrap and the basic bootstrap. The
-    basic one may be lower: an explained variance is biased upwards, and its draws are biased twice.
-    The percentile one may be higher: draws of a quantity that cannot be negative pile up at zero,
-    so their mirror image ends too soon.
+    basic bootstrap may reach lower, because an explained variance is biased upward and its draws
+    are biased twice. The percentile bootstrap may reach higher, because draws of a quantity that
+    cannot be negative pile up at zero, so their mirror image ends too early.
 
     Parameters
     ----------
@@ -211,8 +211,7 @@ def interval(numbers: np.ndarray) -> BootstrapInterval:
 
     Returns
     -------
-    tuple
-        ``estimate``, ``low`` and ``high``.
+    BootstrapInterval
     """
     estimate, *draws = numbers
     tail = (1 - CONFIDENCE) / 2

@@ -54,12 +54,12 @@ def jackknife_errors(
     # Treatments of equal size are handled together, as stacked arrays.
     for size in sorted({len(rows) for rows in treatments}):
         rows = np.stack([rows for rows in treatments if len(rows) == size])
-        variance += _jackknife_variance(design.uncentre, matrix, inverse, residuals, rows)
+        variance += _jackknife_variance(design.uncenter, matrix, inverse, residuals, rows)
     return np.sqrt(variance)
 
 
 def _jackknife_variance(
-    uncentre: np.ndarray,
+    uncenter: np.ndarray,
     matrix: np.ndarray,
     inverse: np.ndarray,
     residuals: np.ndarray,
@@ -77,7 +77,7 @@ def _jackknife_variance(
     # In a direction of eigenvalue zero the fit is exact, so its residual is rounding, not evidence.
     residual = values > _LEVERAGE_ONE
     divisors = np.where(residual, values, np.inf)
-    rotated_inverse = uncentre @ inverse_of_rows @ vectors
+    rotated_inverse = uncenter @ inverse_of_rows @ vectors
     rotated_residuals = (residuals[rows][:, None] @ vectors)[:, 0]
     deleted_residuals = rotated_residuals / divisors
     changes = (rotated_inverse @ deleted_residuals[:, :, None])[..., 0]
@@ -139,5 +139,5 @@ def clustered_errors(design: Design, covariance: np.ndarray, scores: np.ndarray)
         return np.full(len(covariance), np.nan)
     rows = len(design.response)
     factor = treatments / (treatments - 1) * (rows - 1) / (rows - len(covariance))
-    changes = scores @ covariance @ design.uncentre.T
+    changes = scores @ covariance @ design.uncenter.T
     return np.sqrt(factor * (changes**2).sum(axis=0))

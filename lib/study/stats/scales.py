@@ -1,7 +1,8 @@
-"""The time steps of networks before and after training: their range, and how their number decays.
+"""The time steps dt of networks before and after training: their range, and how their density
+decays.
 
-Time steps are counted in classes of a tenth of a decade (`longrnn.probes.time_steps`), so every
-quantity here is exact to a factor of 1.26.
+The time steps are stored as histograms with bins of a tenth of a decade
+(`longrnn.probes.time_steps`), so every quantity here is exact to a factor of 1.26.
 """
 
 import json
@@ -18,13 +19,13 @@ from study.results.networks import BIN_WIDTH
 _RUN = ["label", "task", "replicate", "stage"]
 """The columns that identify a run before or after training."""
 _SMALLEST_FIT = 5
-"""Smallest number of classes that a decay is fitted to."""
+"""Minimum number of bins for a fit."""
 _STEEPEST = 20.0
-"""Largest exponent of a power law that is tried, and largest exponential fall at the lowest end."""
+"""Largest exponent of a power law, and largest rate of an exponential times the smallest step."""
 
 
 def histograms(ds: xr.Dataset) -> pd.DataFrame:
-    """Return the occupied classes of time steps.
+    """Return the occupied bins of the histograms of time steps.
 
     Parameters
     ----------
@@ -34,8 +35,8 @@ def histograms(ds: xr.Dataset) -> pd.DataFrame:
     Returns
     -------
     pandas.DataFrame
-        One row per occupied class: ``label``, ``task``, ``replicate``, ``stage``, ``scale`` (layer,
-        or kind of step, from 0), ``dt`` (middle of the class) and ``share`` of the kind's steps.
+        One row per occupied bin: ``label``, ``task``, ``replicate``, ``stage``, ``scale`` (layer,
+        or kind of step, from 0), ``dt`` (middle of the bin) and ``share`` of the steps of its kind.
     """
     if "run" not in ds.dims:
         ds = ds.expand_dims("run")
@@ -52,7 +53,7 @@ def reach(rows: pd.DataFrame, outside: float = 0.0) -> pd.DataFrame:
     Parameters
     ----------
     rows
-        Classes of time steps (`histograms`).
+        Bins of time steps (`histograms`).
     outside
         Share of the steps left out at either end, from 0 to 0.5.
 
@@ -60,7 +61,7 @@ def reach(rows: pd.DataFrame, outside: float = 0.0) -> pd.DataFrame:
     -------
     pandas.DataFrame
         One row per network, replicate and stage: ``label``, ``task``, ``replicate``, ``stage``,
-        ``low`` and ``high`` (middles of classes).
+        ``low`` and ``high`` (middles of bins).
     """
 
     def ends(group: pd.DataFrame) -> pd.Series:
@@ -83,29 +84,29 @@ class _Decay(NamedTuple):
 
 
 def decays(rows: pd.DataFrame) -> pd.DataFrame:
-    """Fit how the number of time steps falls off, as a power of the size and as its exponential.
+    """Fit a power law and an exponential to the decay of the density of time steps.
 
-    Both fits are straight lines (`scipy.stats.linregress`) of the log of the density, against log
-    size and against size. Both use the same classes: all occupied ones on the longer side of the
-    most frequent size.
+    Both fits are straight lines (`scipy.stats.linregress`) of the log density, against the log of
+    the step and against the step. Both use the same bins: the most frequent one and all occupied
+    ones on the side of it that has more bins.
 
     Parameters
     ----------
     rows
-        Classes of time steps (`histograms`).
+        Bins of time steps (`histograms`).
 
     Returns
     -------
     pandas.DataFrame
         One row per network, replicate, stage and kind of step: ``exponent`` of the power law,
-        ``power`` and ``exponential`` (R² of the two fits) and ``classes`` (number fitted). The
-        fits are nan if there are fewer than five classes.
+        ``power`` and ``exponential`` (R² of the two fits) and ``classes`` (number of bins). The
+        fits are nan if there are fewer than five bins.
     """
     return _fit_each_kind(rows, _fit_decay)
 
 
 def _fit_each_kind(rows: pd.DataFrame, fit: Callable[[pd.DataFrame], NamedTuple]) -> pd.DataFrame:
-    """Fit the classes of each network, replicate, stage and kind of step; one row per fit."""
+    """Fit the histogram of each network, replicate, stage and kind of step; one row per fit."""
 
     def fit_group(group: pd.DataFrame) -> pd.Series:
         return pd.Series(fit(group)._asdict())
@@ -115,7 +116,7 @@ def _fit_each_kind(rows: pd.DataFrame, fit: Callable[[pd.DataFrame], NamedTuple]
 
 
 def _longer_side(histogram: pd.DataFrame) -> pd.DataFrame:
-    """Return the occupied classes on the longer side of the most frequent one, with it."""
+    """Return the most frequent bin and those on the side of it that has more bins."""
     histogram = histogram.sort_values("dt")
     mode = int(histogram["share"].to_numpy().argmax())
     if mode < len(histogram) / 2:
@@ -147,23 +148,23 @@ def likelihood_ratios(rows: pd.DataFrame) -> pd.DataFrame:
     r"""Compare a power law and an exponential by their likelihoods, as in Vuong (1989).
 
     The densities are :math:`x^{-a}` and :math:`e^{-bx}` with :math:`a, b \ge 0`, between the ends
-    of the classes that `decays` fits. Both have one parameter, which maximizes the likelihood of
-    the class that each step lies in. Steps of a network are not independent, so the ratio is one
+    of the bins that `decays` fits. Both have one parameter, which maximizes the likelihood of the
+    bin that each step lies in. Steps of a network are not independent, so the ratio is one
     number per network, and tests are over networks. A. Clauset, C. Shalizi, M. Newman, *Power-law
     distributions in empirical data*, SIAM Review 2009, sections 3.3 and 5.
 
     Parameters
     ----------
     rows
-        Classes of time steps (`histograms`).
+        Bins of time steps (`histograms`).
 
     Returns
     -------
     pandas.DataFrame
         One row per network, replicate, stage and kind of step: ``exponent`` a and ``rate`` b,
-        ``ratio`` (log-likelihood of the power law less that of the exponential, per step, in nats)
-        and ``classes`` (number of occupied ones). All but the last are nan if there are fewer than
-        five classes.
+        ``ratio`` (log-likelihood of the power law minus that of the exponential, per step, in nats)
+        and ``classes`` (number of bins). All but the last are nan if there are fewer than five
+        bins.
     """
     return _fit_each_kind(rows, _compare_likelihoods)
 
@@ -174,9 +175,9 @@ def _compare_likelihoods(histogram: pd.DataFrame) -> _Likelihoods:
     if count < _SMALLEST_FIT:
         return _Likelihoods(np.nan, np.nan, np.nan, count)
     share = fitted["share"].to_numpy() / fitted["share"].sum()
-    half_class = 10 ** (BIN_WIDTH / 2)
-    lower = fitted["dt"].to_numpy() / half_class
-    upper = fitted["dt"].to_numpy() * half_class
+    half_bin = 10 ** (BIN_WIDTH / 2)
+    lower = fitted["dt"].to_numpy() / half_bin
+    upper = fitted["dt"].to_numpy() * half_bin
     lowest = lower[0]
     highest = upper[-1]
 
@@ -235,7 +236,7 @@ def largest_step(run: xr.Dataset) -> float:
     Returns
     -------
     float
-        The hyper-parameter dt; the logistic function of each neuron takes a share of it.
+        The hyperparameter dt. Each neuron's step is dt times a logistic function.
     """
     step_sizes = json.loads(str(run["dt"].item()))
     return float(np.max(step_sizes))

@@ -107,8 +107,8 @@ def choose_reference(architectures: Sequence[str], wanted: str = REFERENCE) -> s
     architectures
         Architectures of the design.
     wanted
-        One of them. The paper's choice, `REFERENCE`, may be missing from a smaller design; then the
-        first architecture takes its place.
+        One of them. If the paper's choice, `REFERENCE`, is missing from a smaller design, the first
+        architecture is used instead.
 
     Returns
     -------
@@ -118,7 +118,7 @@ def choose_reference(architectures: Sequence[str], wanted: str = REFERENCE) -> s
     Raises
     ------
     ValueError
-        Any other name is not an architecture of the design.
+        `wanted` is not an architecture of the design and not `REFERENCE`.
     """
     if wanted in architectures:
         return wanted
@@ -130,7 +130,7 @@ def choose_reference(architectures: Sequence[str], wanted: str = REFERENCE) -> s
 
 
 def fit_tasks(
-    frame: pd.DataFrame, terms: tuple[str, ...], reference: str = REFERENCE, *, centre: float = 1.0
+    frame: pd.DataFrame, terms: tuple[str, ...], reference: str = REFERENCE, *, center: float = 1.0
 ) -> TaskFits:
     """Fit a model to each task by ordinary least squares.
 
@@ -143,7 +143,7 @@ def fit_tasks(
         Terms of the model, `FIRST` or `SECOND`.
     reference
         Architecture that the coefficients of the others refer to.
-    centre
+    center
         Learning rate whose logarithm counts as zero. It is 1 in the paper, whose coefficients of
         architectures are differences at a learning rate of 1, far outside of the design.
 
@@ -159,7 +159,7 @@ def fit_tasks(
     NothingToFit
         No attempt entered, or no task can be fitted.
     """
-    rows = _prepare(frame, reference, centre)
+    rows = _prepare(frame, reference, center)
     # A covariate that no task can estimate is not a term of the model. The intercept then stands
     # for its only level.
     absent = absent_covariates(terms, rows)
@@ -187,7 +187,7 @@ def fit_tasks(
     )
 
 
-def _prepare(frame: pd.DataFrame, reference: str, centre: float) -> pd.DataFrame:
+def _prepare(frame: pd.DataFrame, reference: str, center: float) -> pd.DataFrame:
     """Return the attempts that entered, with the columns that models need."""
     architectures = frame["architecture"].unique().tolist()
     if reference not in architectures:
@@ -196,7 +196,7 @@ def _prepare(frame: pd.DataFrame, reference: str, centre: float) -> pd.DataFrame
             f"{', '.join(architectures)}"
         )
     levels = [reference, *(name for name in architectures if name != reference)]
-    table = with_covariates(frame, {}, centre=centre)
+    table = with_covariates(frame, {}, center=center)
     table["architecture"] = pd.Categorical(table["architecture"], levels)
     rows = entered(table)
     if rows.empty:
@@ -295,7 +295,10 @@ def describe(name: str) -> tuple[str, str]:
     for part in name.split(":"):
         factor, _, level = part.removesuffix("]").partition("[")
         architecture = architecture or level
-        words.append(COVARIATES[factor].label if factor in COVARIATES else factor)
+        word = factor
+        if factor in COVARIATES:
+            word = COVARIATES[factor].label
+        words.append(word)
     return " × ".join(words), architecture
 
 

@@ -205,7 +205,7 @@ def _drop_aliases(design: Design, table: pd.DataFrame, covariates: list[Covariat
         return design
     matrix = design.centered_matrix()
     is_independent = independent(matrix)
-    is_estimable = estimable(matrix, design.uncentre)
+    is_estimable = estimable(matrix, design.uncenter)
     dropped = {}
     changed = {}
     for k, name in enumerate(design.names):

@@ -44,20 +44,19 @@ def first_of_each(frame: pd.DataFrame, by: list[str]) -> pd.DataFrame:
     ranked = frame[frame[by[0]].notna()].sort_values(by, kind="stable")
     chosen = ranked.drop_duplicates("architecture").drop(columns=by)
     names = frame["architecture"].drop_duplicates()
-    order = {name: place for place, name in enumerate(names)}
+    order = {name: position for position, name in enumerate(names)}
     return chosen.sort_values("architecture", key=lambda key: key.map(order), ignore_index=True)
 
 
 def choose_treatment(
     frame: pd.DataFrame, architecture: str, task: tuple[str, str, str], threshold: float
 ) -> tuple[pd.DataFrame, str]:
-    """Choose the treatment whose replicates spread most in the adjoint metric.
+    """Choose the treatment whose replicates differ most in the adjoint metric.
 
-    Candidates have at least two completed replicates of finite metric whose accuracies are not
-    all equal, since equal ones have no order to compare. Those with replicates both inside and
-    outside the vanishing regime go first, as in the paper. Candidates are sought in the paper's
-    architecture and task, then in its architecture, order and noise, then in its architecture,
-    then everywhere.
+    A candidate has at least two completed replicates with a finite metric, and their accuracies are
+    not all equal. As in the paper, candidates with replicates both inside and outside the vanishing
+    regime are preferred. Four scopes are searched until one has a candidate: the paper's
+    architecture and task; its architecture, order and noise; its architecture; all treatments.
 
     Parameters
     ----------
@@ -73,10 +72,10 @@ def choose_treatment(
     Returns
     -------
     rows
-        All completed replicates of the treatment, those of infinite metric included; empty if no
-        treatment qualifies.
+        All completed replicates of the treatment, including those with an infinite metric; empty if
+        there is no candidate.
     reason
-        Why it was chosen.
+        Why the treatment was chosen, in words.
     """
     table = _candidates(frame, threshold)
     if table.empty:
@@ -93,13 +92,15 @@ def choose_treatment(
     scope, inside = next((scope, inside) for scope, inside in scopes.items() if inside.any())
     best = table[inside].sort_values(["mixed", "spread"], ascending=False).iloc[0]
     rows = frame[(frame[list(TREATMENT)] == best[list(TREATMENT)].tolist()).all(axis=1)]
-    regime = "replicates in both regimes" if best["mixed"] else "all replicates in one regime"
+    regime = "all replicates in one regime"
+    if best["mixed"]:
+        regime = "replicates in both regimes"
     reason = f"{scope}; largest spread of the metric; {regime}"
     return rows.reset_index(drop=True), reason
 
 
 def _candidates(frame: pd.DataFrame, threshold: float) -> pd.DataFrame:
-    """Return the treatments whose replicates have an order to compare."""
+    """Return the candidates of `choose_treatment`."""
     groups = frame.assign(
         finite=frame["metric"].where(np.isfinite(frame["metric"])),
         vanished=regimes(frame["metric"], threshold) == VANISHED,

@@ -122,16 +122,19 @@ def fit_group_variances(fit: LinearFit, groups: np.ndarray) -> GroupVariancesFit
     else:
         raise ConvergenceError(f"the variances of the groups do not settle in {ROUNDS} rounds")
     beta[design.names.index(INTERCEPT)] += design.response.mean()
+    group_sd = np.full(len(names), np.nan)
+    if random:
+        group_sd = np.sqrt(variances.residual * variances.ratio)
     table = pd.DataFrame(
         {
             "group": names,
             "attempts": np.bincount(group_of_attempt),
             "rows": [group.inside.sum() for group in members],
             "residual_sd": np.sqrt(variances.residual),
-            "group_sd": np.sqrt(variances.residual * variances.ratio) if random else np.nan,
+            "group_sd": group_sd,
         }
     )
-    coefficients = coefficient_table(design.names, design.uncentre @ beta, errors, df=np.inf)
+    coefficients = coefficient_table(design.names, design.uncenter @ beta, errors, df=np.inf)
     return GroupVariancesFit(coefficients, table)
 
 
@@ -230,10 +233,12 @@ def fit_known_variance(design: Design, variance: np.ndarray) -> KnownVarianceFit
     matrix = design.centered_matrix()
     least_squares = OLS(design.response, matrix).fit()
     df = least_squares.df_resid
-    residual_variance = float(least_squares.scale) if df > 0 else 0.0
+    residual_variance = 0.0
+    if df > 0:
+        residual_variance = float(least_squares.scale)
     if not np.isfinite(variance).all():
         if residual_variance == 0:
-            estimates = design.uncentre @ np.asarray(least_squares.params)
+            estimates = design.uncenter @ np.asarray(least_squares.params)
             return KnownVarianceFit(estimates, np.full(matrix.shape[1], np.nan), np.nan)
         variance = np.zeros(len(matrix))
         excess = residual_variance
@@ -242,7 +247,7 @@ def fit_known_variance(design: Design, variance: np.ndarray) -> KnownVarianceFit
     else:
         excess = 0.0
     result = _fit_weighted(design, matrix, variance + excess)
-    estimates = design.uncentre @ np.asarray(result.params)
+    estimates = design.uncenter @ np.asarray(result.params)
     errors = standard_errors(design, np.asarray(result.cov_params()))
     return KnownVarianceFit(estimates, errors, excess)
 

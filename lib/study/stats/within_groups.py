@@ -15,7 +15,7 @@ from scipy import stats
 from study.stats.power import CONFIDENCE
 
 _GROUPS = 4
-"""Fewest groups from which an interval is resampled."""
+"""Minimum number of groups for a bootstrap interval."""
 
 
 class WithinGroups(NamedTuple):
