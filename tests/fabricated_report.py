@@ -75,7 +75,7 @@ def counts() -> pd.DataFrame:
 def judged(replicates: int) -> pd.DataFrame:
     """Return judged claims; the larger experiment undoes what the smaller one said of one.
 
-    Of three further claims one has a reservation, one a threshold of ours, and one no seeds.
+    Of three further claims one has a caveat, one a threshold of ours, and one no seeds.
     """
     reached = proportion(replicates, replicates, Scale(replicates=replicates))
     kept = proportion(

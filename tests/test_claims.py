@@ -100,7 +100,7 @@ def test_the_interval_decides(finding, region, published, expected):
     assert decide(finding, region, published).verdict == expected
 
 
-def test_a_reservation_leaves_its_claim_undecided():
+def test_a_caveat_leaves_its_claim_undecided():
     sure = Estimate(2, 1, 3)
     unsure = Estimate(2, 1, 3, undecided_because="three seeds")
     below = Estimate(-2, -3, -1)

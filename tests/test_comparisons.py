@@ -83,20 +83,27 @@ NEARER = "fair was still closing the gap to good when training stopped"
 
 
 @pytest.mark.parametrize("of", [1, 3])
-@pytest.mark.parametrize(("late", "reservation"), [(4.0, NEARER), (1.0, "")])
-def test_a_closing_gap_is_a_reservation(late, reservation, of):
+@pytest.mark.parametrize(("late", "caveat"), [(4.0, NEARER), (1.0, "")])
+def test_a_closing_gap_is_a_caveat(late, caveat, of):
     """The network behind gains much in the last third, or little, in all runs or in one."""
     ds = _draw(spread=1e-3)
     behind = xr.where(ds["label"] == "fair", late / 100, 0.0)
     behind = behind * of * (ds["replicate"] % of == 0)
     gain = behind * xr.DataArray([3, 2, 1, 0], dims="record")
     kept = _recorded(ds, ds["test_metric"].isel(record=0) - gain)
-    assert ask(Networks(kept), "lead", "good", "fair").undecided_because == reservation
+    assert ask(Networks(kept), "lead", "good", "fair").undecided_because == caveat
     assert ask(Networks(kept, paper_steps=10), "lead", "good", "fair").undecided_because == ""
 
 
+def test_a_tie_leaves_no_gap_to_close():
+    level = _draw({"good": 70, "fair": 70}, spread=0.0)
+    score = level["test_metric"].isel(record=0) - xr.DataArray([0.0, 0.0, 0.0, 0.0], dims="record")
+    kept = _recorded(level, score)
+    assert ask(Networks(kept), "lead", "good", "fair").undecided_because == ""
+
+
 @pytest.mark.parametrize(("late", "falls"), [(0.1, True), (0.02, False), (-0.05, False)])
-def test_a_falling_error_is_a_reservation(late, falls):
+def test_a_falling_error_is_a_caveat(late, falls):
     """The last third takes `late` from an error of .3; twice as long takes it below .1 or not."""
     ds = _draw({"slow": 0.3, "fair": 0.5}, spread=1e-3, measure="error", guess=1.0)
     fall = late * xr.DataArray([3, 2, 1, 0], dims="record")

@@ -38,7 +38,7 @@ from study.claims.judging import (
 from study.claims.listed import claim_table, read_claims
 from study.claims.networks import Networks
 from study.claims.region import Region
-from study.claims.short_runs import barred_verdicts, lead_reservation
+from study.claims.short_runs import barred_verdicts, lead_caveat
 from study.claims.verdict import (
     AGREES,
     DIFFERS,
@@ -109,6 +109,7 @@ test_an_invalid_claim_is_named = refused(
         ("region: {above: high}", "field 'region.above'"),
         ("region: {above: 0}\n  colour: red", "field 'colour'"),
         ("region: {above: 0}\n  comparison: {group: a, verb: lead}", "paper_steps"),
+        ("region: {above: 0}\n  paper: irnn", "names a paper; remove it"),
     ],
 )
 def test_an_invalid_list_names_claim_and_field(tmp_path, text, message):
@@ -121,6 +122,14 @@ def test_an_invalid_list_names_claim_and_field(tmp_path, text, message):
     assert read_claims(path)[0].region == Region(above=0)
     path.write_text(f"{whole}  {text}\n")
     with pytest.raises(ClaimError, match=f"lem.yaml: lem-x.*{message}"):
+        read_claims(path)
+
+
+@pytest.mark.parametrize("text", ["", "id: lem-x\n"])
+def test_a_file_without_a_list_is_refused(tmp_path, text):
+    path = tmp_path / "lem.yaml"
+    path.write_text(text)
+    with pytest.raises(ClaimError, match="lem.yaml holds no list of claims"):
         read_claims(path)
 
 
@@ -227,7 +236,7 @@ def test_short_runs_agree_with_no_worse_if_ahead():
     level = between(-1.0, 3.0)
     assert barred_verdicts("lead", claim.region, ahead) == (False, True)
     assert barred_verdicts("lead", claim.region, level) == (True, True)
-    assert lead_reservation(claim, 474).endswith("the lead may only reflect faster learning")
+    assert lead_caveat(claim, 474).endswith("the lead may only reflect faster learning")
     ratio = Region(below=1.2)
     assert not barred_verdicts("ratio", ratio, between(0.8, 0.9)).agrees
     assert barred_verdicts("ratio", ratio, between(0.8, 1.1)).agrees
@@ -264,29 +273,29 @@ def test_an_unbounded_number_of_steps_refutes_nothing():
         ("diss-3.6-latch", 474, ""),
     ],
 )
-def test_a_short_lead_has_a_reservation(name, steps, words):
-    reservation = lead_reservation(CLAIMS[name], steps)
-    assert reservation.startswith(words) and bool(reservation) == bool(words)
+def test_a_short_lead_has_a_caveat(name, steps, words):
+    caveat = lead_caveat(CLAIMS[name], steps)
+    assert caveat.startswith(words) and bool(caveat) == bool(words)
 
 
-def test_a_judged_row_states_reservations():
+def test_a_judged_row_states_caveats():
     edge = "LEM on PTB (0.1); GRU on PTB (0.1)"
     scale = Scale(steps=474, at_edge=edge, at_chance="coRNN; antisymmetric")
     row = judged_row("lem-5-ptbchar-rnns", Estimate(0.25, 0.23, 0.29, scale))
     assert row["verdict"] == AGREES
-    assert row["reservation"].split("; ") == [
+    assert row["caveat"].split("; ") == [
         "our runs take 474 of the paper's 200,000 steps: the lead may only reflect faster learning",
         "best learning rate at the edge of the grid: LEM on PTB (0.1), GRU on PTB (0.1)",
         "no better than chance: coRNN, antisymmetric",
     ]
-    assert f"Reservation: {row['reservation']}." in sentences(pd.DataFrame([row]))[0]
+    assert f"Caveat: {row['caveat']}." in sentences(pd.DataFrame([row]))[0]
     # That an LSTM stays at chance is what this claim says.
     row = judged_row("lem-5-adding-lstm", Estimate(1, 0.95, 1.05, scale))
-    assert "chance" not in row["reservation"]
-    assert judged_row("lem-5-ptbchar-rnns", between(math.nan, math.nan))["reservation"] == ""
+    assert "chance" not in row["caveat"]
+    assert judged_row("lem-5-ptbchar-rnns", between(math.nan, math.nan))["caveat"] == ""
 
 
-def test_the_smallest_lead_keeps_every_reservation():
+def test_the_smallest_lead_keeps_every_caveat():
     pairs = [
         Estimate(2, 1, 3, Scale(steps=20, at_edge="LEM", at_chance="RNN")),
         Estimate(3, 2, 4, Scale(steps=10, at_edge="LEM; GRU")),

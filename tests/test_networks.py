@@ -55,7 +55,7 @@ def test_the_best_validated_record_counts(ds):
     assert lstm["test"].tolist() == [0.6, 0.3] and lstm["completed"].tolist() == [True, False]
     # An error is better where it is smaller.
     ds["metric"] = ("run", ["rmse"] * 3)
-    assert run_table(ds)[["step", "then"]].values.tolist()[:2] == [[10, 0.3]] * 2
+    assert run_table(ds)[["step", "test_at_two_thirds"]].values.tolist()[:2] == [[10, 0.3]] * 2
 
 
 def test_outcomes_are_means_with_their_spread(ds):

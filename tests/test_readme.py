@@ -98,7 +98,7 @@ def test_findings_carry_verdict_and_dagger():
         (entry,) = re.findall(rf"\*\*\[{topic.title}\][^\n]*(?:\n  [^\n]*)*", findings)
         for claim in topic.claims:
             assert judged.loc[claim, "verdict"] in " ".join(entry.split()).lower()
-        reserved = (judged.loc[list(topic.claims), "reservation"] != "").sum()
+        reserved = (judged.loc[list(topic.claims), "caveat"] != "").sum()
         assert entry.count("†") == reserved
 
 

@@ -113,7 +113,7 @@ DIFFERENT = artefacts()["same_data"].isna().sum()
         ("index", f"2 of {DIFFERENT} published figures and tables rebuilt"),
         # agree, differ, undecided, too small to test, otherwise not testable, no effect, all
         ("index", f"Dissertation 1 1 0 0 0 {OF_DISSERTATION - 2} {OF_DISSERTATION}"),
-        ("index", "1 of all these has a reservation (†)"),
+        ("index", "1 of all these has a caveat (†)"),
         (
             "publications/dissertation",
             "Does it fail? Hardly ever: two of twelve do, with \\(a < b\\).",
@@ -128,10 +128,10 @@ DIFFERENT = artefacts()["same_data"].isna().sum()
         ("claims/lem-5-ptbchar-lead", "no seeds (fewer than two runs, which give no interval)"),
         (
             "claims/lem-fhn-single",
-            "At half of it, the verdict is agrees; at twice, it is agrees",
+            "At half of it, the verdict is agrees, and at twice, agrees",
         ),
         ("about", "LEM 0 0 1 0 0 1"),
-        ("about", "one network leads another stays, with a reservation become not testable"),
+        ("about", "one network leads another stays, with a caveat become not testable"),
         ("claims/diss-3.6-longer", "0 (0 to 0.0303) share"),
         ("claims/diss-3.6-longer", "the quantity is above 0.5"),
         ("reference/factorial-real", "torch 1.2.3"),
@@ -528,7 +528,7 @@ def test_kinds_of_verdicts(verdict, cause, kind, status):
     assert causes["total"] == (len(table) if cause else 0)
 
 
-def test_a_short_lead_is_quoted_with_its_reservation():
+def test_a_short_lead_is_quoted_with_its_caveat():
     listed = [finding for question in read_findings().questions for finding in question.findings]
     (finding,) = (each for each in listed if each.claim == "lem-5-ptbchar-gated")
     measured = {"estimate": 0.07, "low": 0.06, "high": 0.09, "paper_steps": 200_000.0}
@@ -538,7 +538,7 @@ def test_a_short_lead_is_quoted_with_its_reservation():
     for steps in (474.0, 200_000.0):
         text = write_sentence(finding, table.assign(steps=steps).loc[finding.claim]).text
         assert text.endswith(ends.get(steps, "paper: 0.11)."))
-    table["reservation"] = "tuned less; not robust: one run decides"
+    table["caveat"] = "tuned less; not robust: one run decides"
     text = write_sentence(finding, table.assign(steps=200_000.0).loc[finding.claim]).text
     assert text.endswith("paper: 0.11). Not robust: one run decides.")
 

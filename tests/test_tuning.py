@@ -130,15 +130,15 @@ def test_failing_to_learn_needs_three_rates(rates, verdict):
         ([80.0], [60.0], *["LEM and LSTM were each trained at a single setting"] * 2),
     ],
 )
-def test_unequal_tuning_is_a_reservation(lem, lstm, to_agree, to_differ):
+def test_unequal_tuning_is_a_caveat(lem, lstm, to_agree, to_differ):
     ds = at_rates({"LEM": lem, "LSTM": lstm})
     (estimate,) = estimate_claim(Networks(ds), made_claim()).parts
     assert estimate.caveats == (to_agree, to_differ)
     # A row that was judged says it of the verdict that it has.
     lead = replace(Estimate(5, 4.9, 5.1), caveats=ByVerdict(to_agree, to_differ))
-    assert judged_row("lem-5-smnist-lstm", lead)["reservation"] == to_agree
+    assert judged_row("lem-5-smnist-lstm", lead)["caveat"] == to_agree
     behind = replace(lead, value=-5, low=-5.1, high=-4.9)
-    assert judged_row("lem-5-smnist-lstm", behind)["reservation"] == to_differ
+    assert judged_row("lem-5-smnist-lstm", behind)["caveat"] == to_differ
 
 
 def test_swept_factors_count_as_settings():
@@ -156,7 +156,7 @@ def test_one_pair_tuned_equally_is_enough_to_differ():
     unequal = Estimate(-5, -5.01, -4.99, caveats=ByVerdict(to_differ="LSTM was tuned more"))
     pairs = extremes.smallest([unequal, Estimate(-3, -3.01, -2.99)])
     row = judged_row("lem-5-smnist-lead", pairs)
-    assert (row["verdict"], row["reservation"]) == (DIFFERS, "")
+    assert (row["verdict"], row["caveat"]) == (DIFFERS, "")
 
 
 DT = {"paper_dt": {"LEM": 0.2}, "paper_length": 800}

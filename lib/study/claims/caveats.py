@@ -1,7 +1,8 @@
-"""Caveats: what a reader must know before quoting a verdict on networks.
+"""Caveats to a verdict on networks that stands: what a reader must know before quoting it.
 
-A caveat does not change the verdict; reports print it as a reservation (†). What makes a claim
-undecided is in `study.claims.undecided` and `study.claims.tuning`. There are four caveats:
+Pages mark a verdict with caveats by a dagger (†). Objections, which change the verdict, are in
+`study.claims.undecided`, `study.claims.tuning` and `study.claims.short_runs`. There are four
+caveats:
 
 - the verdict goes against a network that was tuned over fewer settings than the one it is compared
   with, or against networks that were each trained at a single setting;
@@ -12,7 +13,7 @@ undecided is in `study.claims.undecided` and `study.claims.tuning`. There are fo
 
 import json
 
-from study.claims.claim import Claim, NetworkName
+from study.claims.claim import Claim, NetworkRef
 from study.claims.estimates import ByVerdict, join_reasons
 from study.claims.networks import Networks
 from study.claims.search import rates_tried, settings_tried
@@ -27,7 +28,7 @@ TRIED_ONCE = "trained at a single setting"
 
 
 def find_caveats(
-    networks: Networks, claim: Claim, pair: tuple[NetworkName, ...], ahead: tuple[NetworkName, ...]
+    networks: Networks, claim: Claim, pair: tuple[NetworkRef, ...], ahead: tuple[NetworkRef, ...]
 ) -> ByVerdict:
     """Return the caveats of each verdict on a claim.
 
@@ -49,7 +50,7 @@ def find_caveats(
     unequal = find_unequal(networks, claim, pair, ahead)
     to_agree = [unequal.to_agree]
     if claim_kind(claim.comparison.verb, claim.region) is ClaimKind.LEARNS:
-        to_agree.extend(stopped_early(networks, name) for name in pair)
+        to_agree.extend(stopped_at_target(networks, name) for name in pair)
     compressed = compressed_data(networks, *pair)
     return ByVerdict(
         to_agree=join_reasons(*to_agree, compressed),
@@ -58,7 +59,7 @@ def find_caveats(
 
 
 def find_unequal(
-    networks: Networks, claim: Claim, pair: tuple[NetworkName, ...], ahead: tuple[NetworkName, ...]
+    networks: Networks, claim: Claim, pair: tuple[NetworkRef, ...], ahead: tuple[NetworkRef, ...]
 ) -> ByVerdict:
     """Return the caveats that a verdict goes against a network that was tuned less, or not at all.
 
@@ -104,7 +105,7 @@ def find_unequal(
     return ByVerdict(to_agree, to_differ)
 
 
-def stopped_early(networks: Networks, name: NetworkName) -> str:
+def stopped_at_target(networks: Networks, name: NetworkRef) -> str:
     """Explain that runs of a network stopped once their validation error was small.
 
     Parameters
@@ -137,7 +138,7 @@ def stopped_early(networks: Networks, name: NetworkName) -> str:
     )
 
 
-def compressed_data(networks: Networks, *names: NetworkName) -> str:
+def compressed_data(networks: Networks, *names: NetworkRef) -> str:
     """Explain that networks were trained on images that had been compressed.
 
     Parameters
@@ -162,7 +163,7 @@ def compressed_data(networks: Networks, *names: NetworkName) -> str:
     return join_reasons(*caveats)
 
 
-def runs_at_chance(networks: Networks, name: NetworkName) -> str:
+def runs_at_chance(networks: Networks, name: NetworkRef) -> str:
     """Count the runs of a network that stay at chance, at all its learning rates.
 
     Parameters
@@ -187,7 +188,7 @@ def runs_at_chance(networks: Networks, name: NetworkName) -> str:
     return f"{count} of {len(rows)} runs of {name} on {task}{at_rates} stay at chance"
 
 
-def networks_that_fail(networks: Networks, names: list[NetworkName]) -> str:
+def networks_that_fail(networks: Networks, names: list[NetworkRef]) -> str:
     """Name the networks that stay at chance although others of the claim learn.
 
     Parameters

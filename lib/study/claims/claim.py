@@ -62,8 +62,8 @@ class NetworkSelection(Frozen):
         return " & ".join([name, *map(str, self.pooled)])
 
 
-NetworkName = NetworkSelection | str
-"""A network in the arguments of functions: its selection, or its label alone."""
+NetworkRef = NetworkSelection | str
+"""How functions refer to a network: by its selection, or by its label alone."""
 
 
 class TaskCondition(Frozen):
@@ -111,9 +111,9 @@ class Comparison(Frozen):
         A network that must have learned the task, or else the claim is not testable. ``any``: one
         of the compared networks suffices.
     against
-        Coordinate for a trend: the claim says that the quantity rises or falls with it.
+        Coordinate of the trend: the claim is that the quantity rises or falls with it.
     peak_dt
-        The dt at which, by the claim, the distribution of learned time steps has its peak.
+        The dt at which the distribution of learned time steps has its peak according to the claim.
     paper_steps
         Number of optimizer steps in the paper, or ``not printed``.
     paper_accuracy
@@ -165,18 +165,22 @@ class Claim(Frozen):
 
     Attributes
     ----------
+    id
+        Name of the claim, unique among all papers.
+    paper, chapter, section, page
+        Where the paper makes the claim; chapter and page may be empty.
     statement
-        The claim in few words, the paper's if they are short enough.
+        The claim in a few words, quoted from the paper if short.
     quotation
-        The paper's words, letter by letter. ``[...]`` stands for words that are left out; other
-        words in square brackets are ours, such as formulas. Empty if only a figure or a table
-        makes the claim. None if `statement` is a quotation by itself.
+        The paper's words, verbatim. ``[...]`` stands for words that are left out; other words in
+        square brackets are ours, such as formulas. Empty if only a figure or a table makes the
+        claim. None if `statement` is a quotation by itself.
     artefact
         Id of the figure or table that the claim is about.
     quantity
         Description of the quantity that we estimate.
     region
-        Values of the quantity for which the claim is true.
+        Values of the quantity for which the claim is true; an open interval.
     refuted_by
         Description of a result that would refute the claim.
     published

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
-from study.claims.claim import NetworkName
+from study.claims.claim import NetworkRef
 from study.claims.cross_fitting import optimism_of_rate
 from study.claims.estimates import Estimate, join_reasons
 from study.claims.estimators import add_standard_error, difference, exponential
@@ -25,7 +25,7 @@ UNSETTLED = "some of these networks were still improving when training stopped"
 """Note on a lead, which may only reflect faster learning."""
 
 
-def lead(networks: Networks, first: NetworkName, second: NetworkName) -> Estimate:
+def lead(networks: Networks, first: NetworkRef, second: NetworkRef) -> Estimate:
     """Estimate the difference of two networks' scores.
 
     Parameters
@@ -43,7 +43,7 @@ def lead(networks: Networks, first: NetworkName, second: NetworkName) -> Estimat
     return _compared(networks, first, second, logs=False)
 
 
-def ratio(networks: Networks, first: NetworkName, second: NetworkName) -> Estimate:
+def ratio(networks: Networks, first: NetworkRef, second: NetworkRef) -> Estimate:
     """Estimate the ratio of two networks' errors.
 
     Parameters
@@ -61,7 +61,7 @@ def ratio(networks: Networks, first: NetworkName, second: NetworkName) -> Estima
     return exponential(_compared(networks, first, second, logs=True))
 
 
-def apart(networks: Networks, first: NetworkName, second: NetworkName) -> Estimate:
+def apart(networks: Networks, first: NetworkRef, second: NetworkRef) -> Estimate:
     """Estimate the absolute difference of two networks' scores.
 
     Parameters
@@ -79,14 +79,12 @@ def apart(networks: Networks, first: NetworkName, second: NetworkName) -> Estima
     return magnitude(lead(networks, first, second))
 
 
-def _compared(
-    networks: Networks, first: NetworkName, second: NetworkName, *, logs: bool
-) -> Estimate:
+def _compared(networks: Networks, first: NetworkRef, second: NetworkRef, *, logs: bool) -> Estimate:
     """Return the difference of two networks' scores, or of the logarithms of their errors.
 
-    A side with fewer than `study.claims.undecided.SEEDS` runs decides nothing, even if the scores
-    of single test sequences are stored. Comparing two networks on the same sequences removes the
-    noise of the test set, but not the variation between runs.
+    A side with fewer than `study.claims.undecided.SEEDS` runs decides nothing. This also holds for
+    paired scores of test sequences: pairing removes the noise of the test set, but not the variance
+    between runs.
     """
     names = (first, second)
     rows = [networks.runs(name) for name in names]
@@ -123,7 +121,7 @@ def _compared(
 
 def _difference_of_means(
     networks: Networks,
-    names: tuple[NetworkName, NetworkName],
+    names: tuple[NetworkRef, NetworkRef],
     sides: list[np.ndarray],
     *,
     logs: bool,
@@ -133,13 +131,14 @@ def _difference_of_means(
     estimate = difference(*sides, scale)
     error, paired = sampling_error(networks, *names, logs=logs)
     fewest = min(len(side) for side in sides)
-    if paired and fewest < 2:  # the interval covers the test set alone
+    if paired and fewest < 2:
+        # No variance between runs is known; `add_standard_error` adds the part of the test set.
         value = sides[0].mean() - sides[1].mean()
         estimate = Estimate(value, value, value, scale, note="of single runs")
     return add_standard_error(estimate, error)
 
 
-def _note_on_cross_fitting(name: NetworkName, amount: float) -> str:
+def _note_on_cross_fitting(name: NetworkRef, amount: float) -> str:
     """Say that a score was cross-fitted."""
     return (
         f"the learning rate of {name} was chosen on the test part, so its score is cross-fitted: "
@@ -149,9 +148,12 @@ def _note_on_cross_fitting(name: NetworkName, amount: float) -> str:
 
 
 def _note_on_last_record(
-    networks: Networks, names: tuple[NetworkName, NetworkName], estimate: Estimate
+    networks: Networks, names: tuple[NetworkRef, NetworkRef], estimate: Estimate
 ) -> str:
-    """State the lead at the last record if it lies outside the interval of the validated lead."""
+    """State the lead at the last record if it lies outside the interval.
+
+    The interval is that of the lead at the records that validate best.
+    """
     if not estimate.known:
         return ""
     at_end = difference_at_end(networks, *names)
@@ -177,7 +179,7 @@ def _is_behind(sides: list[np.ndarray], *, logs: bool) -> bool:
     return first <= second
 
 
-def difference_at_end(networks: Networks, first: NetworkName, second: NetworkName) -> float:
+def difference_at_end(networks: Networks, first: NetworkRef, second: NetworkRef) -> float:
     """Return the lead at the last record instead of the record that validates best.
 
     Parameters

@@ -8,11 +8,11 @@ best on the other half.
 
 import xarray as xr
 
-from study.claims.claim import NetworkName
+from study.claims.claim import NetworkRef
 from study.claims.networks import Networks
 
 
-def optimism_of_rate(networks: Networks, name: NetworkName) -> float | None:
+def optimism_of_rate(networks: Networks, name: NetworkRef) -> float | None:
     """Return how much choosing the learning rate on the test part raises a network's score.
 
     Parameters

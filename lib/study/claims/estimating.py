@@ -10,15 +10,14 @@ import pandas as pd
 
 from study.claims import measurements, time_steps, training_steps
 from study.claims.caveats import find_caveats, networks_that_fail
-from study.claims.claim import Claim, ClaimError, Comparison, NetworkName, NetworkSelection
+from study.claims.claim import Claim, ClaimError, Comparison, NetworkRef, NetworkSelection
 from study.claims.comparisons import apart, lead, ratio
 from study.claims.estimates import ByVerdict, Estimate, join_reasons
 from study.claims.extremes import largest, smallest
 from study.claims.networks import Networks
-from study.claims.short_runs import ClaimKind, barred_verdicts, claim_kind
+from study.claims.short_runs import ClaimKind, barred_verdicts, claim_kind, shorter_than_paper
 from study.claims.testable import refuse_claim, refuse_without_control
 from study.claims.tuning import find_untuned
-from study.claims.undecided import shorter_than_paper
 
 
 class Verb(NamedTuple):
@@ -110,7 +109,7 @@ def estimate_claim(networks: Networks, claim: Claim) -> Estimate:
     return smallest(estimates)
 
 
-def _estimate_pair(networks: Networks, claim: Claim, pair: tuple[NetworkName, ...]) -> Estimate:
+def _estimate_pair(networks: Networks, claim: Claim, pair: tuple[NetworkRef, ...]) -> Estimate:
     """Estimate the quantity for one network or a pair, with the objections to each verdict."""
     comparison = claim.comparison
     verb = VERBS[comparison.verb]
@@ -158,7 +157,7 @@ def _mark_too_short(estimate: Estimate, short: str, claim: Claim) -> Estimate:
     return replace(estimate, parts=parts, too_short=too_short)
 
 
-def _learners(verb: Verb, pair: tuple[NetworkName, ...], claim: Claim) -> tuple[NetworkName, ...]:
+def _learners(verb: Verb, pair: tuple[NetworkRef, ...], claim: Claim) -> tuple[NetworkRef, ...]:
     """Return the networks that must have learned for the claim to be tested."""
     if verb.learners == "second":
         return pair[1:]
@@ -169,7 +168,7 @@ def _learners(verb: Verb, pair: tuple[NetworkName, ...], claim: Claim) -> tuple[
     return ()
 
 
-def _ahead(claim: Claim, pair: tuple[NetworkName, ...]) -> tuple[NetworkName, ...]:
+def _ahead(claim: Claim, pair: tuple[NetworkRef, ...]) -> tuple[NetworkRef, ...]:
     """Return the network that is ahead if the claim is true; both if they are then equal."""
     region = claim.region
     if claim.comparison.verb == "apart":

@@ -3,7 +3,7 @@
 import pandas as pd
 import xarray as xr
 
-from study.claims.claim import NetworkName
+from study.claims.claim import NetworkRef
 from study.claims.estimates import Scale, join_reasons
 from study.claims.networks import Networks
 from study.claims.search import rate_at_edge
@@ -56,7 +56,7 @@ def scale_of_rows(ds: xr.Dataset) -> Scale:
     )
 
 
-def scale_of_networks(networks: Networks, *names: NetworkName) -> Scale:
+def scale_of_networks(networks: Networks, *names: NetworkRef) -> Scale:
     """Return the size of the experiment behind some networks.
 
     Parameters
@@ -88,6 +88,6 @@ def scale_of_networks(networks: Networks, *names: NetworkName) -> Scale:
     )
 
 
-def _guesses(networks: Networks, name: NetworkName) -> bool:
+def _guesses(networks: Networks, name: NetworkRef) -> bool:
     """Return whether a network was trained and does no better than chance."""
     return not networks.runs(name).empty and not networks.learned(name)

@@ -20,7 +20,7 @@ from study.claims.estimating import estimate_claim
 from study.claims.estimators import Z
 from study.claims.listed import claims
 from study.claims.networks import Networks
-from study.claims.short_runs import ClaimKind, claim_kind, lead_reservation
+from study.claims.short_runs import ClaimKind, claim_kind, lead_caveat
 from study.claims.verdict import (
     AGREES,
     DIFFERS,
@@ -37,7 +37,7 @@ from study.results.manifest import TOYS
 from study.stats.power import detectable
 
 COMPARES = (ClaimKind.LEADS, ClaimKind.NO_WORSE, ClaimKind.EQUAL)
-"""Kinds of claims that compare networks. They get a reservation if a network is at chance."""
+"""Kinds of claims that compare networks. They get a caveat if a network is at chance."""
 Judge = Callable[[object], Estimate]
 """A function that estimates the quantity of one claim, from a dataset or tables made of it."""
 
@@ -119,9 +119,9 @@ def judged_table(evidence: object, judges: Mapping[str, Judge]) -> pd.DataFrame:
         ds = evidence.ds
     refusal = _refuse_profile(ds.attrs["profile"])
     rows = []
-    for name, judge in judges.items():
+    for claim_id, judge in judges.items():
         estimate = refusal or judge(evidence)
-        rows.append(judged_row(name, estimate))
+        rows.append(judged_row(claim_id, estimate))
     return pd.DataFrame(rows)
 
 
@@ -136,12 +136,12 @@ def _refuse_profile(profile: str) -> Estimate | None:
     return not_testable(f"profile {profile}: {reason}", Cause.NO_DATA)
 
 
-def judged_row(name: str, estimate: Estimate) -> dict[str, object]:
+def judged_row(claim_id: str, estimate: Estimate) -> dict[str, object]:
     """Judge one claim by an estimate.
 
     Parameters
     ----------
-    name
+    claim_id
         Id of the claim.
     estimate
         The claim's quantity with its interval.
@@ -154,10 +154,10 @@ def judged_row(name: str, estimate: Estimate) -> dict[str, object]:
         twice our threshold; empty if the threshold is the paper's), ``null_is`` (whether
         `Claim.null` is ``inside`` the interval or ``outside``; empty if there is none),
         ``paper_steps`` (optimizer steps in the paper; None if not printed), the fields of
-        `study.claims.estimates.Scale`, ``reservation`` (what a reader must know before quoting the
+        `study.claims.estimates.Scale`, ``caveat`` (what a reader must know before quoting the
         verdict, separated by semicolons), and ``note``.
     """
-    claim = claims()[name]
+    claim = claims()[claim_id]
     verdict = verdict_on(estimate, claim)
     cause = ""
     if verdict.cause:
@@ -167,7 +167,7 @@ def judged_row(name: str, estimate: Estimate) -> dict[str, object]:
     if claim.comparison and claim.comparison.paper_steps != NOT_PRINTED:
         paper_steps = claim.comparison.paper_steps
     return {
-        "id": name,
+        "id": claim_id,
         "verdict": verdict.verdict,
         "cause": cause,
         "estimate": estimate.value,
@@ -180,7 +180,7 @@ def judged_row(name: str, estimate: Estimate) -> dict[str, object]:
         "null_is": _null_is(estimate, claim),
         "paper_steps": paper_steps,
         **asdict(estimate.scale),
-        "reservation": _reservation(estimate, claim, verdict.verdict),
+        "caveat": _caveat(estimate, claim, verdict.verdict),
         "note": _note(estimate, claim, verdict),
     }
 
@@ -210,26 +210,26 @@ def _note(estimate: Estimate, claim: Claim, verdict: Verdict) -> str:
     return join_reasons(*notes)
 
 
-def _reservation(estimate: Estimate, claim: Claim, verdict: str) -> str:
-    """Return the reservations about a verdict, separated by semicolons; empty if there are none."""
-    if not estimate.known or verdict not in (AGREES, DIFFERS, UNDECIDED):
+def _caveat(estimate: Estimate, claim: Claim, verdict: str) -> str:
+    """Return the caveats about a verdict, separated by semicolons; empty if there are none."""
+    if not estimate.known or verdict == UNTESTABLE:
         return ""
     scale = estimate.scale
-    reservations = []
+    caveats = []
     if verdict == AGREES:
-        reservations.append(lead_reservation(claim, scale.steps))
+        caveats.append(lead_caveat(claim, scale.steps))
     if verdict != UNDECIDED:
-        reservations.append(_caveats(estimate, claim, verdict))
+        caveats.append(_network_caveats(estimate, claim, verdict))
     if scale.at_edge:
         edges = scale.at_edge.replace("; ", ", ")
-        reservations.append(f"best learning rate at the edge of the grid: {edges}")
+        caveats.append(f"best learning rate at the edge of the grid: {edges}")
     comparison = claim.comparison
     if scale.at_chance and comparison and claim_kind(comparison.verb, claim.region) in COMPARES:
-        reservations.append(f"no better than chance: {scale.at_chance.replace('; ', ', ')}")
-    return join_reasons(*reservations)
+        caveats.append(f"no better than chance: {scale.at_chance.replace('; ', ', ')}")
+    return join_reasons(*caveats)
 
 
-def _caveats(estimate: Estimate, claim: Claim, verdict: str) -> str:
+def _network_caveats(estimate: Estimate, claim: Claim, verdict: str) -> str:
     """Return the caveats of the networks on which a verdict rests; empty if there are none."""
     inside = verdict == AGREES
 
@@ -244,8 +244,11 @@ def _null_note(estimate: Estimate, verdict: str) -> str:
     effect = detectable((estimate.high - estimate.low) / (2 * Z))
     power = f"smallest effect detectable with 80 % power: {effect:.2g}"
     if verdict == AGREES:
-        return f"null claim: shuffled data would agree, too, so look at the interval; {power}"
-    return f"null claim; {power}"
+        return (
+            "claim of no effect: even shuffled data would agree, so judge by the width of the "
+            f"interval; {power}"
+        )
+    return f"claim of no effect; {power}"
 
 
 def sentences(judged: pd.DataFrame) -> list[str]:
@@ -274,8 +277,8 @@ def sentences(judged: pd.DataFrame) -> list[str]:
             result = row.note or "nothing could be measured"
         condition = f"{claim.quantity}: {result}; true if {claim.region}"
         sentence = f"*{claim.statement}*: **{verdict}** ({condition})."
-        if row.reservation:
-            sentence += f" Reservation: {row.reservation}."
+        if row.caveat:
+            sentence += f" Caveat: {row.caveat}."
         if known and row.note:
             sentence += f" Note: {row.note}."
         written.append(sentence)

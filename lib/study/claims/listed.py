@@ -34,15 +34,20 @@ def read_claims(path: Path) -> list[Claim]:
     Raises
     ------
     ClaimError
-        A claim lacks a field, has an unknown field, or has a value of the wrong type.
+        The file is not a list of claims, or a claim lacks a field, has an unknown field, or has a
+        value of the wrong type.
     """
     try:
         entries = YAML(typ="safe", pure=True).load(path.read_text("utf-8"))
     except MarkedYAMLError as error:
         raise ClaimError(f"{path.name} is not valid YAML: {error}") from None
+    if not isinstance(entries, list):
+        raise ClaimError(f"{path.name} holds no list of claims; begin each claim with `- id: ...`")
     paper_claims = []
     for entry in entries:
         name = entry.get("id", "an entry without an id")
+        if "paper" in entry:
+            raise ClaimError(f"{path.name}: {name} names a paper; remove it, the file's name does")
         try:
             paper_claims.append(Claim(paper=path.stem, **entry))
         except ValidationError as error:

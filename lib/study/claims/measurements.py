@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import chi2, norm, t
 
-from study.claims.claim import NetworkName
+from study.claims.claim import NetworkRef
 from study.claims.estimates import Cause, Estimate, join_reasons, not_testable
 from study.claims.estimators import (
     TAIL,
@@ -28,7 +28,7 @@ from study.claims.sampling import sampling_error, sampling_variance
 from study.claims.undecided import one_rate_at_chance, still_falling, too_few_seeds
 
 
-def over_chance(networks: Networks, name: NetworkName) -> Estimate:
+def over_chance(networks: Networks, name: NetworkRef) -> Estimate:
     """Estimate the difference of a network's score and that of guessing.
 
     Parameters
@@ -68,7 +68,7 @@ def over_chance(networks: Networks, name: NetworkName) -> Estimate:
     )
 
 
-def share_of_chance(networks: Networks, name: NetworkName) -> Estimate:
+def share_of_chance(networks: Networks, name: NetworkRef) -> Estimate:
     """Estimate the ratio of a network's error to that of guessing.
 
     Parameters
@@ -92,7 +92,7 @@ def share_of_chance(networks: Networks, name: NetworkName) -> Estimate:
     return replace(estimate, undecided_because=undecided_because, note=note)
 
 
-def _count_at_chance(networks: Networks, name: NetworkName) -> str:
+def _count_at_chance(networks: Networks, name: NetworkRef) -> str:
     """Count the runs that stay at chance if other runs of the same network learn."""
     rows = networks.runs(name)
     learned = networks.runs_learned(rows)
@@ -107,7 +107,7 @@ def _count_at_chance(networks: Networks, name: NetworkName) -> str:
 
 
 def deviation(
-    networks: Networks, name: NetworkName, paper_accuracy: float | None = None
+    networks: Networks, name: NetworkRef, paper_accuracy: float | None = None
 ) -> Estimate:
     """Estimate the standard deviation of a network's score over runs.
 
@@ -160,7 +160,7 @@ def deviation(
     return Estimate(float(value), float(low), float(high), scale, ratio=True, chance=chance)
 
 
-def trend(networks: Networks, name: NetworkName, factor: str) -> Estimate:
+def trend(networks: Networks, name: NetworkRef, factor: str) -> Estimate:
     """Estimate the rank correlation of a network's score with a factor, over runs.
 
     Parameters
@@ -181,7 +181,7 @@ def trend(networks: Networks, name: NetworkName, factor: str) -> Estimate:
     return correlation(rows[factor], rows["score"], scale_of_networks(networks, name))
 
 
-def gain(networks: Networks, first: NetworkName, second: NetworkName | None = None) -> Estimate:
+def gain(networks: Networks, first: NetworkRef, second: NetworkRef | None = None) -> Estimate:
     """Estimate log10 of the norm of the Jacobian dh_T/dh_1, mean over records.
 
     Parameters
@@ -204,7 +204,7 @@ def gain(networks: Networks, first: NetworkName, second: NetworkName | None = No
     return _mean_or_difference(networks, sides, first, second)
 
 
-def decay(networks: Networks, first: NetworkName, second: NetworkName | None = None) -> Estimate:
+def decay(networks: Networks, first: NetworkRef, second: NetworkRef | None = None) -> Estimate:
     """Estimate the distance between log10 of the norms of dh_T/dh_1 and dh_T/dh_(T-1).
 
     The distance is the number of orders of magnitude by which gradients decay or grow. Distances
@@ -232,9 +232,9 @@ def decay(networks: Networks, first: NetworkName, second: NetworkName | None = N
 
 def _measure_sides(
     networks: Networks,
-    first: NetworkName,
-    second: NetworkName | None,
-    measure: Callable[[Networks, NetworkName], np.ndarray],
+    first: NetworkRef,
+    second: NetworkRef | None,
+    measure: Callable[[Networks, NetworkRef], np.ndarray],
 ) -> list[np.ndarray] | Estimate:
     """Return the measured values of each network, shape (runs,) each.
 
@@ -248,12 +248,12 @@ def _measure_sides(
     return [measure(networks, name) for name in names]
 
 
-def _mean_gain(networks: Networks, name: NetworkName) -> np.ndarray:
+def _mean_gain(networks: Networks, name: NetworkRef) -> np.ndarray:
     run = networks.ds.sel(run=networks.runs(name)["run"].iloc[0])
     return run["gain_first"].mean("record").dropna("replicate").values
 
 
-def _log_decay(networks: Networks, name: NetworkName) -> np.ndarray:
+def _log_decay(networks: Networks, name: NetworkRef) -> np.ndarray:
     run = networks.ds.sel(run=networks.runs(name)["run"].iloc[0])
     distance = np.abs(run["gain_first"] - run["gain_last"])
     values = distance.mean("record").dropna("replicate").values
@@ -261,7 +261,7 @@ def _log_decay(networks: Networks, name: NetworkName) -> np.ndarray:
 
 
 def _mean_or_difference(
-    networks: Networks, sides: list[np.ndarray], first: NetworkName, second: NetworkName | None
+    networks: Networks, sides: list[np.ndarray], first: NetworkRef, second: NetworkRef | None
 ) -> Estimate:
     """Return the mean of one network's values, or the difference of two networks' means."""
     if second is None:
@@ -272,7 +272,7 @@ def _mean_or_difference(
     return replace(estimate, undecided_because=few)
 
 
-def memoryless(networks: Networks, name: NetworkName) -> Estimate:
+def memoryless(networks: Networks, name: NetworkRef) -> Estimate:
     """Estimate the final loss on the copying task relative to the best loss without memory.
 
     Without memory, the best cross entropy is 10 ln 8 / (T + 20) for sequences of T + 20 time steps.

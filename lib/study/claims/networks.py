@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from study.claims.claim import NetworkName, NetworkSelection
+from study.claims.claim import NetworkRef, NetworkSelection
 from study.results.learned import LEARNED_ERROR, above_chance
 from study.results.networks import IDENTITY, levels_of, validated_best
 from study.results.runs import in_measure, run_table
@@ -101,7 +101,7 @@ class Networks:
             self.direction = -1
         self._cached_runs = cache(self._find_runs)
 
-    def runs(self, name: NetworkName) -> pd.DataFrame:
+    def runs(self, name: NetworkRef) -> pd.DataFrame:
         """Return the runs of a network.
 
         Parameters
@@ -116,7 +116,7 @@ class Networks:
         """
         return self._cached_runs(name)
 
-    def _find_runs(self, name: NetworkName) -> pd.DataFrame:
+    def _find_runs(self, name: NetworkRef) -> pd.DataFrame:
         if isinstance(name, str):
             rows = self.rows
             return rows[rows["label"] == name]
@@ -139,7 +139,7 @@ class Networks:
         # A network under its plain label is a level, too.
         return pd.concat([plain, levels_of(rows, name.label, name.best)])
 
-    def levels(self, name: NetworkName) -> pd.DataFrame:
+    def levels(self, name: NetworkRef) -> pd.DataFrame:
         """Return the runs among which validation chose those of a network.
 
         Parameters
@@ -168,7 +168,7 @@ class Networks:
         """
         return list(dict.fromkeys(self.rows["label"]))
 
-    def scores(self, name: NetworkName) -> np.ndarray:
+    def scores(self, name: NetworkRef) -> np.ndarray:
         """Return the score of each run of a network.
 
         Parameters
@@ -183,11 +183,11 @@ class Networks:
         """
         return self.runs(name)["score"].to_numpy()
 
-    def learned(self, name: NetworkName) -> bool:
+    def learned(self, name: NetworkRef) -> bool:
         """Return whether a network was trained and does better than chance.
 
         An accuracy must be significantly above chance, an error a tenth below that of guessing.
-        The median over runs decides, because one run that blew up says nothing about the others.
+        The median over runs decides, because one run that diverged says nothing about the others.
 
         Parameters
         ----------
@@ -207,7 +207,7 @@ class Networks:
             return bool(score < LEARNED_ERROR * guess)
         return bool(above_chance(score, guess, int(rows["test_sequences"].iloc[0])))
 
-    def at_all_rates(self, name: NetworkName) -> pd.DataFrame:
+    def at_all_rates(self, name: NetworkRef) -> pd.DataFrame:
         """Return the runs of a network at all its learning rates.
 
         Parameters
@@ -251,7 +251,7 @@ class Networks:
         """
         return [label for label in self.labels() if not self.learned(label)]
 
-    def steps_trained(self, name: NetworkName) -> int:
+    def steps_trained(self, name: NetworkRef) -> int:
         """Return the number of optimizer steps for which a network was trained.
 
         Parameters

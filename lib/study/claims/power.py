@@ -180,6 +180,6 @@ def distance(estimate: Estimate, region: Region) -> float:
     (low, value, high), thresholds = to_symmetric_scale(estimate, region)
     arms = np.where(thresholds < value, value - low, high - value)
     with np.errstate(divide="ignore", invalid="ignore"):
-        errors_away = Z * np.abs(value - thresholds) / arms
-        distances = np.where(thresholds == value, 0.0, errors_away)
+        distances_in_se = Z * np.abs(value - thresholds) / arms
+        distances = np.where(thresholds == value, 0.0, distances_in_se)
         return float(np.nanmin(distances))

@@ -13,7 +13,7 @@ import pandas as pd
 from scipy import stats
 from statsmodels.api import OLS
 
-from study.claims.claim import NetworkName
+from study.claims.claim import NetworkRef
 from study.claims.estimators import TAIL, Z
 from study.claims.experiment_sizes import scale_of_networks
 from study.claims.networks import Networks
@@ -38,7 +38,7 @@ class SamplingError(NamedTuple):
     """
 
 
-def sampling_error(networks: Networks, *names: NetworkName, logs: bool = False) -> SamplingError:
+def sampling_error(networks: Networks, *names: NetworkRef, logs: bool = False) -> SamplingError:
     """Return the standard error of a score, or of a difference of two, from the finite test set.
 
     Parameters
@@ -117,7 +117,7 @@ def error_of_mean(values: np.ndarray, clusters: np.ndarray | None = None) -> flo
     return float(fit.bse[0] * small_sample_factor)
 
 
-def _by_sequence(networks: Networks, name: NetworkName, *, logs: bool) -> np.ndarray | None:
+def _by_sequence(networks: Networks, name: NetworkRef, *, logs: bool) -> np.ndarray | None:
     """Return each test sequence's influence on the score, or on its logarithm, (sequences,).
 
     By the delta method, the standard error of the score is that of the mean influence. None if the
@@ -140,7 +140,7 @@ def _by_sequence(networks: Networks, name: NetworkName, *, logs: bool) -> np.nda
     return -exponent * mean ** (exponent - 1) * deviations
 
 
-def _answers(networks: Networks, name: NetworkName) -> np.ndarray | None:
+def _answers(networks: Networks, name: NetworkRef) -> np.ndarray | None:
     """Return each run's score of each test sequence, (runs, sequences); None if not stored."""
     rows = networks.runs(name)
     if rows["run"].nunique() != 1 or networks.measure in ("perplexity", "bits", "cross entropy"):
@@ -155,7 +155,7 @@ def _answers(networks: Networks, name: NetworkName) -> np.ndarray | None:
     return scores
 
 
-def sampling_variance(networks: Networks, name: NetworkName) -> float:
+def sampling_variance(networks: Networks, name: NetworkRef) -> float:
     """Return the variance between runs that comes from the finite test set.
 
     Only a run's own luck with single sequences counts. What makes a sequence difficult for all runs

@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from study.claims.claim import NetworkName
+from study.claims.claim import NetworkRef
 from study.claims.networks import Networks
 
 
-def rates_tried(networks: Networks, name: NetworkName) -> list[float]:
+def rates_tried(networks: Networks, name: NetworkRef) -> list[float]:
     """Return the learning rates at which a network was trained.
 
     Parameters
@@ -25,7 +25,7 @@ def rates_tried(networks: Networks, name: NetworkName) -> list[float]:
     return sorted(networks.learning_rates[row["label"], row["task"]])
 
 
-def rate_at_edge(networks: Networks, name: NetworkName) -> str:
+def rate_at_edge(networks: Networks, name: NetworkRef) -> str:
     """Describe a best learning rate that is the smallest or the largest of the grid.
 
     Parameters
@@ -51,7 +51,7 @@ def rate_at_edge(networks: Networks, name: NetworkName) -> str:
     return ""
 
 
-def settings_tried(networks: Networks, name: NetworkName) -> int:
+def settings_tried(networks: Networks, name: NetworkRef) -> int:
     """Count the settings among which validation chose the network's.
 
     Parameters
@@ -73,7 +73,7 @@ def settings_tried(networks: Networks, name: NetworkName) -> int:
     return rows.loc[same, "run"].nunique()
 
 
-def gain_of_last_rate(networks: Networks, name: NetworkName, *, logs: bool) -> float:
+def gain_of_last_rate(networks: Networks, name: NetworkRef, *, logs: bool) -> float:
     """Return how much better a network is at its best learning rate than at the neighboring one.
 
     Parameters
@@ -101,7 +101,7 @@ def gain_of_last_rate(networks: Networks, name: NetworkName, *, logs: bool) -> f
         at_rate = same[same["learning_rate"] == rate]
         scores = networks.unit * at_rate["test"].fillna(at_rate["guess_metric"])
         if logs:
-            # A run that blew up counts as guessing. Otherwise it alone would decide the mean.
+            # A run that diverged counts as guessing. Otherwise it alone would decide the mean.
             guess = networks.unit * at_rate["guess_metric"]
             scores = np.log(np.minimum(scores, guess))
         means.append(scores.mean())

@@ -6,7 +6,7 @@ The rule depends on the kind of claim:
 ===========================  ==========================  ==========================
 a claim that ...             "agrees"                    "differs" and "undecided"
 ===========================  ==========================  ==========================
-one network leads another    stays, with a reservation   become not testable
+one network leads another    stays, with a caveat   become not testable
 a network learns             stays                       become not testable
 a network fails to learn     becomes not testable        stay
 networks do equally well     becomes not testable        become not testable
@@ -23,8 +23,9 @@ import math
 from enum import Enum
 from typing import NamedTuple
 
-from study.claims.claim import Claim
+from study.claims.claim import Claim, NetworkRef
 from study.claims.estimates import Estimate
+from study.claims.networks import Networks
 from study.claims.region import Region
 
 
@@ -132,6 +133,27 @@ def _is_even_ahead(verb: str, region: Region, estimate: Estimate) -> bool:
     return estimate.high < same
 
 
+def shorter_than_paper(networks: Networks, *names: NetworkRef) -> str:
+    """Explain that a network was trained for fewer steps than in the paper.
+
+    Parameters
+    ----------
+    networks
+        The networks on the claim's task.
+    names
+        Some of them.
+
+    Returns
+    -------
+    str
+        The reason; empty if all of them were trained for as long as in the paper.
+    """
+    steps = min(networks.steps_trained(name) for name in names)
+    if steps < networks.paper_steps:
+        return steps_in_words(steps, networks.paper_steps)
+    return ""
+
+
 def rule_in_words() -> list[tuple[str, str, str]]:
     """Return the table of this module for readers.
 
@@ -147,7 +169,7 @@ def rule_in_words() -> list[tuple[str, str, str]]:
         if barred.agrees:
             agrees = "becomes not testable"
         if kind is ClaimKind.LEADS:
-            agrees += ", with a reservation"
+            agrees += ", with a caveat"
         if kind is ClaimKind.NO_WORSE:
             agrees += ", unless our interval shows it ahead"
         differs = "stay"
@@ -159,8 +181,8 @@ def rule_in_words() -> list[tuple[str, str, str]]:
     return rows
 
 
-def lead_reservation(claim: Claim, steps: int | None) -> str:
-    """Return the reservation about a lead that agrees; empty if the runs were long enough.
+def lead_caveat(claim: Claim, steps: int | None) -> str:
+    """Return the caveat about a lead that agrees; empty if the runs were long enough.
 
     Parameters
     ----------

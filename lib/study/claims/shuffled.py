@@ -18,7 +18,7 @@ from study.claims.networks import Networks
 
 NO_EFFECT = {"lead": 0.0, "apart": 0.0, "ratio": 1.0, "longer": 1.0, "decay": 1.0}
 """The value of each quantity that compares two networks if they are equal."""
-OUTCOMES = ["step", "test", "last", "then", "improving", "completed"]
+OUTCOMES = ["step", "test", "last", "test_at_two_thirds", "improving", "completed"]
 """Columns of `study.results.runs.run_table` that hold the result of a run, not its network."""
 AT_THRESHOLD = "a difference, however small"
 """Kind of a claim whose region begins at no difference."""

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 import pandas as pd
 import xarray as xr
 
-from study.claims.claim import NetworkName
+from study.claims.claim import NetworkRef
 from study.claims.comparisons import lead
 from study.claims.networks import Networks
 from study.claims.region import Region
@@ -18,9 +18,7 @@ from study.claims.verdict import (
 from study.results.networks import compare_with_published, outcomes
 
 
-def leads_over(
-    networks: Networks, name: NetworkName, others: Iterable[NetworkName]
-) -> pd.DataFrame:
+def leads_over(networks: Networks, name: NetworkRef, others: Iterable[NetworkRef]) -> pd.DataFrame:
     """Compare one network with others, by the rule that judges claims that a network leads.
 
     Parameters

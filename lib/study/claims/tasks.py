@@ -156,7 +156,7 @@ def spread_of_deviations(frame: pd.DataFrame) -> Estimate:
     Parameters
     ----------
     frame
-        Attempts at the best hyper-parameters; those that are ``left_out`` do not count.
+        Attempts at the best hyperparameters; those that are ``left_out`` do not count.
 
     Returns
     -------

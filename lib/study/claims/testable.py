@@ -7,7 +7,7 @@ evidence about the paper.
 
 from collections.abc import Iterable, Sequence
 
-from study.claims.claim import Comparison, NetworkName
+from study.claims.claim import Comparison, NetworkRef
 from study.claims.estimates import Cause, Estimate, not_testable
 from study.claims.experiment_sizes import scale_of_networks
 from study.claims.networks import Networks
@@ -15,7 +15,7 @@ from study.results.data_used import describe_stand_in
 
 
 def refuse_claim(
-    networks: Networks, names: Sequence[NetworkName], learners: Iterable[NetworkName]
+    networks: Networks, names: Sequence[NetworkRef], learners: Iterable[NetworkRef]
 ) -> Estimate | None:
     """Refuse claims about networks that were not trained, read other data, or did not learn.
 

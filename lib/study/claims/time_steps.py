@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 import xarray as xr
 
-from study.claims.claim import NetworkName
+from study.claims.claim import NetworkRef
 from study.claims.estimates import Cause, Estimate, not_testable
 from study.claims.estimators import geometric_mean, mean
 from study.claims.experiment_sizes import scale_of_networks
@@ -19,11 +19,11 @@ from study.results.networks import BIN_WIDTH
 from study.stats.scales import histograms, largest_step, likelihood_ratios, reach
 
 
-def _run(networks: Networks, name: NetworkName) -> xr.Dataset:
+def _run(networks: Networks, name: NetworkRef) -> xr.Dataset:
     return networks.ds.sel(run=networks.runs(name)["run"].iloc[0])
 
 
-def peak(networks: Networks, name: NetworkName, peak_dt: float) -> Estimate:
+def peak(networks: Networks, name: NetworkRef, peak_dt: float) -> Estimate:
     """Estimate how much more common time steps near `peak_dt` are than smaller or larger ones.
 
     Parameters
@@ -36,7 +36,7 @@ def peak(networks: Networks, name: NetworkName, peak_dt: float) -> Estimate:
     Returns
     -------
     Estimate
-        The share of steps within a factor of two of `peak_dt`, less the larger of the shares in
+        The share of steps within a factor of two of `peak_dt`, minus the larger of the shares in
         the two neighboring ranges of that width.
     """
     rows = histograms(_run(networks, name)).query("stage == 'trained'")
@@ -48,7 +48,7 @@ def peak(networks: Networks, name: NetworkName, peak_dt: float) -> Estimate:
     return mean(shares[0] - shares[[-1, 1]].max(axis=1), scale_of_networks(networks, name))
 
 
-def span(networks: Networks, name: NetworkName) -> Estimate:
+def span(networks: Networks, name: NetworkRef) -> Estimate:
     """Estimate the ratio of the largest allowed time step to the smallest learned one.
 
     Parameters
@@ -73,7 +73,7 @@ def span(networks: Networks, name: NetworkName) -> Estimate:
     return replace(ratio, low=ratio.low / half_bin, high=ratio.high * half_bin)
 
 
-def decades(networks: Networks, name: NetworkName) -> Estimate:
+def decades(networks: Networks, name: NetworkRef) -> Estimate:
     """Estimate the decades between the 1st and the 99th percentile of the time steps.
 
     If there are several kinds of steps, the one with the smallest range counts.
@@ -96,7 +96,7 @@ def decades(networks: Networks, name: NetworkName) -> Estimate:
     return smallest(ranges)
 
 
-def power_law(networks: Networks, name: NetworkName) -> Estimate:
+def power_law(networks: Networks, name: NetworkRef) -> Estimate:
     """Estimate how much better a power law fits the time steps than an exponential distribution.
 
     If there are several kinds of steps, the one with the smallest difference counts.

@@ -1,9 +1,9 @@
 """Training steps until a network solves the adding problem: the verbs longer and steps_needed.
 
 The step of a run is known only up to the spacing of its records. A run that never solved the
-problem counts with the last step of the longest run, and the interval is unbounded on its side. The
-interval also covers the case that such a run counts with its own last step, which is earlier if the
-run diverged.
+problem counts with the last step of the longest run, and the interval is unbounded on that side.
+The interval also covers the case that such a run counts with its own last step, which is earlier if
+the run diverged.
 """
 
 import math
@@ -12,20 +12,21 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
-from study.claims.claim import NetworkName
+from study.claims.claim import NetworkRef
 from study.claims.estimates import Cause, Estimate, Scale, join_reasons, not_testable
 from study.claims.estimators import difference, exponential, mean
 from study.claims.experiment_sizes import scale_of_networks
 from study.claims.networks import Networks
-from study.claims.undecided import one_rate_at_chance, shorter_than_paper, too_few_seeds
+from study.claims.short_runs import shorter_than_paper
+from study.claims.undecided import one_rate_at_chance, too_few_seeds
 from study.results.networks import steps_to
 
 SOLVED = 0.01
 """Mean squared error below which the adding problem counts as solved (threshold ours)."""
 
 
-def longer(networks: Networks, first: NetworkName, second: NetworkName) -> Estimate:
-    """Estimate how many times as many steps one network needs as another to reach `SOLVED`.
+def longer(networks: Networks, first: NetworkRef, second: NetworkRef) -> Estimate:
+    """Estimate the ratio of the numbers of steps that two networks need to reach `SOLVED`.
 
     Parameters
     ----------
@@ -39,7 +40,7 @@ def longer(networks: Networks, first: NetworkName, second: NetworkName) -> Estim
     Estimate
         The ratio of the geometric means of the steps, first over second.
     """
-    if first == second:
+    if first == second:  # the longest task is the shortest one, too
         reason = "trained at only one of these lengths"
         return not_testable(reason, Cause.NO_DATA, scale_of_networks(networks, first))
     scale = scale_of_networks(networks, first, second)
@@ -59,11 +60,12 @@ def longer(networks: Networks, first: NetworkName, second: NetworkName) -> Estim
         high = math.inf
     if np.isinf(second_steps).any():
         low = -math.inf
+    # The second network has learned, or the claim would not be tested.
     undecided_because = join_reasons(too_few_seeds(*sides), one_rate_at_chance(networks, first))
     return exponential(replace(estimate, low=low, high=high, undecided_because=undecided_because))
 
 
-def steps_needed(networks: Networks, name: NetworkName) -> Estimate:
+def steps_needed(networks: Networks, name: NetworkRef) -> Estimate:
     """Estimate the mean number of steps until the adding problem is solved.
 
     Parameters
@@ -105,7 +107,7 @@ def _log_ratio(sides: list[pd.DataFrame], scale: Scale) -> Estimate:
     return replace(estimate, low=estimate.low - margin, high=estimate.high + margin)
 
 
-def solved_steps(networks: Networks, name: NetworkName) -> pd.DataFrame:
+def solved_steps(networks: Networks, name: NetworkRef) -> pd.DataFrame:
     """Return when each run's error fell below `SOLVED`.
 
     Parameters
@@ -118,9 +120,9 @@ def solved_steps(networks: Networks, name: NetworkName) -> pd.DataFrame:
     Returns
     -------
     pandas.DataFrame
-        One row per run. The error fell below `SOLVED` between the steps ``early`` and ``late``. If
-        it never did, both are the last step of the network's longest run: a run that diverged
-        early must not count as a quick one.
+        One row per run. The error first fell below `SOLVED` between the steps ``early`` and
+        ``late``. For a run that never got there, both are the last step of the network's longest
+        run. Its own last step would make a run that diverged early look fast.
     """
     rows = steps_to(networks.ds.sel(run=networks.runs(name)["run"].unique()), SOLVED)
     end = rows["trained"].max()

@@ -24,7 +24,7 @@ A network was not tuned fairly if
 - its sequences differ in length from the paper's, but it kept the paper's time step dt.
 
 A claim whose verdict goes against such a network is undecided. If the verdict favors the network,
-it stands, and reports print a reservation. So it is with the number of settings that were tried
+it stands, and reports print a caveat. So it is with the number of settings that were tried
 (`study.claims.caveats`).
 """
 
@@ -32,7 +32,7 @@ import math
 from collections.abc import Callable
 from typing import NamedTuple
 
-from study.claims.claim import Claim, NetworkName, NetworkSelection
+from study.claims.claim import Claim, NetworkRef, NetworkSelection
 from study.claims.estimates import ByVerdict, Estimate, join_reasons
 from study.claims.networks import Networks
 from study.claims.search import gain_of_last_rate, rate_at_edge, rates_tried
@@ -51,11 +51,11 @@ _ERROR_RATIOS = ("ratio", "share_of_chance", "memoryless")
 class Losers(NamedTuple):
     """The networks that each verdict on a claim goes against."""
 
-    agrees: tuple[NetworkName, ...]
-    differs: tuple[NetworkName, ...]
+    agrees: tuple[NetworkRef, ...]
+    differs: tuple[NetworkRef, ...]
 
 
-def losers(claim: Claim, pair: tuple[NetworkName, ...], ahead: tuple[NetworkName, ...]) -> Losers:
+def losers(claim: Claim, pair: tuple[NetworkRef, ...], ahead: tuple[NetworkRef, ...]) -> Losers:
     """Return the networks that each verdict on a claim goes against (table of this module).
 
     Parameters
@@ -94,8 +94,8 @@ def losers(claim: Claim, pair: tuple[NetworkName, ...], ahead: tuple[NetworkName
 def find_untuned(
     networks: Networks,
     claim: Claim,
-    pair: tuple[NetworkName, ...],
-    ahead: tuple[NetworkName, ...],
+    pair: tuple[NetworkRef, ...],
+    ahead: tuple[NetworkRef, ...],
     estimate: Estimate,
 ) -> ByVerdict:
     """Return why each verdict on a claim would go against a network that was not tuned fairly.
@@ -120,7 +120,7 @@ def find_untuned(
     against = losers(claim, pair, ahead)
     comparison = claim.comparison
 
-    def reasons(losing: tuple[NetworkName, ...], holds: Callable[[float, float], bool]) -> str:
+    def reasons(losing: tuple[NetworkRef, ...], holds: Callable[[float, float], bool]) -> str:
         """Return the reasons against a verdict that `holds` for an interval."""
         texts = []
         for name in losing:
@@ -138,8 +138,8 @@ def find_untuned(
 def _rate_at_edge_matters(
     networks: Networks,
     claim: Claim,
-    pair: tuple[NetworkName, ...],
-    name: NetworkName,
+    pair: tuple[NetworkRef, ...],
+    name: NetworkRef,
     estimate: Estimate,
     holds: Callable[[float, float], bool],
 ) -> str:
@@ -159,8 +159,8 @@ def _rate_at_edge_matters(
 def _with_better_rate(
     networks: Networks,
     claim: Claim,
-    pair: tuple[NetworkName, ...],
-    name: NetworkName,
+    pair: tuple[NetworkRef, ...],
+    name: NetworkRef,
     estimate: Estimate,
 ) -> tuple[float, float]:
     """Return the interval of a quantity if one network had `FURTHER_RATES` better learning rates.
@@ -181,7 +181,7 @@ def _with_better_rate(
     return estimate.low * factor, estimate.high * factor
 
 
-def few_rates_at_chance(networks: Networks, name: NetworkName) -> list[float]:
+def few_rates_at_chance(networks: Networks, name: NetworkRef) -> list[float]:
     """Return the learning rates of a network at chance if they are too few to blame the network.
 
     Parameters
@@ -207,7 +207,7 @@ def few_rates_at_chance(networks: Networks, name: NetworkName) -> list[float]:
     return rates
 
 
-def _at_chance_at_few_rates(networks: Networks, name: NetworkName) -> str:
+def _at_chance_at_few_rates(networks: Networks, name: NetworkRef) -> str:
     """Explain that a network is at chance at several learning rates, but too few; empty if not.
 
     A single rate bars both verdicts (`study.claims.undecided.one_rate_at_chance`).
@@ -220,7 +220,7 @@ def _at_chance_at_few_rates(networks: Networks, name: NetworkName) -> str:
 
 
 def dt_kept(
-    networks: Networks, name: NetworkName, paper_dt: dict[str, float], paper_length: int | None
+    networks: Networks, name: NetworkRef, paper_dt: dict[str, float], paper_length: int | None
 ) -> str:
     """Explain that a network kept the paper's time step dt on sequences of another length.
 

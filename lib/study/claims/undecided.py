@@ -6,9 +6,8 @@ Each function returns the reason as text, which is empty if the reason does not 
 
 import pandas as pd
 
-from study.claims.claim import NetworkName
+from study.claims.claim import NetworkRef
 from study.claims.networks import Networks
-from study.claims.short_runs import steps_in_words
 from study.claims.tuning import few_rates_at_chance
 
 SEEDS = 5
@@ -46,11 +45,12 @@ def too_few_seeds(*sides: pd.DataFrame) -> str:
     return f"one network has {fewest} {runs}, and {SEEDS} are needed"
 
 
-def one_rate_at_chance(networks: Networks, name: NetworkName) -> str:
+def one_rate_at_chance(networks: Networks, name: NetworkRef) -> str:
     """Explain that a network is at chance and was trained at only one learning rate.
 
-    One rate decides nothing, neither against the network nor for its rival. If several rates were
-    tried, but too few, only verdicts against the network are barred (`study.claims.tuning`).
+    One rate decides nothing, neither against the network nor for the one it is compared with. If
+    several rates were tried, but too few, only verdicts against the network are barred
+    (`study.claims.tuning`).
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ def one_rate_at_chance(networks: Networks, name: NetworkName) -> str:
     return f"{name} is at chance, and only one learning rate was tried"
 
 
-def rate_from_test_part(name: NetworkName, optimism: float | None, *, logs: bool = False) -> str:
+def rate_from_test_part(name: NetworkRef, optimism: float | None, *, logs: bool = False) -> str:
     """Explain that a learning rate was chosen on the test part, and could not be cross-fitted.
 
     Parameters
@@ -95,31 +95,7 @@ def rate_from_test_part(name: NetworkName, optimism: float | None, *, logs: bool
     return f"the learning rate of {name} was chosen on the test part"
 
 
-def shorter_than_paper(networks: Networks, *names: NetworkName) -> str:
-    """Explain that a network was trained for fewer steps than in the paper.
-
-    This one does not make a claim undecided by itself: `study.claims.short_runs` says which
-    verdicts it bars.
-
-    Parameters
-    ----------
-    networks
-        The networks on the claim's task.
-    names
-        Some of them.
-
-    Returns
-    -------
-    str
-        The reason; empty if all of them were trained for as long as in the paper.
-    """
-    steps = min(networks.steps_trained(name) for name in names)
-    if steps < networks.paper_steps:
-        return steps_in_words(steps, networks.paper_steps)
-    return ""
-
-
-def catching_up(networks: Networks, behind: NetworkName, ahead: NetworkName) -> str:
+def catching_up(networks: Networks, behind: NetworkRef, ahead: NetworkRef) -> str:
     """Explain that a network would close its gap to another if trained for twice as long.
 
     The progress in the last third of the training is extrapolated. A network that was trained for
@@ -142,16 +118,18 @@ def catching_up(networks: Networks, behind: NetworkName, ahead: NetworkName) -> 
     runs_behind = networks.runs(behind)
     runs_ahead = networks.runs(ahead)
     gap = networks.direction * (runs_ahead["score"].mean() - runs_behind["score"].mean())
-    gap_before = runs_ahead["then"].mean() - runs_behind["then"].mean()
+    gap_before = runs_ahead["test_at_two_thirds"].mean() - runs_behind["test_at_two_thirds"].mean()
     gap_before = networks.direction * networks.unit * gap_before
     closed = gap_before - gap
+    if gap <= 0:  # a tie
+        return ""
     # Twice the training is three more thirds of it.
     if 3 * closed < gap:
         return ""
     return f"{behind} was still closing the gap to {ahead} when training stopped"
 
 
-def still_falling(networks: Networks, name: NetworkName) -> str:
+def still_falling(networks: Networks, name: NetworkRef) -> str:
     """Explain that an error would become small if the network were trained for twice as long.
 
     The progress in the last third of the training is extrapolated. An error is small below
@@ -171,7 +149,7 @@ def still_falling(networks: Networks, name: NetworkName) -> str:
     """
     runs = networks.runs(name)
     share_of_chance = (runs["score"] / runs["guess"]).mean()
-    fall = (networks.unit * (runs["then"] - runs["test"]) / runs["guess"]).mean()
+    fall = (networks.unit * (runs["test_at_two_thirds"] - runs["test"]) / runs["guess"]).mean()
     if share_of_chance - 3 * fall < SMALL_ERROR < share_of_chance:
         return f"the error of {name} was still falling when training stopped"
     return ""

@@ -1,7 +1,8 @@
 """The one rule that turns an estimate into a verdict.
 
-The interval decides. If it lies inside the region, the claim agrees; if it lies outside, the claim
-differs; otherwise the claim is undecided. There are four exceptions:
+The interval decides. If the whole 95 % interval lies in the claim's region, our result *agrees*
+with the claim. If it lies entirely outside, our result *differs*. Otherwise the claim is
+*undecided*. There are four exceptions, the objections:
 
 - a claim stays undecided if there is another reason against a verdict (`study.claims.undecided`);
 - a claim stays undecided if the verdict would go against a network that could have been tuned
@@ -28,9 +29,9 @@ UNDECIDED = "undecided"
 UNTESTABLE = "not testable at this scale"
 VERDICTS = (AGREES, DIFFERS, UNDECIDED, UNTESTABLE)
 NO_EFFECT = "no effect found"
-"""A claim of no effect that agrees; the interval contains the value of no effect."""
+"""Our result agrees with a claim of no effect, and the interval contains the value of no effect."""
 WITHIN = "within the stated margin"
-"""A claim of no effect that agrees; there is an effect, but no larger than the claim allows."""
+"""Our result agrees with a claim of no effect; there is one, but none larger than it allows."""
 ENOUGH_POWER = 0.5
 """Smallest power at which an experiment tests a claim."""
 
@@ -95,7 +96,7 @@ def decide(estimate: Estimate, region: Region, published: float = math.nan) -> V
 
 
 def _too_short_to_decide(estimate: Estimate, region: Region) -> str:
-    """Explain that an undecided claim might agree after longer runs; empty if not."""
+    """Return why short runs can't rule out that the undecided parts would have agreed."""
     reasons = []
     for part in estimate.parts or (estimate,):
         if not region.contains(part.low, part.high):
@@ -128,9 +129,10 @@ def find_objections(
 ) -> str:
     """Collect the objections to a verdict from the parts of an estimate that it rests on.
 
-    A verdict that takes every part ("all networks lead") falls with an objection to any of them. A
-    verdict that takes a single part ("one network does not lead") stands if one of the parts that
-    support it is free of objections.
+    A verdict of the form "all parts are ..." needs every part, so an objection to any part counts.
+    A verdict of the form "some part is ..." needs one supporting part, so it stands if at least one
+    supporting part has no objection. At least one part always supports the verdict, because the
+    interval of an extreme is at least as wide as that of the part that decides it.
 
     Parameters
     ----------
@@ -180,11 +182,11 @@ def _larger_experiment(estimate: Estimate, region: Region) -> str:
     Standard errors shrink with the square root of an experiment's size.
     """
     if estimate.high == math.inf:
-        return "upper bound unknown, because some runs never reached the error; train longer"
-    errors_away = distance(estimate, region)
-    if not errors_away:
+        return "the interval has no upper bound, so the size that would decide is unknown"
+    distance_in_se = distance(estimate, region)
+    if not distance_in_se:
         return "the estimate lies exactly on the threshold, where no experiment can decide"
-    times = detectable(1 / errors_away) ** 2
+    times = detectable(1 / distance_in_se) ** 2
     size = "more than a hundred times"
     if times < 100:
         size = f"about {times:.2g} times"
@@ -202,7 +204,7 @@ class Sensitivity(NamedTuple):
 
 
 def sensitivity(estimate: Estimate, claim: Claim) -> Sensitivity:
-    """Return the verdicts if our threshold were half or twice as far from its origin.
+    """Return the verdicts if our threshold were half or twice as far from the value of no effect.
 
     Parameters
     ----------

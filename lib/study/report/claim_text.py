@@ -50,7 +50,7 @@ class ClaimText:
         Unit of the quantity.
     null : str
         Whether the value of no effect lies inside the interval.
-    reservations : tuple of str
+    caveats : tuple of str
         What a reader must know before quoting the verdict.
     note : str
         A remark on the estimate.
@@ -81,7 +81,7 @@ class ClaimText:
     value: str
     unit: str
     null: str
-    reservations: tuple[str, ...]
+    caveats: tuple[str, ...]
     note: str
     published: str
     published_outside: bool
@@ -164,7 +164,7 @@ def describe_claim(row: pd.Series) -> ClaimText:
         value=estimate.value,
         unit=unit,
         null=_null_text(row),
-        reservations=tuple(text for text in row["reservation"].split("; ") if text),
+        caveats=tuple(text for text in row["caveat"].split("; ") if text),
         note=estimate.note,
         published=_published_text(published),
         published_outside=published_outside,

@@ -13,14 +13,14 @@ from pydantic import BaseModel, ConfigDict
 from ruamel.yaml import YAML
 
 from study.claims.listed import claims
-from study.claims.short_runs import lead_reservation, steps_in_words
+from study.claims.short_runs import lead_caveat, steps_in_words
 from study.claims.verdict import AGREES
 from study.report.claim_text import ClaimText, describe_claim
 from study.report.numbers import counted
 
 _FILE = Path(__file__).with_name("findings.yaml")
 NOT_ROBUST = "not robust:"
-"""How a notebook begins a reservation about a verdict that other choices change."""
+"""How a notebook begins a caveat about a verdict that other choices change."""
 
 
 class Finding(BaseModel):
@@ -124,7 +124,7 @@ def write_sentence(finding: Finding, row: pd.Series) -> Sentence:
     text = _fill(finding, finding.sentence, row, claim)
     if text is None:
         return Sentence(_state_claim(claim), claim)
-    return Sentence(text + _reservation(row), claim)
+    return Sentence(text + _caveat(row), claim)
 
 
 def write_short_sentence(finding: Finding, row: pd.Series) -> Sentence:
@@ -192,20 +192,20 @@ def _state_claim(claim: ClaimText) -> str:
     return f"{text}."
 
 
-def _reservation(row: pd.Series) -> str:
-    """Return the reservations about a verdict that agrees, as sentences.
+def _caveat(row: pd.Series) -> str:
+    """Return the caveats about a verdict that agrees, as sentences.
 
     These are that runs are shorter than the paper's, and that the verdict is not robust.
     """
     if row["verdict"] != AGREES:
         return ""
-    reservations = []
+    caveats = []
     if not pd.isna(row.get("steps")):
-        reservations.append(lead_reservation(claims()[row["id"]], int(row["steps"])))
-    for reservation in str(row.get("reservation", "")).split("; "):
-        if reservation.startswith(NOT_ROBUST):
-            reservations.append(reservation)
-    sentences = [f" {text[:1].upper()}{text[1:]}." for text in reservations if text]
+        caveats.append(lead_caveat(claims()[row["id"]], int(row["steps"])))
+    for caveat in str(row.get("caveat", "")).split("; "):
+        if caveat.startswith(NOT_ROBUST):
+            caveats.append(caveat)
+    sentences = [f" {text[:1].upper()}{text[1:]}." for text in caveats if text]
     return "".join(sentences)
 
 

@@ -114,7 +114,7 @@ def _cautions(judged: pd.DataFrame) -> str:
     corrected = tally(judged, "corrected").loc["all"]
     remaining = corrected["agree"] + corrected["differ"]
     few = int((decided["replicates"] <= _FEW_SEEDS).sum())
-    reserved = int((decided["reservation"] != "").sum())
+    reserved = int((decided["caveat"] != "").sum())
     points = (
         "*Agree*: the claim, such as “LEM beats the LSTM”, is true on our whole 95 % interval, "
         "even if our number is far from the paper's. *Differ*: it is false on the whole interval, "
@@ -126,7 +126,7 @@ def _cautions(judged: pd.DataFrame) -> str:
         f"{few} of the {len(decided)} rest on {_FEW_SEEDS} seeds or fewer. Seeds we added "
         "after a first verdict are not corrected for.",
         "Most runs are shorter than the paper's. So a lead may be only faster learning; a dagger "
-        f"(†) marks this and other reservations, on {reserved} of the {len(decided)}. If we "
+        f"(†) marks this and other caveats, on {reserved} of the {len(decided)}. If we "
         "see no lead, the claim is *too small to test*.",
     )
     return "\n".join(_wrap(f"- {point}", hanging="  ") for point in points)
@@ -156,11 +156,11 @@ def _intervention(effects: pd.DataFrame) -> str:
 
 
 def _short_status(sentence: Sentence) -> str:
-    """Return the verdict and a mark of reservations, in words that begin a sentence."""
+    """Return the verdict and a mark of caveats, in words that begin a sentence."""
     words = sentence.claim.status
     words = words.removesuffix(" with the paper").removesuffix(" from the paper")
     words = words.replace("after Holm's correction", "after Holm")
-    if sentence.claim.reservations:
+    if sentence.claim.caveats:
         words += "†"
     return words
 

@@ -79,7 +79,8 @@ def run_table(ds: xr.Dataset) -> pd.DataFrame:
     pandas.DataFrame
         Columns ``run``, ``replicate``, those of `about`, and: ``step``, ``test`` and
         ``validation``, at the record with the best validation metric (the last record if nothing
-        is validated); ``then``, the same as ``test`` within the first two thirds of the records;
+        is validated); ``test_at_two_thirds``, the same as ``test`` within the first two thirds of
+        the records;
         ``last``, the test metric at the end; ``improving``, whether the validation metric (the
         test metric if nothing is validated) was best at the end; ``completed``, whether the run
         did not diverge. One that diverged before its first record has ``nan``.
@@ -108,7 +109,7 @@ def run_table(ds: xr.Dataset) -> pd.DataFrame:
         "test": value_at("test_metric", chosen),
         "validation": value_at("validation_metric", chosen),
         "last": value_at("test_metric", last),
-        "then": value_at("test_metric", earlier),
+        "test_at_two_thirds": value_at("test_metric", earlier),
         "improving": (best == last) & (last > 0),
         "completed": status == COMPLETED,
     }

@@ -252,7 +252,7 @@ def at_best(frame: pd.DataFrame, rule: str = "mean", *, crossed: bool = False) -
         Rule of `best_configurations`.
     crossed
         Whether h* is chosen for each replicate on all the others (cross-fitting). Otherwise the
-        accuracy at h* is biased upwards, because the best of several configurations was chosen on
+        accuracy at h* is biased upward, because the best of several configurations was chosen on
         the same attempts.
 
     Returns

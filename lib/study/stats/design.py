@@ -98,12 +98,12 @@ class Design:
 
     @cached_property
     def centered_constant(self) -> np.ndarray:
-        """The columns over attempts less `centers`, shape (G, ...)."""
+        """The columns over attempts minus `centers`, shape (G, ...)."""
         return self.constant - self._centers_of(self._constant_names)
 
     @cached_property
     def centered_varying(self) -> np.ndarray:
-        """The columns over rows less `centers`, shape (N, ...)."""
+        """The columns over rows minus `centers`, shape (N, ...)."""
         return self.varying - self._centers_of(self._varying_names)
 
     @cached_property

@@ -88,7 +88,7 @@ def normalized_adjoints(ds: xr.Dataset) -> xr.DataArray:
     xarray.DataArray
         Between 0 and 1; nan if all norms of a sequence are zero.
     """
-    with np.errstate(invalid="ignore"):  # -inf less -inf
+    with np.errstate(invalid="ignore"):  # -inf minus -inf
         return 10 ** (ds["adjoint_norm"] - ds["adjoint_norm"].max("time"))
 
 
@@ -133,8 +133,8 @@ def adjoint_ratios(ds: xr.Dataset) -> pd.DataFrame:
     -------
     pandas.DataFrame
         ``training``, ``horizon``, ``error``, ``log10_ratio`` (median over sequences of
-        :math:`\log_{10} \|\lambda_{t^*}\|_2` less that of :math:`\log_{10} \|\lambda_T\|_2`), and
-        ``rate``, the mean change of the natural logarithm per step backwards.
+        :math:`\log_{10} \|\lambda_{t^*}\|_2` minus that of :math:`\log_{10} \|\lambda_T\|_2`), and
+        ``rate``, the mean change of the natural logarithm per step backward in time.
     """
     place = settings_of(ds)["place"]
     median = ds["adjoint_median"].astype("float64")

@@ -60,7 +60,7 @@ def gains(ds: xr.Dataset) -> pd.DataFrame:
 
 
 def sizes(artefact: str) -> pd.DataFrame:
-    """Compare the printed numbers of parameters with the printed model sizes.
+    """Compare the published numbers of parameters with the published model sizes.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ def _float32_numbers(kilobytes: pd.Series) -> pd.Series:
 
 
 def numbers_an_inner_step(artefact: str) -> pd.Series:
-    """Return the float32 numbers that each inner step adds to iRNN's printed size.
+    """Return the float32 numbers that each inner step adds to iRNN's published size.
 
     The number is T if each inner step has its own step size for every time step, and 1 if it has a
     single step size.

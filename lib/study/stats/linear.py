@@ -69,7 +69,7 @@ class LinearFit:
     fitted: np.ndarray
     """Fitted values, random intercepts included, shape (N,)."""
     residuals: np.ndarray
-    """The response less `fitted`, shape (N,)."""
+    """The response minus `fitted`, shape (N,)."""
     intercepts: np.ndarray | None
     """Predicted random intercept of each attempt, shape (G,); None in a model without."""
     boundary: bool = False
@@ -206,7 +206,7 @@ def _fit_mixed(design: Design) -> LinearFit:
     beta[design.names.index(INTERCEPT)] += design.response.mean()
     covariance = model.covariance[np.ix_(design.order, design.order)]
     fixed = design.predict(beta)
-    # Best linear unbiased prediction: the mean residual of an attempt, shrunk towards zero.
+    # Best linear unbiased prediction: the mean residual of an attempt, shrunk toward zero.
     ratio = model.group_variance / model.residual_variance
     rows_of_attempt = np.bincount(design.attempt)
     sums = np.bincount(design.attempt, weights=design.response - fixed)

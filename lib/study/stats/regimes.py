@@ -79,7 +79,7 @@ def float32_metric(first: np.ndarray, last: np.ndarray, examples: np.ndarray) ->
     Returns
     -------
     numpy.ndarray
-        Orders of magnitude, at least `SMALLEST` less the last norm. The metric is inf if lambda_1
+        Orders of magnitude, at least `SMALLEST` minus the last norm. The metric is inf if lambda_1
         overflows or lambda_T is zero, -inf if only lambda_T overflows, and nan if both overflow.
     """
     scale = np.log10(np.maximum(examples, 1) * BATCH)

@@ -132,7 +132,7 @@ def grouped(columns: np.ndarray, group: np.ndarray, count: int) -> tuple[np.ndar
     Returns
     -------
     tuple of numpy.ndarray
-        Rows in each group, (G,); means in each group, (G, q); columns less those means, (N, q).
+        Rows in each group, (G,); means in each group, (G, q); columns minus those means, (N, q).
     """
     n = np.bincount(group, minlength=count)
     sums = [np.bincount(group, weights=column, minlength=count) for column in columns.T]

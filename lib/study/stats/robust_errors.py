@@ -99,7 +99,7 @@ def treatment_scores(design: Design, residuals: np.ndarray) -> np.ndarray:
     design
         The model's columns.
     residuals
-        The response less the fitted values, random intercepts included, shape (N,).
+        The response minus the fitted values, random intercepts included, shape (N,).
 
     Returns
     -------

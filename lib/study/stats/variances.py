@@ -14,7 +14,7 @@ squares: least squares with the current variances, then the variances from the r
 neither changes.
 
 - Without random intercepts it is weighted least squares with weights :math:`1/\sigma_g^2`, and
-  :math:`\hat\sigma_g^2` is the group's residual sum of squares over its rows less the sum of their
+  :math:`\hat\sigma_g^2` is the group's residual sum of squares over its rows minus the sum of their
   leverages.
 - With random intercepts the two variances of a group are estimated by restricted maximum
   likelihood from its residuals (`study.stats.reml`).
@@ -185,7 +185,7 @@ def _estimate_random_intercepts(
 def _estimate_residual_variances(
     groups: list[_Group], residuals: np.ndarray, leverages: list[float], response: np.ndarray
 ) -> _Variances:
-    """Return the residual variance of each group, less what its coefficients use up."""
+    """Return the residual variance of each group, corrected for the leverage of its rows."""
     estimates = []
     for group, leverage in zip(groups, leverages, strict=True):
         df = group.inside.sum() - leverage
