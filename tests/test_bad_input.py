@@ -107,7 +107,7 @@ def test_diverged_embedding_is_accepted():
 
 REFUSED = [
     # no such keyword
-    ("lem", {"delta": 1}, "hyper-parameters among dt, clip, chrono, single_scale, got 'delta'"),
+    ("lem", {"delta": 1}, "hyperparameters among dt, clip, chrono, single_scale, got 'delta'"),
     ("sru", {"width": 3, "dt": 1}, "got 'width', 'dt'"),
     ("lstm", {"x" * 5000: 1}, "got 'x{1,40}\\.\\.\\.x{1,40}'$"),
     # numbers: type, end of an interval that is open or closed, None, whole ones, one for each layer
@@ -150,11 +150,7 @@ def test_wrong_hyper_parameters_are_refused(name, wrong, complaint):
         cell_class(name).checked(wrong)
 
 
-# PyTorch has no matrix exponential, triangular solve or inverse in 16 bits.
-HALF_CELLS = sorted({*cell_names()} - {"exponential", "lu_rnn", "inverse_rnn"})
-
-
-@pytest.mark.parametrize("name", HALF_CELLS)
+@EVERY_CELL
 @pytest.mark.parametrize("kind", [torch.float16, torch.bfloat16])
 def test_half_precision_falls_back_to_the_reference(name, kind):
     cell = make_cell(name, P, D).to(kind)

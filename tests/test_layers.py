@@ -21,6 +21,7 @@ from longrnn.cells._packing import Segment
 from refusals import refused
 from study.paths import ROOT
 from torch import nn
+from torch.nn.utils import prune
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pack_sequence
 
 T = 6
@@ -29,6 +30,7 @@ P = 2
 D = 4
 LENGTHS = [4, 6, 1]
 DOUBLE = torch.float64
+SIXTEEN_BITS = (torch.bfloat16, torch.float16)
 every_layer = pytest.mark.parametrize("layer_class", LAYER_CLASSES.values(), ids=LAYER_CLASSES)
 
 
@@ -510,7 +512,7 @@ def test_one_step_classes_take_hyper_parameters():
 
 
 @every_layer
-@pytest.mark.parametrize("dtype", [torch.float32, DOUBLE])
+@pytest.mark.parametrize("dtype", [torch.float32, DOUBLE, *SIXTEEN_BITS])
 def test_reset_parameters_draws_as_the_constructor(layer_class, dtype):
     torch.manual_seed(4)
     layer = layer_class(P, D, 2, dtype=dtype)
@@ -525,6 +527,59 @@ def test_reset_parameters_draws_as_the_constructor(layer_class, dtype):
     state = layer.state_dict()
     assert all(torch.equal(state[name], value) for name, value in expected.items())
     assert not any(state[name].any() for name in state if ".x0." in name)
+
+
+@every_layer
+@pytest.mark.parametrize("dtype", SIXTEEN_BITS)
+def test_weights_of_16_bits_are_rounded(layer_class, dtype):
+    for start in layer_class.core.starts:
+        states = []
+        for layer in (layer_class(P, D), layer_class(P, D, dtype=dtype)):
+            parameters = list(layer.parameters())
+            torch.manual_seed(4)
+            layer.reset_parameters(start, time_steps=T)
+            assert list(layer.parameters())[: len(parameters)] == parameters
+            states.append(layer.state_dict())
+        expected, state = states
+        assert state.keys() == expected.keys()
+        for name, value in state.items():
+            assert torch.equal(value, expected[name].to(dtype)), (start, name)
+
+
+@every_layer
+def test_a_default_dtype_of_16_bits_works(layer_class):
+    torch.manual_seed(4)
+    expected = layer_class(P, D, dtype=torch.bfloat16).state_dict()
+    torch.manual_seed(4)
+    torch.set_default_dtype(torch.bfloat16)
+    try:
+        state = layer_class(P, D).state_dict()
+    finally:
+        torch.set_default_dtype(torch.float32)
+    for name, value in expected.items():
+        assert value.dtype == torch.bfloat16
+        assert torch.equal(state[name], value), name
+
+
+@every_layer
+@pytest.mark.parametrize("dtype", SIXTEEN_BITS)
+def test_layers_run_in_16_bits(layer_class, dtype):
+    layer = layer_class(P, D, dtype=dtype)
+    in_32_bits = copy.deepcopy(layer).float()
+    u = noise(T, B, P).to(dtype)
+    output, state = layer(u)
+    expected, _ = in_32_bits(u.float())
+    assert all(part.dtype == dtype for part in (output, *parts(state)))
+    torch.testing.assert_close(output.float(), expected, atol=0.1, rtol=0)
+    output.sum().backward()
+    assert all(p.grad is None or p.grad.isfinite().all() for p in layer.parameters())
+
+
+def test_a_refused_initialization_keeps_the_dtype():
+    layer = longrnn.RNN(3, D, dtype=torch.float16)
+    with pytest.raises(ValueError, match="a value and a mark, got 3 features"):
+        layer.reset_parameters("adding_text", time_steps=T)
+    assert {parameter.dtype for parameter in layer.parameters()} == {torch.float16}
 
 
 @every_layer
@@ -623,13 +678,62 @@ def test_one_step_classes_draw_as_layers(layer_class):
         assert torch.equal(cell.cell.state_dict()[name], value)
 
 
+# Hooks on cells, which PyTorch's pruning uses
+
+
+@every_layer
+def test_hooks_on_cells_are_called_once(layer_class):
+    layer = build(layer_class, num_layers=2, bidirectional=True)
+    calls = []
+
+    def record(cell, inputs, outputs):
+        calls.append((cell, inputs[0].shape, outputs[0].shape))
+
+    for cell in layer.cells.values():
+        cell.register_forward_hook(record)
+    layer(noise(T, B, P), lengths=LENGTHS)
+    rows = sum(LENGTHS)
+    features = [P, P, 2 * D, 2 * D]
+    expected = []
+    for cell, width in zip(layer.cells.values(), features, strict=True):
+        expected.append((cell, (rows, width), (rows, D)))
+    assert calls == expected
+
+
+@pytest.mark.parametrize("one_step", [False, True])
+def test_pruned_weights_follow_training(one_step):
+    torch.manual_seed(0)
+    u = torch.randn(T, B, P)
+    if one_step:
+        module = longrnn.LSTMCell(P, D)
+        cell = module.cell
+        u = u[0]
+    else:
+        module = longrnn.LSTM(P, D)
+        cell = module.cells["l0"]
+    prune.l1_unstructured(cell, "R", amount=0.5)
+    mask = cell.R != 0
+    before = cell.R.detach().clone()
+    optimizer = torch.optim.SGD(module.parameters(), lr=0.1)
+    for _ in range(2):
+        optimizer.zero_grad()
+        module(u)[0].square().sum().backward()
+        optimizer.step()
+    module(u)
+    assert torch.equal(cell.R, cell.R_orig * mask)
+    assert not torch.equal(cell.R, before)
+
+
 @pytest.fixture
 def replicate(monkeypatch):
     """Return PyTorch's `replicate`, which here copies to the CPU and not to several GPUs."""
     module = importlib.import_module("torch.nn.parallel.replicate")
 
     def copies(tensors, devices, detach=False):
-        return [[tensor.clone() for tensor in tensors] for _ in devices]
+        replicas = []
+        for _ in devices:
+            replicas.append([tensor.clone() for tensor in tensors])
+        return replicas
 
     monkeypatch.setattr(module, "_broadcast_coalesced_reshape", copies)
     monkeypatch.setattr(module, "_get_device_index", lambda device, optional: device)
@@ -760,6 +864,8 @@ test_values_that_do_not_fit_are_refused = refused(
     ("lem: expected dt to be a number in", lambda: longrnn.LEM(P, D, dt=3.0)),
     ("LEM: expected bias=True with chrono", lambda: longrnn.LEM(P, D, chrono=100, bias=False)),
     ("LEMCell: expected bias=True with", lambda: longrnn.LEMCell(P, D, chrono=100, bias=False)),
+    ("lu_rnn: .* at most 256 time steps in torch.bfloat16, .* got 257",
+     lambda: longrnn.LURNN(P, D, dtype=torch.bfloat16)(torch.zeros(257, 1, P).bfloat16())),
     ("at most 256 time steps in torch.bfloat16, which cannot count further, got 257",
      lambda: longrnn.IncrementalRNN(P, D, train_eta="time", length=300).bfloat16()(
          torch.zeros(257, B, P, dtype=torch.bfloat16))),

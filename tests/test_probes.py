@@ -5,10 +5,13 @@ Notebook 54 checks proposition 2 of the incremental RNN's paper.
 
 import math
 
+import longrnn
 import numpy as np
 import pytest
 import torch
 from longrnn.cells import make_cell
+from longrnn.probes.adjoint import adjoint_norms
+from longrnn.probes.coadjoint import coadjoint_loss
 from longrnn.probes.lyapunov import largest_exponent, log_gain, singular_values, step_jacobians
 from longrnn.probes.time_steps import DECADES, count_time_steps
 from refusals import refused
@@ -30,10 +33,9 @@ def _noise(T, batch=3, inputs=1, seed=0):
 def test_linear_exponent_is_the_largest_log_eigenvalue():
     basis = np.array([[1.0, 0.4, 0.1], [0.2, 1.0, -0.3], [0.0, 0.5, 1.0]])
     cell = linear(basis @ np.diag([1.3, 0.8, 0.5]) @ np.linalg.inv(basis))
-    exponents = largest_exponent(cell, _noise(1900), start=900)  # per step of those followed
-    torch.testing.assert_close(
-        exponents, torch.full((3,), math.log(1.3)).double(), atol=2e-3, rtol=0
-    )
+    exponents = largest_exponent(cell, _noise(1900), start=900)
+    expected = torch.full((3,), math.log(1.3), dtype=torch.float64)
+    torch.testing.assert_close(exponents, expected, atol=2e-3, rtol=0)
     angle = 0.7
     W = 0.9 * np.array([[math.cos(angle), -math.sin(angle)], [math.sin(angle), math.cos(angle)]])
     expected = torch.full((3,), math.log(0.9), dtype=torch.float64)
@@ -71,7 +73,8 @@ def test_steps_before_the_start_are_not_measured():
     cell = make_cell("rnn", 1, 4).double()
     u = _noise(40)
     torch.nn.init.orthogonal_(cell.W, gain=1.5)
-    every, late = (list(step_jacobians(cell, u, start=start)) for start in (0, 30))
+    every = list(step_jacobians(cell, u, start=0))
+    late = list(step_jacobians(cell, u, start=30))
     assert len(every) == 40
     slopes = 1 - torch.tanh(u[0] @ cell.R.T + cell.b).square()  # the state before is zero
     torch.testing.assert_close(every[0], (slopes[:, :, None] * cell.W).detach())
@@ -132,8 +135,9 @@ def test_lem_time_steps_follow_its_equation(clip, u):
     if clip is not None:
         steps = steps.clamp(clip, 1)
     shares = count_time_steps(cell, u.float())
-    for kind, own in enumerate(steps.chunk(2, dim=-1)):
-        expected = np.histogram(np.log10(own.double().numpy()), DECADES)[0] / own.numel()
+    for kind, steps_of_kind in enumerate(steps.chunk(2, dim=-1)):
+        counts, _ = np.histogram(np.log10(steps_of_kind.double().numpy()), DECADES)
+        expected = counts / steps_of_kind.numel()
         np.testing.assert_allclose(shares[kind], expected)
     assert np.isnan(shares[2]).all()
 
@@ -169,15 +173,16 @@ def test_low_rank_leaves_zero_eigenvalues(form):
     torch.testing.assert_close(eigenvalues.sum(-1).real, left.expand(4, 3))
     by_sign, by_size = real_part_fractions(eigenvalues)
     assert by_sign[1] == pytest.approx((WIDTH - rank) / WIDTH)
-    assert by_sign.sum() == pytest.approx(1) == by_size.sum()
+    assert by_sign.sum() == pytest.approx(1)
+    assert by_size.sum() == pytest.approx(1)
     assert by_size[REAL_PARTS.index(0.0)] >= by_sign[1]
-    assert (equilibrium_eigenvalues(_irnn(0.6), _noise(4, 3, FEATURES)).real < 0).all(), (
-        "||U|| < alpha"
-    )
-    assert (
-        equilibrium_eigenvalues(_irnn(9.0), torch.randn(20, 3, FEATURES, dtype=torch.float64)).real
-        > 0
-    ).any()
+
+
+def test_equilibria_are_stable_for_small_norms_only():
+    small = equilibrium_eigenvalues(_irnn(0.6), _noise(4, 3, FEATURES))
+    assert (small.real < 0).all(), "||U|| < alpha"
+    large = equilibrium_eigenvalues(_irnn(9.0), _noise(20, 3, FEATURES))
+    assert (large.real > 0).any()
 
 
 def test_real_parts_are_counted_by_sign_and_size():
@@ -189,6 +194,21 @@ def test_real_parts_are_counted_by_sign_and_size():
 
 GRU = make_cell("gru", FEATURES, WIDTH)
 SHORT = torch.zeros(3, 1, FEATURES)
+
+PROBES = (
+    lambda cell: adjoint_norms(cell, SHORT, torch.sum),
+    lambda cell: coadjoint_loss(cell, SHORT, torch.sum, kappa=1.0),
+    lambda cell: largest_exponent(cell, SHORT),
+)
+
+
+@pytest.mark.parametrize("probe", PROBES)
+def test_probes_name_the_cells_of_a_layer(probe):
+    layer = longrnn.LEM(FEATURES, WIDTH)
+    message = r'expected a bare cell, got LEM; .* such as layer.cells\["l0"\]'
+    with pytest.raises(TypeError, match=message):
+        probe(layer)
+
 
 test_impossible_measurements_are_refused = refused(
     ValueError,

@@ -1,6 +1,6 @@
 """Every cell's equation, transcribed a second time from its paper: NumPy, one line per formula.
 
-A transcription runs one sequence. It sees weights and hyper-parameters and calls no function of a
+A transcription runs one sequence. It sees weights and hyperparameters and calls no function of a
 cell.
 """
 
@@ -30,7 +30,7 @@ def sigma(a):
 PHI = {"relu": lambda a: np.maximum(a, 0), "tanh": np.tanh, "sigmoid": sigma}
 
 
-# Each takes the weights and hyper-parameters `c`, the input and the state; it returns the state.
+# Each takes the weights and hyperparameters `c`, the input and the state; it returns the state.
 
 
 def rnn(c, u, x):

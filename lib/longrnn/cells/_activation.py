@@ -18,7 +18,7 @@ ACTIVATIONS: dict[str, Activation] = {
 
 
 def activation_choice(default: str) -> Choice:
-    """Declare a hyper-parameter that selects one of `ACTIVATIONS`.
+    """Declare a hyperparameter that selects one of `ACTIVATIONS`.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ def use_activation(cell: nn.Module) -> None:
     Parameters
     ----------
     cell : Cell
-        A cell with a hyper-parameter `activation`.
+        A cell with a hyperparameter `activation`.
     """
     if cell.activation == "relu":
         cell.step = StepWithRelu(type(cell).step)

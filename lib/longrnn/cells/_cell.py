@@ -21,6 +21,7 @@ from longrnn.cells._checks import (
 from longrnn.cells._compiling import with_own_code
 from longrnn.cells._declared import NOTHING, DeclaredModule
 from longrnn.cells._modes import any_weight, as_type, is_autocasting, is_in_forward_mode
+from longrnn.cells._packing import Packing, run_segments
 from longrnn.cells._registry import REGISTRY
 from longrnn.cells._unroll import State, Step, unroll
 
@@ -30,7 +31,7 @@ class Cell(DeclaredModule):
 
     A subclass gives its name (``class LSTMCore(Cell, name="lstm")``), which registers it. It cites
     its source, writes the equation as the pure function `step`, and declares its weights and
-    hyper-parameters once, with shape or range and meaning (see
+    hyperparameters once, with shape or range and meaning (see
     `longrnn.cells._declared.DeclaredModule`). Training, adjoints, probes, tests and figures use
     these declarations.
 
@@ -48,12 +49,12 @@ class Cell(DeclaredModule):
     dtype
         Type of the weights; PyTorch's default type if None.
     **hyper_parameters
-        Hyper-parameters that the cell declares; they become attributes.
+        Hyperparameters that the cell declares; they become attributes.
 
     Raises
     ------
     ValueError
-        A size or a hyper-parameter has a wrong type or is out of range.
+        A size or a hyperparameter has a wrong type or is out of range.
     """
 
     title: ClassVar[str]
@@ -101,7 +102,7 @@ class Cell(DeclaredModule):
         -------
         NamedTuple
             The attributes of the cell that `Weights` names, for most cells all weights and the
-            hyper-parameters of the equation.
+            hyperparameters of the equation.
         """
         return self.Weights(*(getattr(self, field) for field in self.Weights._fields))
 
@@ -166,7 +167,12 @@ class Cell(DeclaredModule):
         super()._load_from_state_dict(state_dict, prefix, *rest)
 
     def forward(
-        self, u: Tensor, state: State | None = None, *, engine: str = "auto"
+        self,
+        u: Tensor,
+        state: State | None = None,
+        *,
+        engine: str = "auto",
+        packing: Packing | None = None,
     ) -> tuple[Tensor, State]:
         """Run the cell over sequences.
 
@@ -178,11 +184,16 @@ class Cell(DeclaredModule):
             The state before the first input; see `initial_state` for the default.
         engine
             ``auto``, ``reference`` or one of `longrnn.kernels.engine_names`.
+        packing
+            Set by the layer classes, which call their cells so that hooks on a cell are called.
+            Then `u` is (rows, input), sequences packed as `longrnn.cells._packing` describes, and
+            has been checked.
 
         Returns
         -------
         outputs : (time, batch, hidden)
-            The output tensor of the state (index `readout`) after every input.
+            The output tensor of the state (index `readout`) after every input; (rows, hidden) with
+            `packing`.
         state : tuple of (batch, hidden)
             The full state after the last input.
 
@@ -194,6 +205,8 @@ class Cell(DeclaredModule):
             The input or the state has the wrong shape, type or device, the input has no time
             steps or is not finite, or the engine cannot run it.
         """
+        if packing is not None:
+            return run_segments(self, u, state, packing, engine=engine)
         if is_autocasting(u):
             u, state = as_type(any_weight(self).dtype, u, state)
             with torch.autocast(u.device.type, enabled=False):
@@ -250,7 +263,7 @@ class Cell(DeclaredModule):
         return self.weights()
 
     def check_input(self, u: Tensor, state: State | None = None) -> None:
-        """Refuse an input or a state that does not fit the cell.
+        """Check that an input and a state fit the cell.
 
         Parameters
         ----------

@@ -36,7 +36,7 @@ def checked_size(label: str, name: str, size: object) -> int:
 
 
 def check_is_tensor(label: str, u: object) -> None:
-    """Refuse an input that is not a tensor, with advice for common mistakes.
+    """Check that an input is a tensor; the error has advice for common mistakes.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ def check_is_tensor(label: str, u: object) -> None:
 
 
 def check_type_and_device(label: str, u: Tensor, weight: Tensor) -> None:
-    """Refuse an input whose dtype or device differs from that of the weights.
+    """Check that an input has the dtype and the device of the weights.
 
     Parameters
     ----------
@@ -101,7 +101,7 @@ def check_type_and_device(label: str, u: Tensor, weight: Tensor) -> None:
 
 
 def check_finite(label: str, u: Tensor) -> None:
-    """Refuse data that contain NaN or infinity.
+    """Check that data contain neither NaN nor infinity.
 
     Only tensors that require no gradient are checked. Values computed from diverged weights, such
     as an embedding's, are a legitimate result. On a GPU nothing is checked: it would synchronize
@@ -149,8 +149,51 @@ def has_values(u: Tensor) -> bool:
     return not isinstance(u, FakeTensor) and u.device.type != "meta"
 
 
+def time_steps_done(count: Tensor) -> int:
+    """Return the largest number of time steps in a state that counts them.
+
+    Parameters
+    ----------
+    count : (batch, hidden)
+        The tensor of the state that holds the counts.
+
+    Returns
+    -------
+    int
+        0 if Python code may not look at the values, see `has_values`.
+    """
+    if not has_values(count):
+        return 0
+    return int(count.max())
+
+
+def check_countable(label: str, time_steps: int, dtype: torch.dtype) -> None:
+    """Check that a state can count the time steps of a sequence.
+
+    Parameters
+    ----------
+    label
+        First word of the error message.
+    time_steps
+        The number of time steps at the end of the sequences.
+    dtype
+        Type of the state.
+
+    Raises
+    ------
+    ValueError
+        The type has no exact number for some count.
+    """
+    exact = int(2 / torch.finfo(dtype).eps)
+    if time_steps > exact:
+        raise ValueError(
+            f"{label}: expected sequences of at most {exact} time steps in {dtype}, which cannot "
+            f"count further, got {time_steps}; use float32"
+        )
+
+
 def check_state(label: str, state: object, shapes: list[tuple[int, ...]], weight: Tensor) -> None:
-    """Refuse a state whose tensors have other shapes, types or devices than expected.
+    """Check the shapes, types and devices of the tensors of a state.
 
     Parameters
     ----------
@@ -166,7 +209,7 @@ def check_state(label: str, state: object, shapes: list[tuple[int, ...]], weight
     Raises
     ------
     ValueError
-        The state does not fit.
+        A shape, a type or a device differs from what is expected.
     """
     parts = (state,)
     if isinstance(state, tuple | list):

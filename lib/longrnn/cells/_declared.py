@@ -1,7 +1,7 @@
-"""The base class of `longrnn.cells.Cell`: declared weights and hyper-parameters.
+"""The base class of `longrnn.cells.Cell`: declared weights and hyperparameters.
 
-A class declares the shapes of its weights and the ranges of its hyper-parameters as data. The
-constructor checks the hyper-parameters, creates the weights, and initializes them.
+A class declares the shapes of its weights and the ranges of its hyperparameters as data. The
+constructor checks the hyperparameters, creates the weights, and initializes them.
 """
 
 import re
@@ -14,18 +14,16 @@ import torch
 from torch import nn
 
 from longrnn.cells._checks import checked_size
-from longrnn.cells._init import Start, uniform_fan
+from longrnn.cells._init import Start, converted_for_drawing, uniform_fan
 from longrnn.cells._keywords import Keyword, complete
+from longrnn.cells._modes import wide_dtype
 
 NOTHING: Mapping = MappingProxyType({})
 """An empty mapping, the default of declarations."""
-_DRAWN = (torch.float32, torch.float64)
-"""Types in which weights are drawn. Others get rounded numbers of PyTorch's default type, because
-no orthogonal matrix can be drawn in 16 bits."""
 
 
 class DeclaredModule(nn.Module):
-    """A module whose weights and hyper-parameters are declared as data.
+    """A module whose weights and hyperparameters are declared as data.
 
     Parameters
     ----------
@@ -36,19 +34,19 @@ class DeclaredModule(nn.Module):
     dtype
         Type of the weights; PyTorch's default type if None.
     **hyper_parameters
-        Hyper-parameters that the class declares; they become attributes.
+        Hyperparameters that the class declares; they become attributes.
 
     Raises
     ------
     ValueError
-        A size or a hyper-parameter has a wrong type or is out of range.
+        A size or a hyperparameter has a wrong type or is out of range.
     """
 
     name: ClassVar[str]
     """Short name in settings, coordinates, tables and figures."""
     shapes: Mapping[str, str | Sequence[str]] = NOTHING
     """Shapes of the parameters by name. A shape is a string such as ``"4d p"``: each word is a
-    number, d, p or a hyper-parameter, possibly with a factor. A sequence of shapes declares a list
+    number, d, p or a hyperparameter, possibly with a factor. A sequence of shapes declares a list
     of weights. ``each: ..`` declares one weight per layer; q is the size of the layer's input."""
     hyper_parameters: ClassVar[Mapping[str, Keyword]] = NOTHING
     """Allowed values and defaults."""
@@ -85,22 +83,20 @@ class DeclaredModule(nn.Module):
         self.input_size = checked_size(self.name, "input_size", input_size)
         self.hidden_size = checked_size(self.name, "hidden_size", hidden_size)
         self.settings = self.checked(hyper_parameters, self.hidden_size)
-        """All hyper-parameters by name, defaults included."""
+        """All hyperparameters by name, defaults included."""
         for key, value in self.settings.items():
             setattr(self, key, value)
         self.prepare()
-        drawn = dtype
-        if dtype not in _DRAWN:
-            drawn = None
+        dtype = dtype or torch.get_default_dtype()
         for label, shape in self.shapes.items():
-            setattr(self, label, self._empty(shape, drawn))
+            setattr(self, label, self._empty(shape, wide_dtype(dtype)))
         self.constrain()
         with torch.no_grad():
             self.start_text()
         self.to(dtype=dtype)
 
     def _empty(
-        self, shape: str | Sequence[str], dtype: torch.dtype | None
+        self, shape: str | Sequence[str], dtype: torch.dtype
     ) -> nn.Parameter | nn.ParameterList:
         """Return uninitialized weights of a shape declared in `shapes`."""
         if isinstance(shape, str) and shape.startswith("each:"):
@@ -117,24 +113,24 @@ class DeclaredModule(nn.Module):
 
     @classmethod
     def checked(cls, given: Mapping[str, object], d: int | None = None) -> dict[str, object]:
-        """Check hyper-parameters without building anything.
+        """Check hyperparameters without building anything.
 
         Parameters
         ----------
         given
-            Hyper-parameters by name.
+            Hyperparameters by name.
         d
             The hidden size, if it is known.
 
         Returns
         -------
         dict
-            All hyper-parameters, defaults included.
+            All hyperparameters, defaults included.
 
         Raises
         ------
         ValueError
-            A hyper-parameter is unknown, has a wrong type, is out of range, or is inconsistent with
+            A hyperparameter is unknown, has a wrong type, is out of range, or is inconsistent with
             the others or with the hidden size.
         """
         values = complete(cls.name, cls.hyper_parameters, given)
@@ -146,12 +142,12 @@ class DeclaredModule(nn.Module):
 
     @classmethod
     def conflict(cls, given: SimpleNamespace, d: int | None) -> str:
-        """Check the hyper-parameters against each other and against the hidden size.
+        """Check the hyperparameters against each other and against the hidden size.
 
         Parameters
         ----------
         given
-            All hyper-parameters as attributes, each of them valid by itself.
+            All hyperparameters as attributes, each of them valid by itself.
         d
             The hidden size; None if it is unknown.
 
@@ -164,7 +160,7 @@ class DeclaredModule(nn.Module):
         return ""
 
     def prepare(self) -> None:
-        """Derive attributes from the hyper-parameters; called before the weights are created."""
+        """Derive attributes from the hyperparameters; called before the weights are created."""
 
     def constrain(self) -> None:
         """Register parametrizations; called before the weights are initialized."""
@@ -205,7 +201,8 @@ class DeclaredModule(nn.Module):
                     "give time_steps"
                 )
             settings["time_steps"] = time_steps
-        start.draw(self, **settings)
+        with converted_for_drawing(self):
+            start.draw(self, **settings)
         return self
 
     @classmethod

@@ -1,7 +1,8 @@
 """Initialization: distributions and methods that several cells share."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -9,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from longrnn.cells._keywords import Choice, Keyword
+from longrnn.cells._modes import any_weight, wide_dtype
 
 
 @dataclass(frozen=True)
@@ -36,6 +38,27 @@ class Start:
     step_factors: Mapping[str, float] = field(default_factory=dict)
 
 
+@contextmanager
+def converted_for_drawing(cell: nn.Module) -> Iterator[None]:
+    """Convert a cell of 16 bits to float32, in which its weights are drawn, and back.
+
+    Parameters
+    ----------
+    cell
+        The cell. Its weights are the same parameters afterwards, in the dtype they had before.
+
+    Yields
+    ------
+    None
+    """
+    dtype = any_weight(cell).dtype
+    cell.to(wide_dtype(dtype))
+    try:
+        yield
+    finally:
+        cell.to(dtype)
+
+
 def uniform_fan(*parameters: Tensor, fan: float) -> None:
     """Fill tensors with U(-1/sqrt(fan), 1/sqrt(fan)) in place.
 
@@ -50,18 +73,18 @@ def uniform_fan(*parameters: Tensor, fan: float) -> None:
         nn.init.uniform_(parameter, -1 / math.sqrt(fan), 1 / math.sqrt(fan))
 
 
-def normal(*parameters: Tensor, over: float) -> None:
-    """Fill tensors with normal numbers of mean 0 and variance 1/over, in place.
+def normal_fan(*parameters: Tensor, fan: float) -> None:
+    """Fill tensors with normal numbers of mean 0 and variance 1/fan in place.
 
     Parameters
     ----------
     *parameters
         Filled one after another, so their order determines the random numbers.
-    over
-        Inverse of the variance.
+    fan
+        Inverse of the variance; for most weights the number of their inputs.
     """
     for parameter in parameters:
-        parameter.normal_().div_(math.sqrt(over))
+        parameter.normal_().div_(math.sqrt(fan))
 
 
 def keras_start(cell: nn.Module) -> None:
@@ -94,8 +117,8 @@ def padding_start(
     time_steps
         Length of the sequences.
     initialisation
-        ``orthogonal`` or ``glorot``: how W is drawn (Figure A2), the gates of an LSTM as one
-        matrix.
+        How W is drawn (Figure A2): ``orthogonal`` or ``glorot``. The gates of an LSTM are drawn as
+        one matrix.
     input_scale
         ``1/T`` gives R the standard deviation one over the length, as in the author's public
         research code. A number is a factor of Glorot's uniform distribution. At 1, noise drives
@@ -154,7 +177,7 @@ PADDING = Start(
 )
 
 
-def adding_start(cell: nn.Module, *, time_steps: int, like: str) -> None:
+def adding_start(cell: nn.Module, *, time_steps: int, variant: str) -> None:
     r"""Draw R, b and W, or the factors of W, for the adding problem (dissertation, section 2.9.1).
 
     Parameters
@@ -163,7 +186,7 @@ def adding_start(cell: nn.Module, *, time_steps: int, like: str) -> None:
         A cell with weights W, R and b, or one with a method ``set_matrix``.
     time_steps
         Length T of the sequences.
-    like
+    variant
         ``library`` is Keras's start: W orthogonal, R Glorot uniform, b zero but 1 for forget
         gates. ``identity`` is the same with W the identity (Le, Jaitly and Hinton 2015).
         ``author`` is Keras's start for an LSTM. For other cells it draws R from N(0, 1/T^2) and
@@ -184,12 +207,12 @@ def adding_start(cell: nn.Module, *, time_steps: int, like: str) -> None:
     """
     width = cell.hidden_size
     gates = len(cell.R) // width
-    if like == "text":
+    if variant == "text":
         W = _draw_adding_text(cell, time_steps, gates)
     else:
-        W = _draw_adding_like_library(cell, time_steps, gates, like)
+        W = _draw_adding_like_library(cell, time_steps, gates, variant)
     if hasattr(cell, "set_matrix"):
-        if like != "text":
+        if variant != "text":
             # The factors L and U need no row exchanges: W with its rows in the order that
             # elimination gives is orthogonal as well.
             order, *_ = torch.linalg.lu(W)
@@ -213,14 +236,14 @@ def _draw_adding_text(cell: nn.Module, time_steps: int, gates: int) -> Tensor:
     return torch.cat([rotation(cell.hidden_size) for _ in range(gates)])
 
 
-def _draw_adding_like_library(cell: nn.Module, time_steps: int, gates: int, like: str) -> Tensor:
+def _draw_adding_like_library(cell: nn.Module, time_steps: int, gates: int, variant: str) -> Tensor:
     """Draw R and b for the starts ``library``, ``identity`` and ``author``; return W."""
     nn.init.xavier_uniform_(cell.R)
     nn.init.zeros_(cell.b)
     W = torch.eye(cell.hidden_size, dtype=torch.float64).repeat(gates, 1)
-    if like != "identity":
+    if variant != "identity":
         nn.init.orthogonal_(W)
-    if like == "author" and cell.name != "lstm":
+    if variant == "author" and cell.name != "lstm":
         cell.R.normal_().div_(time_steps)
         cell.train_initial_state()
         for step_count in list(cell.x0)[1:]:
@@ -247,6 +270,6 @@ def rotation(width: int) -> Tensor:
 
 
 ADDING = {
-    f"adding_{like}": Start(partial(adding_start, like=like), by_length=True)
-    for like in ("author", "text", "library", "identity")
+    f"adding_{variant}": Start(partial(adding_start, variant=variant), by_length=True)
+    for variant in ("author", "text", "library", "identity")
 }

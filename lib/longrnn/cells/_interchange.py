@@ -13,13 +13,51 @@ one is selected.
 import torch
 from torch import Tensor
 
-from longrnn.cells._activation import TANH_OR_RELU
+from longrnn.cells._activation import TANH_OR_RELU, use_activation
+from longrnn.cells._cell import Cell, State
+from longrnn.cells._checks import check_countable, time_steps_done
 from longrnn.cells._keywords import Number
 
-HYPER_PARAMETERS = {
-    "tau": Number(10, "[1, inf)", whole=True),  # steps between interchanges
-    "activation": TANH_OR_RELU,
-}
+
+class InterchangingCell(Cell):
+    """Base class of a cell whose matrix alternates with its inverse."""
+
+    hyper_parameters = {
+        "tau": Number(10, "[1, inf)", whole=True),  # steps between interchanges
+        "activation": TANH_OR_RELU,
+    }
+    states = 2
+    prepare = use_activation
+
+    def run(
+        self, u: Tensor, state: State, *, engine: str = "auto", weights: tuple | None = None
+    ) -> tuple[Tensor, State]:
+        """Run the cell as `Cell.run` does.
+
+        Parameters
+        ----------
+        u : (time, batch, p)
+            The sequences.
+        state : tuple of (batch, d)
+            The state before the first input, and the number of time steps before it.
+        engine, weights
+            As in `Cell.run`.
+
+        Returns
+        -------
+        outputs : (time, batch, d)
+            The states.
+        state : tuple of (batch, d)
+            The state after the last input, and the number of time steps.
+
+        Raises
+        ------
+        ValueError
+            The sequences are in 16 bits and too long for this type to count their time steps.
+        """
+        if u.dtype.itemsize < torch.float32.itemsize:
+            check_countable(self.name, time_steps_done(state[1]) + u.shape[0], u.dtype)
+        return super().run(u, state, engine=engine, weights=weights)
 
 
 def alternate(t: Tensor, tau: int, by_matrix: Tensor, by_inverse: Tensor) -> Tensor:

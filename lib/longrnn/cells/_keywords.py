@@ -1,4 +1,4 @@
-"""Declarations of hyper-parameters, which are checked before a cell is built."""
+"""Declarations of hyperparameters, which are checked before a cell is built."""
 
 import math
 import re
@@ -165,7 +165,7 @@ def complete(
     unknown = [reprlib.repr(key) for key in given if key not in keywords]
     if unknown:
         raise ValueError(
-            f"{label}: expected hyper-parameters among {', '.join(keywords) or 'none'}, "
+            f"{label}: expected hyperparameters among {', '.join(keywords) or 'none'}, "
             f"got {', '.join(unknown)}"
         )
     values = {key: keyword.default for key, keyword in keywords.items()}

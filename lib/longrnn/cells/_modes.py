@@ -83,6 +83,40 @@ def is_in_forward_mode() -> bool:
     return forward_ad._current_level >= 0  # nothing public says it (torch 2.13)
 
 
+def wide_dtype(dtype: torch.dtype) -> torch.dtype:
+    """Return a dtype in which torch can factorize and invert matrices, which needs 32 bits.
+
+    Parameters
+    ----------
+    dtype
+        A floating-point type.
+
+    Returns
+    -------
+    torch.dtype
+        float32 for a type of 16 bits, else the same type.
+    """
+    if dtype.itemsize < torch.float32.itemsize:
+        return torch.float32
+    return dtype
+
+
+def at_least_float32(values: Tensor) -> Tensor:
+    """Convert a tensor of 16 bits to float32; return others unchanged.
+
+    Parameters
+    ----------
+    values
+        Floating-point numbers.
+
+    Returns
+    -------
+    Tensor
+        The same numbers.
+    """
+    return values.to(wide_dtype(values.dtype))
+
+
 def as_type(dtype: torch.dtype, *values: object) -> list:
     """Convert floating-point tensors, also inside tuples and lists, to a dtype.
 

@@ -7,14 +7,16 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
-from longrnn.cells._bias import biases_of, remove_biases
+from longrnn.cells._bias import remove_biases
 from longrnn.cells._cell import State
 from longrnn.cells._checks import check_is_tensor, check_state, check_type_and_device
 from longrnn.cells._compiling import with_own_code
 from longrnn.cells._layouts import as_state, is_absent, state_tensors
 from longrnn.cells._modes import any_weight, as_type, is_autocasting, on_device
+from longrnn.cells._packing import Packing, Segment
 from longrnn.cells._recurrent import Recurrent
 from longrnn.cells._repr import changed_arguments
+from longrnn.cells._stack import reset_cell
 
 
 class OneStep(nn.Module):
@@ -24,7 +26,7 @@ class OneStep(nn.Module):
     """
 
     layer: ClassVar[type[Recurrent]]
-    """The layer class with the same hyper-parameters."""
+    """The layer class with the same hyperparameters."""
     __signature__: ClassVar[inspect.Signature]
     """Arguments of the constructor: those of the layer class that one step needs."""
 
@@ -54,7 +56,7 @@ class OneStep(nn.Module):
         self.cell = cell
 
     def _check_names(self, arguments: Mapping[str, object]) -> None:
-        """Refuse arguments that the signature doesn't have."""
+        """Check for arguments that the signature doesn't have."""
         known = self.__signature__.parameters
         for name in arguments:
             if name not in known:
@@ -65,11 +67,7 @@ class OneStep(nn.Module):
 
     def reset_parameters(self, start: str = "text", *, time_steps: int | None = None) -> None:
         """Reinitialize all weights; see `Recurrent.reset_parameters`."""
-        self.cell.start(start, time_steps=time_steps)
-        if not self.bias:
-            with torch.no_grad():
-                for parameter in biases_of(self.cell):
-                    parameter.zero_()
+        reset_cell(self.cell, start, time_steps=time_steps, bias=self.bias)
 
     def forward(self, input: Tensor, hx: Tensor | State | None = None) -> Tensor | State:
         """Return the state after one input.
@@ -125,8 +123,10 @@ class OneStep(nn.Module):
     def _step_batch(self, u: Tensor, state: State | None) -> State:
         """Return the state after the inputs (batch, input_size) of a batch."""
         if state is None:
-            state = self.cell.initial_state(len(u))
-        return self.cell.step(self.cell.weights(), state, u)
+            state = self.cell.initial_state(u.shape[0])
+        packing = Packing([Segment(steps=1, batch=u.shape[0])])
+        _, state = self.cell(u, state, engine="reference", packing=packing)
+        return state
 
     def extra_repr(self) -> str:
         return changed_arguments(self, self.cell.settings | {"bias": self.bias})
@@ -158,7 +158,7 @@ def one_step(layer: type[Recurrent]) -> type[OneStep]:
     Returns
     -------
     type of OneStep
-        Its constructor takes the sizes and hyper-parameters of the layer class.
+        Its constructor takes the sizes and hyperparameters of the layer class.
     """
     name = f"{layer.__name__}Cell"
     parameters = inspect.signature(layer.__init__).parameters.values()

@@ -6,15 +6,20 @@ the batch falls into segments of constant batch size. A cell runs one segment at
 whose sequences have one length is one segment.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 from torch import Tensor
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence
 
-from longrnn.cells._cell import Cell, State
+from longrnn.cells._unroll import State
+
+if TYPE_CHECKING:
+    from longrnn.cells._cell import Cell
 
 
 class Segment(NamedTuple):
@@ -22,6 +27,13 @@ class Segment(NamedTuple):
 
     steps: int
     batch: int
+
+
+class Packing(NamedTuple):
+    """How sequences are packed, and the direction in which a cell reads them."""
+
+    segments: Sequence[Segment]
+    reverse: bool = False
 
 
 def segments_of(batch_sizes: Tensor) -> list[Segment]:
@@ -87,10 +99,9 @@ def pack(label: str, u: Tensor, lengths: Tensor | Sequence[int]) -> PackedSequen
 def run_segments(
     cell: Cell,
     data: Tensor,
-    segments: Sequence[Segment],
     initial: State,
+    packing: Packing,
     *,
-    reverse: bool = False,
     engine: str = "auto",
 ) -> tuple[Tensor, State]:
     """Run a cell over packed sequences.
@@ -101,12 +112,11 @@ def run_segments(
         The cell.
     data : (rows, input)
         The packed sequences.
-    segments
-        Their segments.
     initial : tuple of (batch, hidden)
         The state before the first input of each sequence.
-    reverse
-        Whether to run every sequence from its last time step to its first.
+    packing
+        Segments of the sequences. If its `reverse` is set, every sequence is run from its last time
+        step to its first.
     engine
         As in `Cell.forward`.
 
@@ -117,10 +127,11 @@ def run_segments(
     final : tuple of (batch, hidden)
         The state after the last step that was run of each sequence.
     """
+    segments = packing.segments
     weights = cell.run_weights(segments[0].batch)
     pieces = data.split([segment.steps * segment.batch for segment in segments])
     run = _run_forward
-    if reverse:
+    if packing.reverse:
         run = _run_backward
     shaped = [piece.unflatten(0, segment) for piece, segment in zip(pieces, segments, strict=True)]
     run_cell = partial(cell.run, engine=engine, weights=weights)

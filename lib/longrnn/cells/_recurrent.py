@@ -27,7 +27,7 @@ class Recurrent(Stack):
     """Layers of one kind of cell, with the interface of `torch.nn.LSTM`.
 
     A subclass gives its cell (``class LEM(Recurrent, core=LEMCore)``) and lists the
-    hyper-parameters in its constructor.
+    hyperparameters in its constructor.
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ class Recurrent(Stack):
     num_layers
         Number of layers; each reads the outputs of the one below.
     hyper_parameters
-        Hyper-parameters of every cell.
+        Hyperparameters of every cell.
     bias
         Whether the cells have biases.
     batch_first
@@ -54,7 +54,7 @@ class Recurrent(Stack):
     Raises
     ------
     ValueError
-        A size or a hyper-parameter has a wrong type or is out of range.
+        A size or a hyperparameter has a wrong type or is out of range.
 
     Notes
     -----
@@ -63,12 +63,11 @@ class Recurrent(Stack):
     Under autocast they compute in the dtype of their weights. Compiled engines need float32 or
     float64; weights of another type are run by the readable reference, which is slow.
 
-    Weights are drawn in the dtype of the layer. Those of 16 bits are drawn in PyTorch's default
-    dtype and rounded.
+    Weights are drawn in the dtype of the layer. Those of 16 bits are drawn in float32 and rounded.
 
-    Hooks on the cells in ``layer.cells`` are not called, because a layer does not call its cells as
-    modules. So pruning and weight normalization by hooks do not work; those of
-    `torch.nn.utils.parametrizations` do.
+    Hooks on the cells in ``layer.cells`` are called once per run. So `torch.nn.utils.prune` works
+    on their weights, as do the parametrizations of `torch.nn.utils.parametrizations`. The input and
+    the outputs that a hook gets are packed as in a `PackedSequence`: (rows, features).
     """
 
     def __init_subclass__(cls, *, core: type[Cell] | None = None, **kwargs: object) -> None:

@@ -47,7 +47,7 @@ def make_cell(
     Raises
     ------
     ValueError
-        No cell has this name, or a size or a hyper-parameter has a wrong type or is out of range.
+        No cell has this name, or a size or a hyperparameter has a wrong type or is out of range.
 
     Examples
     --------

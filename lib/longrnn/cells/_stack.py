@@ -13,7 +13,7 @@ from longrnn.cells._bias import biases_of, remove_biases
 from longrnn.cells._cell import Cell, State
 from longrnn.cells._checks import check_finite, check_type_and_device, checked_size
 from longrnn.cells._modes import any_weight, on_device
-from longrnn.cells._packing import Segment, run_segments
+from longrnn.cells._packing import Packing, Segment
 
 
 class Stack(nn.Module):
@@ -31,13 +31,13 @@ class Stack(nn.Module):
     Raises
     ------
     ValueError
-        A size or a hyper-parameter has a wrong type or is out of range.
+        A size or a hyperparameter has a wrong type or is out of range.
     """
 
     core: ClassVar[type[Cell]]
     """The cell: one layer in one direction."""
     fixed: ClassVar[Mapping[str, object]] = {}
-    """Hyper-parameters of the cell that the layer class sets itself, such as a number of layers."""
+    """Hyperparameters of the cell that the layer class sets itself, such as a number of layers."""
 
     def __init__(
         self,
@@ -113,15 +113,7 @@ class Stack(nn.Module):
             The cell has no such initialization, or it needs `time_steps`.
         """
         for cell in self.cells.values():
-            cell.start(start, time_steps=time_steps)
-            zeros = []
-            if cell.x0 is not None:
-                zeros += cell.x0
-            if not self.bias:
-                zeros += biases_of(cell)
-            with torch.no_grad():
-                for parameter in zeros:
-                    parameter.zero_()
+            reset_cell(cell, start, time_steps=time_steps, bias=self.bias)
 
     def train_initial_state(self) -> None:
         """Make the initial states parameters, shared by all sequences and initialized to zero."""
@@ -149,14 +141,8 @@ class Stack(nn.Module):
             below = self._input_of(outputs)
             directions = []
             for direction, cell in enumerate(self._cells_of(layer)):
-                output, final = run_segments(
-                    cell,
-                    below,
-                    segments,
-                    next(remaining),
-                    reverse=direction == 1,
-                    engine=engine,
-                )
+                packing = Packing(segments, reverse=direction == 1)
+                output, final = cell(below, next(remaining), engine=engine, packing=packing)
                 directions.append(output)
                 finals.append(final)
             output = directions[0]
@@ -175,6 +161,33 @@ class Stack(nn.Module):
     def _drop(self, output: Tensor, segments: Sequence[Segment]) -> Tensor:
         """Apply dropout to the packed outputs of a layer."""
         return F.dropout(output, self.dropout)
+
+
+@torch.no_grad()
+def reset_cell(cell: Cell, start: str, *, time_steps: int | None, bias: bool) -> None:
+    """Reinitialize the weights of a cell, and set the rest to zero.
+
+    Parameters
+    ----------
+    cell
+        The cell, which is changed in place.
+    start, time_steps
+        As in `Stack.reset_parameters`.
+    bias
+        Whether the cell has biases; if not, the initialization may have overwritten their zeros.
+
+    Raises
+    ------
+    ValueError
+        The cell has no such initialization, or it needs `time_steps`.
+    """
+    cell.start(start, time_steps=time_steps)
+    if cell.x0 is not None:
+        for part in cell.x0:
+            part.zero_()
+    if not bias:
+        for zeros in biases_of(cell):
+            zeros.zero_()
 
 
 def _cell_name(layer: int, direction: int) -> str:

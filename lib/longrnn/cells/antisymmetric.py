@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from longrnn.cells._cell import Cell, State
-from longrnn.cells._init import normal
+from longrnn.cells._init import normal_fan
 from longrnn.cells._keywords import Number
 from longrnn.cells._one_step import one_step
 from longrnn.cells._recurrent import Recurrent
@@ -66,8 +66,8 @@ class AntisymmetricRNNCore(Cell, name="antisymmetric"):
         return (x + epsilon * torch.tanh(x @ W.T + u @ R.T + b),)  # (9)
 
     def start_text(self) -> None:
-        normal(self.M, over=self.hidden_size)
-        normal(self.R, over=self.input_size)
+        normal_fan(self.M, fan=self.hidden_size)
+        normal_fan(self.R, fan=self.input_size)
         nn.init.zeros_(self.b)
 
     def start_author(self) -> None:
@@ -94,7 +94,7 @@ class AntisymmetricRNN(Recurrent, core=AntisymmetricRNNCore):
     gamma
         Diffusion, at least 0, from the paper's grid.
     bias
-        Whether to use biases; without, they are zero.
+        Whether the cells have biases.
     batch_first
         Whether inputs and outputs are (batch, time, features).
     dropout

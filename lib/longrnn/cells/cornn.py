@@ -11,9 +11,10 @@ equation 3:
 where n-bar is n - 1 here, as in the authors' program. The paper also allows n-bar = n, which is
 solved for z_n.
 
-None of the five papers gives the constants. The defaults are those of the authors' own code for
-sequential MNIST with 256 units (github.com/tk-rusch/coRNN, sMNIST). That program (``author``) holds
-all weights in one linear layer of n = p + 2d inputs, drawn from U(-1/sqrt(n), 1/sqrt(n)).
+The papers that this repository reproduces don't give the constants. The defaults are those of the
+authors' program for sequential MNIST with 256 units (github.com/tk-rusch/coRNN, sMNIST). That
+program (``author``) holds all weights in one linear layer of n = p + 2d inputs, drawn from
+U(-1/sqrt(n), 1/sqrt(n)).
 """
 
 import torch
@@ -98,7 +99,7 @@ class CoRNN(Recurrent, core=CoRNNCore):
     epsilon
         Damping, positive. All three defaults are the authors' for sequential MNIST.
     bias
-        Whether to use biases; without, they are zero.
+        Whether the cells have biases.
     batch_first
         Whether inputs and outputs are (batch, time, features).
     dropout

@@ -7,8 +7,8 @@ modeling*, ICLR 2022, appendix D and Table 11: the LSTM (15) with the gates
     \hat f_n &= \Delta t \, f_n,       & \hat\imath_n &= \Delta t \, i_n && \text{(version 1)} \\
     \hat f_n &= (1 - \Delta t) \, f_n, & \hat\imath_n &= \Delta t \, i_n && \text{(version 2)}
 
-The paper tunes Delta t and does not print it, so the default is ours. In version 1 a smaller step
-means faster forgetting.
+The paper tunes Delta t but does not report its value, so the default is ours. In version 1 a
+smaller step means faster forgetting.
 """
 
 import torch
@@ -83,7 +83,7 @@ class DtLSTM(Recurrent, core=DtLSTMCore):
     version
         1 or 2, as in the equations.
     bias
-        Whether to use biases; without, they are zero.
+        Whether the cells have biases.
     batch_first
         Whether inputs and outputs are (batch, time, features).
     dropout

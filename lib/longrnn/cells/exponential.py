@@ -32,6 +32,7 @@ from torch import Tensor, nn
 from torch.nn.utils import parametrizations, parametrize
 
 from longrnn.cells._cell import Cell, State
+from longrnn.cells._modes import wide_dtype
 from longrnn.cells._one_step import one_step
 from longrnn.cells._recurrent import Recurrent
 
@@ -58,6 +59,30 @@ class ExponentialRNNCore(Cell, name="exponential"):
             self.parametrizations.to("meta")
         else:
             parametrizations.orthogonal(self, "B", orthogonal_map="matrix_exp")
+
+    def weights(self) -> tuple:
+        """Return the first argument of `step`.
+
+        Returns
+        -------
+        Weights
+            ``B`` (d, d), orthogonal, ``R`` (d, p), and ``b`` (d,), the modReLU's bias.
+        """
+        in_16_bits = wide_dtype(self.R.dtype) != self.R.dtype
+        if in_16_bits and parametrize.is_parametrized(self, "B"):
+            return self.Weights(self._orthogonal_by_float32(), self.R, self.b)
+        return super().weights()
+
+    def _orthogonal_by_float32(self) -> Tensor:
+        """Return B of 16 bits, computed in float32.
+
+        In 16 bits the gradients of PyTorch's matrix exponential are NaN (torch 2.13).
+        """
+        parametrization = self.parametrizations.B
+        lower = parametrization.original.float().tril(-1)
+        S = lower - lower.T
+        B_0 = parametrization[0].base.float()
+        return (B_0 @ torch.matrix_exp(S)).to(self.R.dtype)
 
     @staticmethod
     def step(weights: tuple, state: State, u: Tensor) -> State:
@@ -110,7 +135,10 @@ class ExponentialRNNCore(Cell, name="exponential"):
         self.B = B
 
     def __reduce_ex__(self, protocol: int) -> tuple:
-        """Pickle the cell, which PyTorch refuses: its class with a parametrization has no name."""
+        """Pickle the cell by its plain class.
+
+        PyTorch does not pickle a parametrized module, whose class cannot be imported by name.
+        """
         plain_class = type(self)
         if parametrize.is_parametrized(self):
             (plain_class,) = type(self).__bases__

@@ -8,8 +8,8 @@ and tiny kilobyte sized gated recurrent neural network*, NeurIPS 2018, section 3
     \tilde h_t &= \tanh(W x_t + U h_{t-1} + b_h) \\
     h_t &= (\zeta (1 - z_t) + \nu) \odot \tilde h_t + z_t \odot h_{t-1}
 
-None of the five papers gives the constants. The free parameters of zeta and nu pass through the
-logistic function and start at 1 and -4, the defaults of the authors' own code
+The papers that this repository reproduces don't give the constants. The free parameters of zeta and
+nu pass through the logistic function and start at 1 and -4, the defaults of the authors' program
 (github.com/microsoft/EdgeML). The biases start at one, as they do there, and the matrices as in
 PyTorch's recurrent layers. In that program (``author``) the matrices start at N(0, 0.01).
 
@@ -106,7 +106,7 @@ class FastGRNN(Recurrent, core=FastGRNNCore):
     num_layers
         Number of layers; each reads the outputs of the one below.
     bias
-        Whether to use biases; without, they are zero.
+        Whether the cells have biases.
     batch_first
         Whether inputs and outputs are (batch, time, features).
     dropout

@@ -7,10 +7,10 @@ and tiny kilobyte sized gated recurrent neural network*, NeurIPS 2018, section 3
     \tilde h_t &= \phi(W x_t + U h_{t-1} + b) \\
     h_t &= \alpha \tilde h_t + \beta h_{t-1}
 
-None of the five papers gives the constants. The free parameters of alpha and beta pass through the
-logistic function. They start at -3 and 3, so that beta = 1 - alpha and alpha is small, as the paper
-advises. In the authors' program (github.com/microsoft/EdgeML, ``author``) the matrices start at
-N(0, 0.01) and the bias at 1.
+The papers that this repository reproduces don't give the constants. The free parameters of alpha
+and beta pass through the logistic function. They start at -3 and 3, so that beta = 1 - alpha and
+alpha is small, as the paper advises. In the authors' program (github.com/microsoft/EdgeML,
+``author``) the matrices start at N(0, 0.01) and the bias at 1.
 """
 
 import math
@@ -115,7 +115,7 @@ class FastRNN(Recurrent, core=FastRNNCore):
     eta
         Initial alpha, where beta is 1 - eta; None is the authors' 0.047.
     bias
-        Whether to use biases; without, they are zero.
+        Whether the cells have biases.
     batch_first
         Whether inputs and outputs are (batch, time, features).
     dropout

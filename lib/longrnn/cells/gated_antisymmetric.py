@@ -77,7 +77,7 @@ class GatedAntisymmetricRNN(Recurrent, core=GatedAntisymmetricRNNCore):
     gamma
         Diffusion, at least 0, from the paper's grid.
     bias
-        Whether to use biases; without, they are zero.
+        Whether the cells have biases.
     batch_first
         Whether inputs and outputs are (batch, time, features).
     dropout

@@ -10,8 +10,8 @@ gate, as Table 3.3 of the dissertation counts:
     h_t &= (1 - z_t) \odot n_t + z_t \odot h_{t-1}
 
 The start ``author`` is that of Keras, in which the dissertation's public program is written: W
-orthogonal as one matrix, R Glorot uniform, biases zero. PyTorch's own layer has a second bias of n,
-which the reset gate multiplies and these equations lack.
+orthogonal as one matrix, R Glorot uniform, biases zero. PyTorch's own layer has a second bias in n,
+which the reset gate multiplies. These equations do not have it.
 """
 
 import torch
@@ -81,7 +81,7 @@ class GRU(Recurrent, core=GRUCore):
     num_layers
         Number of layers; each reads the outputs of the one below.
     bias
-        Whether to use biases; without, they are zero.
+        Whether the cells have biases.
     batch_first
         Whether inputs and outputs are (batch, time, features).
     dropout

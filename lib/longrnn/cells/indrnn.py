@@ -107,7 +107,7 @@ class IndRNN(Recurrent, core=IndRNNCore):
     phi
         ``relu``, ``tanh`` or ``sigmoid``.
     bias
-        Whether to use biases; without, they are zero.
+        Whether the cells have biases.
     batch_first
         Whether inputs and outputs are (batch, time, features).
     dropout

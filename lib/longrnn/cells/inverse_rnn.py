@@ -5,23 +5,24 @@ definition 2.4:
 
 .. math:: x_t = \tanh(W_t x_{t-1} + R u_t + b_1) \tag{2.28}
 
-with W_t = W for tau steps, then its inverse for as many, and so on (`longrnn.cells._interchange`
-says how the definition is read).
+W_t is W for tau steps, then the inverse of W for tau steps, and so on (see
+`longrnn.cells._interchange` for how the definition is read).
 
-The paper says it is parametrized directly "with the inverse". Which of the two is stored only
-decides which comes first; here the stored one does. The inverse is computed once per sequence, and
-a singular W is refused. The paper gives no initial weights. W starts orthogonal, so its inverse is
-its transpose; R and b start as in PyTorch's recurrent layers.
+The paper says it is parametrized directly "with the inverse". It does not say which matrix is used
+first; here it is the stored one. The inverse is computed once per run, and a singular W is an
+error. The paper gives no initial weights. W starts orthogonal, so its inverse is its transpose. R
+and b start as in PyTorch's recurrent layers.
 """
 
 import torch
 from torch import Tensor, nn
 
-from longrnn.cells._activation import Activation, use_activation
-from longrnn.cells._cell import Cell, State
+from longrnn.cells._activation import Activation
+from longrnn.cells._cell import State
 from longrnn.cells._checks import has_values
 from longrnn.cells._init import ADDING, uniform_fan
-from longrnn.cells._interchange import HYPER_PARAMETERS, alternate
+from longrnn.cells._interchange import InterchangingCell, alternate
+from longrnn.cells._modes import at_least_float32
 from longrnn.cells._one_step import one_step
 from longrnn.cells._recurrent import Recurrent
 
@@ -30,7 +31,7 @@ class SingularMatrixError(ArithmeticError, ValueError):
     """W has no inverse."""
 
 
-class InverseRNNCore(Cell, name="inverse_rnn"):
+class InverseRNNCore(InterchangingCell, name="inverse_rnn"):
     """The inverse RNN of section 2.9."""
 
     title = "inverse RNN"
@@ -40,10 +41,7 @@ class InverseRNNCore(Cell, name="inverse_rnn"):
         "R": "d p",  # input weights
         "b": "d",  # bias b_1
     }
-    hyper_parameters = HYPER_PARAMETERS
     Weights = "W inverse R b tau"
-    states = 2
-    prepare = use_activation
 
     def weights(self) -> tuple:
         """Return the weights and the inverse of W.
@@ -62,13 +60,13 @@ class InverseRNNCore(Cell, name="inverse_rnn"):
         SingularMatrixError
             W has no inverse.
         """
-        inverse, failure = torch.linalg.inv_ex(self.W)
+        inverse, failure = torch.linalg.inv_ex(at_least_float32(self.W))
         if has_values(failure) and bool(failure):
             raise SingularMatrixError(
                 "inverse_rnn: expected an invertible W, got a singular one; lower the learning "
                 "rate, or use lu_rnn, whose pivots stay away from zero"
             )
-        return self.Weights(self.W, inverse, self.R, self.b, self.tau)
+        return self.Weights(self.W, inverse.to(self.W.dtype), self.R, self.b, self.tau)
 
     @staticmethod
     def step(weights: tuple, state: State, u: Tensor, phi: Activation = torch.tanh) -> State:
@@ -122,7 +120,7 @@ class InverseRNN(Recurrent, core=InverseRNNCore):
     activation
         ``tanh`` or ``relu``; ReLU runs the reference only.
     bias
-        Whether to use biases; without, they are zero.
+        Whether the cells have biases.
     batch_first
         Whether inputs and outputs are (batch, time, features).
     dropout

@@ -15,30 +15,30 @@ and, with a low-rank matrix, the form of the paper's experiments,
 
 instead of the first term in the bracket. K = 1 is SiRNN, equation 6.
 
-Options cover what the paper leaves open, and alternatives to printed formulas that do not learn.
+Options cover what the paper leaves open, and alternatives to its formulas where these do not learn.
 With all of them, the sum in the bracket is
 
 .. math:: s_{i-1} = g_{i-1} + \sigma h_{k-1}, \qquad g_0 \in \{0, h_{k-1}\}
 
-where :math:`\sigma = +1` is the printed sign, and -1 that of the remark after theorem 1. At the
-equilibrium dh_k/dh_{k-1} is :math:`-\sigma I` whatever g_0 is. After one small step from 0 it is
-about :math:`-\alpha \eta \sigma I`: little of h_{k-1} is left. From h_{k-1} it is :math:`I + \eta
-(1 + \sigma) (\phi' U - \alpha I)`, which is near the identity for a small step. With the sign -1
-and K = 1 it is the identity itself, and U has no effect.
+where :math:`\sigma = +1` is the sign of (5), and -1 that of the remark after theorem 1. At the
+equilibrium dh_k/dh_{k-1} is :math:`-\sigma I` whatever g_0 is. After one small step from g_0 = 0 it
+is about :math:`-\alpha \eta \sigma I`, so little of h_{k-1} is left. After one small step from
+g_0 = h_{k-1} it is :math:`I + \eta (1 + \sigma) (\phi' U - \alpha I)`, which is near the identity.
+With the sign -1 and K = 1 it is the identity itself, and U has no effect.
 
 The step sizes are initialized to 0.01 (section 4.1) and may become negative. The paper trains one
 per inner step and time step, "eta_k^i", which fixes the length of the sequences. Here there is one
 per inner step unless a length is given.
 
-Form (8) is printed for alpha = 1. The leak multiplies its last term and the identity, as section
-3.2 derives them. Form (8) is printed with U of low rank; here form and rank can be combined
-freely.
+The paper gives form (8) for alpha = 1. Here alpha multiplies its last term and the identity, as
+section 3.2 derives them. The paper gives form (8) for U of low rank; here form and rank can be
+combined freely.
 
 The paper has three errors. In the proof of proposition 1 the map lacks alpha before h_{k-1}.
-Proposition 2's exponent K counts from g_0 = 0, not from h^1 as printed (K = 1 shows it): from g_1
-it is K - 1. And U = I + V H of the low-rank form cannot satisfy ||U|| < alpha = 1 in general,
-which propositions 1 and 2 and theorem 1 assume: they apply to a full U and form (5). All of them
-also assume alpha eta <= 1.
+Proposition 2's exponent K counts from g_0 = 0, not from h^1 as the paper says (K = 1 shows it):
+from g_1 it is K - 1. And U = I + V H of the low-rank form cannot satisfy ||U|| < alpha = 1 in
+general, which propositions 1 and 2 and theorem 1 assume: they apply to a full U and form (5). All
+of them also assume alpha eta <= 1.
 
 The paper gives no initialization. Here U is N(0, 1/(16 d)), whose norm is about a half, V and H are
 N(0, 1/d), W is that of PyTorch's recurrent layers, and b is zero. The initialization ``author``
@@ -55,8 +55,8 @@ from torch import Tensor, nn
 
 from longrnn.cells._activation import ACTIVATIONS, activation_choice
 from longrnn.cells._cell import Cell, State
-from longrnn.cells._checks import has_values
-from longrnn.cells._init import normal, uniform_fan
+from longrnn.cells._checks import check_countable, time_steps_done
+from longrnn.cells._init import normal_fan, uniform_fan
 from longrnn.cells._keywords import Choice, Number
 from longrnn.cells._one_step import one_step
 from longrnn.cells._recurrent import Recurrent
@@ -140,7 +140,9 @@ class IncrementalRNNCore(Cell, name="irnn"):
     def prepare(self) -> None:
         self.phi = ACTIVATIONS[self.phi]
         if self.form is None:
-            self.form = 5 if self.rank is None else 8
+            self.form = 8
+            if self.rank is None:
+                self.form = 5
         if self.length is not None:
             self.states = 2  # h and the number of time steps
         self.eta_start = self.eta
@@ -171,7 +173,9 @@ class IncrementalRNNCore(Cell, name="irnn"):
         eta = self.eta
         if len(eta) != self.inner_steps:  # one for all
             eta = eta.expand(self.inner_steps)
-        U = V = H = None
+        U = None
+        V = None
+        H = None
         if self.rank is None:
             U = self.U
         else:
@@ -210,15 +214,18 @@ class IncrementalRNNCore(Cell, name="irnn"):
         tuple of (batch, d)
             The state after the step, h_k first.
         """
-        W, b, eta, alpha, sign = weights.W, weights.b, weights.eta, weights.alpha, weights.sign
         h, *k = state
+        eta = weights.eta
         if k:
             eta = eta[:, k[0].long()]
-        g = torch.zeros_like(h) if weights.from_zero else h
-        from_u = u @ W.T + b
+        g = h
+        if weights.from_zero:
+            g = torch.zeros_like(h)
+        from_u = u @ weights.W.T + weights.b
         for eta_i in eta.unbind(0):
-            s = g + sign * h
-            g = g + eta_i * (weights.phi(argument(weights, s, from_u)) - alpha * s)  # (5)
+            s = g + weights.sign * h
+            change = weights.phi(argument(weights, s, from_u)) - weights.alpha * s
+            g = g + eta_i * change  # (5)
         return (g, *(part + 1 for part in k))
 
     def start_text(self) -> None:
@@ -226,7 +233,7 @@ class IncrementalRNNCore(Cell, name="irnn"):
         if self.rank is None:
             self.U.normal_().div_(4 * math.sqrt(d))
         else:
-            normal(self.V, self.H, over=d)
+            normal_fan(self.V, self.H, fan=d)
         uniform_fan(self.W, fan=d)
         nn.init.zeros_(self.b)
         nn.init.constant_(self.eta, self.eta_start)
@@ -268,27 +275,14 @@ class IncrementalRNNCore(Cell, name="irnn"):
             A sequence is longer than the number of step sizes, or than its type can count.
         """
         if self.length is not None:
-            last = _time_steps_done(state) + len(u)
+            last = time_steps_done(state[1]) + len(u)
             if last > self.length:
                 raise ValueError(
                     f"irnn: expected sequences of at most length={self.length} time steps, for "
                     f"which there are step sizes, got {last}; build the cell with a larger length"
                 )
-            exact = int(2 / torch.finfo(u.dtype).eps)  # the largest count that a state can hold
-            if last > exact:
-                raise ValueError(
-                    f"irnn: expected sequences of at most {exact} time steps in {u.dtype}, which "
-                    f"cannot count further, got {last}; use float32"
-                )
+            check_countable(self.name, last, u.dtype)
         return super().run(u, state, engine=engine, weights=weights)
-
-
-def _time_steps_done(state: State) -> int:
-    """Return the number of time steps so far; 0 inside vmap and while tracing."""
-    count = state[1]
-    if not has_values(count):
-        return 0
-    return int(count.max())
 
 
 class IncrementalRNN(Recurrent, core=IncrementalRNNCore):
@@ -329,7 +323,7 @@ class IncrementalRNN(Recurrent, core=IncrementalRNNCore):
     phi
         ``relu``, ``tanh`` or ``sigmoid``.
     bias
-        Whether to use biases; without, they are zero.
+        Whether the cells have biases.
     batch_first
         Whether inputs and outputs are (batch, time, features).
     dropout

@@ -12,7 +12,7 @@ modeling*, ICLR 2022, equation 3:
 
 Initialization: U(-1/sqrt(d), 1/sqrt(d)) for weights and biases (appendix A). If T_max is given, the
 biases are initialized as in appendix B.3 (chrono): b_1 ~ -log U[1, T_max Delta t - 1], and the
-other biases are zero. The hyper-parameter search of appendix B.1 goes up to Delta t = 2; the bounds
+other biases are zero. The hyperparameter search of appendix B.1 goes up to Delta t = 2; the bounds
 of proposition 4.1 need Delta t <= 1.
 
 The authors' program (github.com/tk-rusch/LEM) adds two bias vectors, each initialized this way,
@@ -191,7 +191,7 @@ class LEM(Recurrent, core=LEMCore):
     single_scale
         Whether both time steps are the constant dt (Table 9).
     bias
-        Whether to use biases; without, they are zero.
+        Whether the cells have biases.
     batch_first
         Whether inputs and outputs are (batch, time, features).
     dropout

@@ -67,7 +67,7 @@ class LinearRNN(Recurrent, core=LinearRNNCore):
     num_layers
         Number of layers; each reads the outputs of the one below.
     bias
-        Whether to use biases; without, they are zero.
+        Whether the cells have biases.
     batch_first
         Whether inputs and outputs are (batch, time, features).
     dropout

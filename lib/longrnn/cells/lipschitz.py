@@ -8,7 +8,7 @@ networks*, ICLR 2021, equations 3, 4 and 7:
     A &= (1 - \beta)(M_A + M_A^\top) + \beta (M_A - M_A^\top) - \gamma I \\
     W &= (1 - \beta)(M_W + M_W^\top) + \beta (M_W - M_W^\top) - \gamma I
 
-The dissertation names no hyper-parameters. The defaults epsilon = 0.03, beta = 0.75 and
+The dissertation names no hyperparameters. The defaults epsilon = 0.03, beta = 0.75 and
 gamma = 0.001 are the original authors' for pixel-by-pixel MNIST. The start ``text`` draws M_A and
 M_W from N(0, (0.1 / d)^2) and R from N(0, 1/p). ``author``, the dissertation's public program,
 draws M_A and M_W from N(0, (0.1 / 128)^2) at every width and R Glorot uniform.
@@ -18,7 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from longrnn.cells._cell import Cell, State
-from longrnn.cells._init import normal
+from longrnn.cells._init import normal_fan
 from longrnn.cells._keywords import Number
 from longrnn.cells._one_step import one_step
 from longrnn.cells._recurrent import Recurrent
@@ -83,7 +83,7 @@ class LipschitzRNNCore(Cell, name="lipschitz"):
     def start_text(self) -> None:
         for M in (self.M_A, self.M_W):
             M.normal_().mul_(0.1).div_(self.hidden_size)
-        normal(self.R, over=self.input_size)
+        normal_fan(self.R, fan=self.input_size)
         nn.init.zeros_(self.b)
 
     def start_author(self) -> None:
@@ -114,7 +114,7 @@ class LipschitzRNN(Recurrent, core=LipschitzRNNCore):
     gamma
         Diffusion, at least 0. All three defaults are the authors' for pixel-by-pixel MNIST.
     bias
-        Whether to use biases; without, they are zero.
+        Whether the cells have biases.
     batch_first
         Whether inputs and outputs are (batch, time, features).
     dropout

@@ -12,8 +12,8 @@ without their layer normalization and skip connection:
     y_t &= (G_1 \operatorname{gelu}(s_t) + g_1) \odot \sigma(G_2 \operatorname{gelu}(s_t) + g_2)
 
 The Jacobian of the recurrence is the diagonal matrix of the eigenvalues lambda: over n steps an
-adjoint decays by the factors :math:`|\lambda|^n`, whatever the input is. None of the five papers
-has this cell; it is a modern baseline.
+adjoint decays by the factors :math:`|\lambda|^n`, whatever the input is. None of the papers that
+this repository reproduces has this cell; it is a modern baseline.
 
 The initial eigenvalues are uniform on the ring :math:`r_{min} \le |\lambda| \le r_{max}`, with
 phases uniform in [0, max_phase]. B is drawn from N(0, 1/(2p)) and C from N(0, 1/(2d)), real and
@@ -164,7 +164,7 @@ class LRU(Recurrent, core=LRUCore):
     max_phase
         Largest initial phase of an eigenvalue, in radians.
     bias
-        Whether to use biases; without, they are zero.
+        Whether the cells have biases.
     batch_first
         Whether inputs and outputs are (batch, time, features).
     dropout

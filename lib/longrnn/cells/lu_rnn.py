@@ -4,19 +4,19 @@ L. Johnston, *Learning Sequential Patterns with Recurrent Neural Networks*, 2024
 
 .. math:: x_t = \tanh(W_t x_{t-1} + R u_t + b_1) \tag{2.28}
 
-with W_t = W = L U for tau steps (10 in the paper's experiment), then its inverse for as many, and
-so on (`longrnn.cells._interchange` says how the definition is read). L is unit lower triangular
-and U is upper triangular.
+W_t is W = L U for tau steps (10 in the paper's experiment), then the inverse of W for tau steps,
+and so on (see `longrnn.cells._interchange` for how the definition is read). L is unit lower
+triangular and U is upper triangular.
 
-Neither W nor its inverse is formed here. W x is two triangular products and the inverse's product
-is two triangular solves, O(d^2) each. (`longrnn.kernels.cpu_lu_rnn` forms both once per sequence,
-the inverse by solves.) The unit diagonal of L is the usual choice; with it the factors have as many
-numbers as W.
+The step forms neither W nor its inverse. It multiplies by W with two triangular products, and by
+the inverse with two triangular solves, O(d^2) each. The engine in `longrnn.kernels.cpu_lu_rnn`
+forms both matrices once per run. The unit diagonal of L is the usual choice. With it the factors
+have as many numbers as W.
 
-A pivot near zero would make the inverse unbounded, which the paper does not discuss. The pivots
-are :math:`\pm\sqrt{a^2 + \delta^2}` for free parameters a of either sign (plus for zero). They are
-never smaller than delta, and the gradient is never switched off as it would be by clipping. A
-change of sign makes a pivot jump by 2 delta.
+A pivot near zero would make the inverse unbounded, which the paper does not discuss. The pivots are
+:math:`\pm\sqrt{a^2 + \delta^2}` with the sign of a free parameter a (plus for zero). Their size is
+at least delta, and the gradient is never switched off as it would be by clipping. When a changes
+its sign, the pivot jumps by 2 delta.
 
 The paper gives no initial weights. They are a = 1 and N(0, 1/(16 d)) off the diagonal, so that W
 and its inverse are well conditioned; R and b are as in PyTorch's recurrent layers. The activation
@@ -28,11 +28,12 @@ import math
 import torch
 from torch import Tensor
 
-from longrnn.cells._activation import Activation, use_activation
-from longrnn.cells._cell import Cell, State
+from longrnn.cells._activation import Activation
+from longrnn.cells._cell import State
 from longrnn.cells._init import ADDING, uniform_fan
-from longrnn.cells._interchange import HYPER_PARAMETERS, alternate
+from longrnn.cells._interchange import InterchangingCell, alternate
 from longrnn.cells._keywords import Number
+from longrnn.cells._modes import at_least_float32
 from longrnn.cells._one_step import one_step
 from longrnn.cells._recurrent import Recurrent
 
@@ -72,13 +73,17 @@ def solve(L: Tensor, U: Tensor, x: Tensor) -> Tensor:
     Returns
     -------
     (batch, d)
-        The solution v of L U v = x for every row x.
+        The solution v of L U v = x for every row x: first L y = x is solved, then U v = y.
     """
-    x = torch.linalg.solve_triangular(L.T, x, upper=True, left=False, unitriangular=True)
-    return torch.linalg.solve_triangular(U.T, x, upper=False, left=False)
+    L_T = at_least_float32(L).T
+    U_T = at_least_float32(U).T
+    x_32 = at_least_float32(x)
+    y = torch.linalg.solve_triangular(L_T, x_32, upper=True, left=False, unitriangular=True)
+    v = torch.linalg.solve_triangular(U_T, y, upper=False, left=False)
+    return v.to(x.dtype)
 
 
-class LURNNCore(Cell, name="lu_rnn"):
+class LURNNCore(InterchangingCell, name="lu_rnn"):
     """The LU RNN of definition 2.4."""
 
     title = "LU RNN"
@@ -88,12 +93,10 @@ class LURNNCore(Cell, name="lu_rnn"):
         "R": "d p",  # input weights
         "b": "d",  # bias b_1
     }
-    hyper_parameters = HYPER_PARAMETERS | {
-        "pivot": Number(1e-3, "(0, inf)")
-    }  # delta, the smallest pivot
+    hyper_parameters = InterchangingCell.hyper_parameters | {
+        "pivot": Number(1e-3, "(0, inf)"),  # delta, the smallest pivot
+    }
     Weights = "L U R b tau"
-    states = 2
-    prepare = use_activation
 
     def weights(self) -> tuple:
         """Return the first argument of `step`.
@@ -196,7 +199,7 @@ class LURNN(Recurrent, core=LURNNCore):
     pivot
         Smallest pivot of U, positive.
     bias
-        Whether to use biases; without, they are zero.
+        Whether the cells have biases.
     batch_first
         Whether inputs and outputs are (batch, time, features).
     dropout

@@ -8,9 +8,10 @@ arXiv:2410.01201, section 3.1:
     \tilde h_t &= W_h u_t + b_h \\
     h_t &= (1 - z_t) \odot h_{t-1} + z_t \odot \tilde h_t
 
-The recurrence is linear in the state and could be computed in parallel over time; here it is a
-plain loop. The Jacobian is the diagonal matrix of 1 - z_t: gradients decay as the gates decide,
-and never grow. None of the five papers has this cell; it is a modern baseline.
+The recurrence is linear in the state and could be computed in parallel over time. Here it is a
+plain loop. The Jacobian is the diagonal matrix of 1 - z_t, whose entries lie in (0, 1). So
+gradients decay at the rate that the gates set, and never grow. None of the papers that this
+repository reproduces has this cell; it is a modern baseline.
 
 =======  ========  ==========  ==============================
 symbol   name      shape       meaning
@@ -80,7 +81,7 @@ class MinGRU(Recurrent, core=MinGRUCore):
     num_layers
         Number of layers; each reads the outputs of the one below.
     bias
-        Whether to use biases; without, they are zero.
+        Whether the cells have biases.
     batch_first
         Whether inputs and outputs are (batch, time, features).
     dropout

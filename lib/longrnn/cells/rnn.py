@@ -77,7 +77,7 @@ class RNN(Recurrent, core=RNNCore):
     activation
         ``tanh`` or ``relu``; ReLU runs the reference only.
     bias
-        Whether to use biases; without, they are zero.
+        Whether the cells have biases.
     batch_first
         Whether inputs and outputs are (batch, time, features).
     dropout

@@ -13,11 +13,11 @@ with alpha = sqrt(1 + 2 exp(b)), which keeps the variance. Here b, the initial b
 differs from d, the highway of the first layer carries skip x_t instead of x_t.
 
 The output depends on the past through c alone. It is part of the state because it is read out, but
-no step reads it. None of the five papers gives the equations or the constants. Initial weights,
-after the original: W from U(-sqrt(3/n), sqrt(3/n)) for n inputs, v from U(-sqrt(3/d), sqrt(3/d)),
-b_f = b_r = 0. The authors' program (github.com/asappresearch/sru) draws v from U(-sqrt(3/2),
-sqrt(3/2)), scales W_f and W_r by sqrt(1/2) and may start at another b. None of this affects
-running time, which is what SRU is compared in here.
+no step reads it. The papers that this repository reproduces give neither the equations nor the
+constants. The initial weights follow the original: W from U(-sqrt(3/n), sqrt(3/n)) for n inputs, v
+from U(-sqrt(3/d), sqrt(3/d)), b_f = b_r = 0. The authors' program (github.com/asappresearch/sru)
+draws v from U(-sqrt(3/2), sqrt(3/2)), scales W_f and W_r by sqrt(1/2) and may start at another b.
+Here SRU is compared in running time only, which none of this affects.
 """
 
 import math
@@ -135,7 +135,7 @@ class SRU(Recurrent, core=SRUCore):
     num_layers
         Number of layers; each reads the outputs of the one below.
     bias
-        Whether to use biases; without, they are zero.
+        Whether the cells have biases.
     batch_first
         Whether inputs and outputs are (batch, time, features).
     dropout

@@ -13,8 +13,8 @@ With residual stacking (report, D.5, equations 102 and 103) the layers l > S rea
 
 .. math:: x^l_n = \Lambda^l y^{l-S-1}_n + V^l y^{l-1}_n
 
-Equation 6 is printed with the layer's input at time n-1, its inverse (7) with the input at time n.
-The step here uses time n; otherwise (7) would not invert it. The sigma-hat of the paper is the
+The paper's equation 6 has the layer's input at time n-1, and its inverse (7) has the input at time
+n. The step here uses time n; otherwise (7) would not invert it. The sigma-hat of the paper is the
 logistic function. The default time step and alpha are those of Table 6 for psMNIST with 128 units.
 The dissertation gives no values; its public program uses 0.03 and 0.9.
 
@@ -72,7 +72,7 @@ class Weights(NamedTuple):
 def oscillate(
     layer: Layer, dt: float, alpha: float, y: Tensor, z: Tensor, x: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """One step of one layer, equation (6).
+    """Take one step of one layer, equation (6).
 
     Parameters
     ----------
@@ -276,7 +276,7 @@ class UnICORNN(Recurrent, core=UnICORNNCore):
     checkpoint
         Steps between checkpoints of ``reversible``.
     bias
-        Whether to use biases; without, they are zero.
+        Whether the cells have biases.
     batch_first
         Whether inputs and outputs are (batch, time, features).
     dropout

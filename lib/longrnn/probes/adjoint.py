@@ -25,9 +25,9 @@ argument, and normalize the adjoint themselves.
 import copy
 import math
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -38,6 +38,7 @@ from longrnn.cells import Cell, State
 from longrnn.kernels._pull_back import Carried, PullBack
 from longrnn.probes._adjoint_steps import Steps
 from longrnn.probes._adjoint_tracker import Tracker, norm_of
+from longrnn.probes._checks import check_is_cell
 
 CHUNK = 16
 """Number of reference steps per chunk; the graph of a chunk is in memory at once."""
@@ -108,6 +109,8 @@ def adjoint_norms(
 
     Raises
     ------
+    TypeError
+        `cell` is not a bare cell.
     ValueError
         A time point lies outside the sequence, or `engine` is neither.
 
@@ -132,6 +135,7 @@ def adjoint_norms(
         raise ValueError(f"expected time points between 0 and T={T}, got {wanted}")
     if engine not in ("auto", "reference"):
         raise ValueError(f"expected the engine 'auto' or 'reference', got {engine!r}")
+    check_is_cell(cell)
     cell = copy.deepcopy(cell).double().requires_grad_(False).eval()
     u = u.detach().double()
     if engine == "auto":
@@ -140,7 +144,7 @@ def adjoint_norms(
             return _adjoint_norms_by_kernel(kernel, cell, u, loss, wanted, whole)
     few = len(wanted) <= 2 + T // ENGINE_CHUNK
     by_engine = engine == "auto" and few and _has_engine(cell, u)
-    with parametrize.cached() if by_engine else nullcontext():
+    with parametrize.cached():  # an engine reads the weights at every chunk
         return _adjoint_norms_by_chunks(cell, u, loss, wanted, whole, by_engine)
 
 
@@ -185,32 +189,41 @@ def _adjoint_norms_by_kernel(
     T, batch, _ = u.shape
     weights = cell.weights()
     stored = kernel.vectors * batch * cell.hidden_size * u.element_size()
-    stretch = max(1, kernel.stored_bytes // stored)
-    stretches = list(pairwise([*range(0, T, stretch), T]))
+    length = max(1, kernel.stored_bytes // stored)
     state = cell.initial_state(batch)
-    starts = []
-    for start, stop in stretches:
-        starts.append(state)
-        state, saved = kernel.forward(weights, state, u[start:stop])
+    stretches = []
+    for start, stop in pairwise([*range(0, T, length), T]):
+        stretches.append(_Stretch(start, u[start:stop], state))
+        state, last_saved = kernel.forward(weights, state, u[start:stop])
     tracker = Tracker(cell.readout, set(wanted), _last_adjoint(loss, state, cell.readout, whole))
     tracker.record(T)
     is_wanted = u.new_zeros(T)
     is_wanted[[t for t in wanted if t < T]] = 1
+
+    def pull_back(stretch: _Stretch, carried: Carried, every: int) -> tuple[Tensor, Tensor]:
+        saved = last_saved
+        if stretch is not stretches[-1]:
+            _, saved = kernel.forward(weights, stretch.state, stretch.u)
+        stop = stretch.start + len(stretch.u)
+        return kernel.pull_back(weights, saved, carried, every, is_wanted[stretch.start : stop])
+
     for every in (NORMALIZE_EVERY, 1):
         carried = Carried(tracker.unit, tracker.log_norm)
-        norms = []
-        for (start, stop), before in zip(reversed(stretches), reversed(starts), strict=True):
-            if stop < T:
-                _, saved = kernel.forward(weights, before, u[start:stop])
-            norms.append(kernel.pull_back(weights, saved, carried, every, is_wanted[start:stop]))
-        if len(stretches) > 1 and every > 1:
-            _, saved = kernel.forward(weights, starts[-1], u[stretches[-1][0] :])
+        norms = [pull_back(stretch, carried, every) for stretch in reversed(stretches)]
         if not _any(carried.lost > 0):
             break
-    for (start, _), (readout, full) in zip(reversed(stretches), norms, strict=True):
-        tracker.record_measured(start, readout, full)
+    for stretch, (readout, full) in zip(reversed(stretches), norms, strict=True):
+        tracker.record_measured(stretch.start, readout, full)
     readout, full = tracker.stacked(wanted)
     return AdjointNorms(tuple(wanted), readout, full, state)
+
+
+class _Stretch(NamedTuple):
+    """Consecutive time steps: the first time, the inputs, and the state before them."""
+
+    start: int
+    u: Tensor
+    state: State
 
 
 def _chunk_edges(T: int, wanted: Sequence[int], *, by_engine: bool) -> list[int]:

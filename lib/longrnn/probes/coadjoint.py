@@ -28,6 +28,7 @@ from torch import Tensor
 from longrnn import kernels
 from longrnn.cells import Cell
 from longrnn.probes import Diverged
+from longrnn.probes._checks import check_is_cell
 
 Losses = Callable[[Tensor], Tensor]
 
@@ -91,12 +92,15 @@ def coadjoint_loss(
 
     Raises
     ------
+    TypeError
+        `cell` is not a bare cell.
     ValueError
         Kappa is negative or not finite, the cell's step has a discontinuous derivative, the engine
         cannot run the cell, or the losses don't have the shape (batch,).
     Diverged
         The loss or the penalty is not finite.
     """
+    check_is_cell(cell)
     kappa = float(kappa)
     if not (math.isfinite(kappa) and kappa >= 0):
         raise ValueError(f"expected kappa, the penalty's weight, to be 0 or positive, got {kappa}")
@@ -139,7 +143,7 @@ def _double_backward(
 ) -> tuple[Tensor, Tensor]:
     """Return the losses and the adjoints of any cell, with its plain PyTorch loop."""
     if differentiable:
-        refuse_kinks(cell)
+        check_no_kinks(cell)
     cell.check_input(u)
     weights = cell.weights()
     state = cell.initial_state(u.shape[1])
@@ -167,8 +171,8 @@ def _checked_losses(F: Tensor, u: Tensor) -> Tensor:
     return F
 
 
-def refuse_kinks(cell: Cell) -> None:
-    """Refuse a cell whose step has a discontinuous first derivative.
+def check_no_kinks(cell: Cell) -> None:
+    """Check that the first derivative of a cell's step is continuous.
 
     Parameters
     ----------
@@ -205,7 +209,9 @@ def refuse_kinks(cell: Cell) -> None:
 
 
 def soft_orthogonality(W: Tensor) -> Tensor:
-    r"""Return :math:`\|W'W - I\|_2^2 + \|WW' - I\|_2^2`.
+    r"""Return the penalty for weights that are not orthogonal, a squared distance.
+
+    .. math:: \|W'W - I\|_2^2 + \|WW' - I\|_2^2
 
     Parameters
     ----------
@@ -225,4 +231,6 @@ def soft_orthogonality(W: Tensor) -> Tensor:
     give the penalty's weight either.
     """
     identity = torch.eye(W.shape[-1], dtype=W.dtype, device=W.device)
-    return sum((product - identity).square().sum((-2, -1)) for product in (W.mT @ W, W @ W.mT))
+    from_columns = (W.mT @ W - identity).square().sum((-2, -1))
+    from_rows = (W @ W.mT - identity).square().sum((-2, -1))
+    return from_columns + from_rows

@@ -25,6 +25,7 @@ import torch
 from torch import Tensor
 
 from longrnn.cells import Cell, State
+from longrnn.probes._checks import check_is_cell
 from longrnn.probes.slopes import Slopes
 
 
@@ -38,7 +39,7 @@ def step_jacobians(
     cell
         A cell whose step is differentiable with respect to its state; it is copied, not changed.
     u : (time, batch, input)
-        The sequences; the first state is zero.
+        The sequences. The first state is that of `Cell.initial_state`: zero, unless it is trained.
     parts
         Indices of the state tensors to include; all by default. ``parts=(0,)`` leaves out the step
         counter of the LU RNN, which depends on nothing.
@@ -53,6 +54,8 @@ def step_jacobians(
 
     Raises
     ------
+    TypeError
+        `cell` is not a bare cell.
     ValueError
         No step is left after `start`.
 
@@ -63,6 +66,7 @@ def step_jacobians(
     >>> len(jacobians), jacobians[0].shape
     (5, torch.Size([3, 16, 16]))
     """
+    check_is_cell(cell)
     if not 0 <= start < len(u):
         raise ValueError(f"expected a start between 0 and {len(u) - 1}, got {start}")
     cell = copy.deepcopy(cell).double().requires_grad_(False)

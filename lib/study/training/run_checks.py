@@ -2,7 +2,7 @@
 
 import numpy as np
 import torch
-from longrnn.probes.coadjoint import refuse_kinks
+from longrnn.probes.coadjoint import check_no_kinks
 from longrnn.probes.time_steps import count_time_steps
 
 from study.config.run import LAST_STATE_ONLY, RunConfig
@@ -136,7 +136,7 @@ def _check_objective(config: RunConfig, model: Model) -> None:
         if shape != (network.width, network.width):
             raise ValueError(f"{network.cell} has no recurrent matrix W (d, d) to keep orthogonal")
     if objective == "coadjoint":
-        refuse_kinks(model.cell)
+        check_no_kinks(model.cell)
 
 
 def _check_measures(config: RunConfig, model: Model) -> None:
