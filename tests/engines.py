@@ -34,12 +34,12 @@ VARIANTS = [
     ("irnn", {"inner_steps": 2, "sign": -1, "phi": "sigmoid", "eta": 0.2, "alpha": 0.7}),
     ("lem", {"clip": 0.6}),
     ("lipschitz", {"epsilon": 0.7, "beta": 0.6, "gamma": 0.1}),
-    ("lem", {"clip": 0.6, "dt": 1.7}),  # of its steps some are clipped to 0.6, some to 1
+    ("lem", {"clip": 0.6, "dt": 1.7}),  # some steps are clipped to 0.6, others to 1
     ("lem", {"dt": 0.3, "chrono": 100}),
     ("lem", {"single_scale": True, "dt": 0.3}),
     ("lru", {"r_min": 0.5, "r_max": 0.7, "max_phase": 1.0}),
     ("sru", {"layers": 3}),
-    ("sru", {"inputs": 3, "layers": 2}),  # of the width 3 its highway carries the input itself
+    ("sru", {"inputs": 3, "layers": 2}),  # p = d, so the highway carries the input itself
     ("unicornn", {"layers": 3, "dt": (0.05, 0.3, 0.2)}),
     ("unicornn", {"layers": 5, "dt": 0.3, "skip": 2, "alpha": 0.0}),
     ("unicornn", {"layers": 4, "skip": 2, "dropout": 0.4}),
@@ -47,14 +47,14 @@ VARIANTS = [
     ("unicornn", {"backward": "reversible", "checkpoint": 7}),
     ("unicornn", {"backward": "reversible", "checkpoint": 1000}),
 ]
-"""Cells away from their defaults, for engines and transcriptions that must know about it."""
+"""Cells with settings other than their defaults, for tests of engines and transcriptions."""
 TIMED = [
     *((name, {"tau": k}) for k in (1, 3, 20) for name in ("lu_rnn", "inverse_rnn")),
     ("lu_rnn", {"tau": 3, "pivot": 0.5}),
     ("irnn", {"inner_steps": 2, "train_eta": "time", "length": 16}),
     ("irnn", {"rank": 2, "inner_start": "previous", "train_eta": "time", "length": 16}),
 ]
-"""Cells whose step depends on the number of those before it."""
+"""Cells whose step depends on the number of steps before it."""
 
 
 def assert_engine_agrees(case, name, engine, use=("outputs", "state")):
@@ -76,9 +76,9 @@ def assert_engine_agrees(case, name, engine, use=("outputs", "state")):
     if device is None:
         pytest.skip(f"{engine} does not run on this machine")
 
-    def run(case, by):
+    def run(case, engine):
         torch.manual_seed(1)  # dropout draws the same masks
-        return outputs_and_gradients(*case, by, use=use)
+        return outputs_and_gradients(*case, engine, use=use)
 
     expected = run(convert_case(torch.float64, *case), "reference")
     of_reference = deviations(run(case, "reference"), expected)

@@ -72,12 +72,12 @@ def test_dividing_sequences_does_not_change_norms(name, whole, monkeypatch):
     torch.manual_seed(0)
     cell = make_cell(name, P, D)
     u = torch.randn(T, B, P)
-    asked = {"times": (0, 3, 17, T), "whole": whole}
-    expected = adjoint_norms(cell, u, _loss, engine="reference", **asked)
+    arguments = {"times": (0, 3, 17, T), "whole": whole}
+    expected = adjoint_norms(cell, u, _loss, engine="reference", **arguments)
     kernel = kernels.select(f"{name}/pull_back", "auto", u)
     for steps in (1, 7, T):
         monkeypatch.setattr(kernel, "stored_bytes", steps * kernel.vectors * B * D * 8)
-        norms = adjoint_norms(cell, u, _loss, **asked)
+        norms = adjoint_norms(cell, u, _loss, **arguments)
         torch.testing.assert_close(norms.readout, expected.readout, rtol=0, atol=1e-12)
         torch.testing.assert_close(norms.full, expected.full, rtol=0, atol=1e-12)
         torch.testing.assert_close(norms.final_states, expected.final_states)
@@ -94,18 +94,18 @@ def test_underflowed_adjoints_are_recomputed_step_by_step(name, steps, monkeypat
     expected = adjoint_norms(cell, u, _loss, times=(1, 40), engine="reference")
     assert expected.full[0].max() < -400
     kernel = kernels.select(f"{name}/pull_back", "auto", u)
-    every = []
+    intervals = []  # steps between two normalizations, of each call
     pull_back = kernel.pull_back
 
-    def noted(*arguments):
-        every.append(arguments[3])
+    def recorded_pull_back(*arguments):
+        intervals.append(arguments[3])
         return pull_back(*arguments)
 
-    monkeypatch.setattr(kernel, "pull_back", noted)
+    monkeypatch.setattr(kernel, "pull_back", recorded_pull_back)
     monkeypatch.setattr(kernel, "stored_bytes", steps * kernel.vectors * 2 * D * 8)
     norms = adjoint_norms(cell, u, _loss, times=(1, 40))
     stretches = -(-40 // steps)
-    assert every == [adjoint.NORMALIZE_EVERY] * stretches + [1] * stretches
+    assert intervals == [adjoint.NORMALIZE_EVERY] * stretches + [1] * stretches
     torch.testing.assert_close(norms.full, expected.full, rtol=1e-10, atol=0)
     torch.testing.assert_close(norms.readout, expected.readout, rtol=1e-10, atol=0)
 
@@ -115,10 +115,8 @@ def test_zero_and_nan_adjoints_equal_the_reference(name):
     cell = make_cell(name, P, D)
     u = torch.randn(T, B, P)
     for loss in (lambda x: 0 * x.sum(), lambda x: math.nan * x.sum()):
-        norms, expected = (
-            adjoint_norms(cell, u, loss, times=(1, T), engine=engine)
-            for engine in ("auto", "reference")
-        )
+        norms = adjoint_norms(cell, u, loss, times=(1, T))
+        expected = adjoint_norms(cell, u, loss, times=(1, T), engine="reference")
         torch.testing.assert_close(norms.full, expected.full, equal_nan=True)
         torch.testing.assert_close(norms.readout, expected.readout, equal_nan=True)
 
@@ -182,10 +180,12 @@ def _mp_lstm(weights, h, c, level):
 
 
 def _mp_lem(weights, y, z, level):
-    one, two, fast = (w * y + level for w in weights.W.flatten().tolist())
-    z = _closed(one) * z + (1 - _closed(one)) * mp.tanh(fast)
-    slow = mp.tanh(weights.W_y.item() * z + level)
-    return _closed(two) * y + (1 - _closed(two)) * slow, z
+    W_1, W_2, W_z = weights.W.flatten().tolist()
+    keep_z = _closed(W_1 * y + level)
+    keep_y = _closed(W_2 * y + level)
+    z = keep_z * z + (1 - keep_z) * mp.tanh(W_z * y + level)
+    y = keep_y * y + (1 - keep_y) * mp.tanh(weights.W_y.item() * z + level)
+    return y, z
 
 
 SATURATED = {
@@ -221,7 +221,8 @@ def test_saturated_units_agree_with_high_precision(name, level):
         first = SATURATED[name](weights, *[mp.mpf(0)] * cell.states, level)
         orders = map(tuple, torch.eye(cell.states, dtype=torch.int64).tolist())
         slopes = [mp.diff(last, first, order) for order in orders]
-        full = float(mp.log10(mp.sqrt(sum(slope**2 for slope in slopes))))
+        squares = [slope**2 for slope in slopes]
+        full = float(mp.log10(mp.sqrt(sum(squares))))
         readout = float(mp.log10(abs(slopes[cell.readout])))
     u = torch.zeros(steps, 1, 1)
     for times in ((1, steps), range(1, steps + 1)):  # by an engine, by the step
@@ -237,7 +238,7 @@ def test_saturated_jacobians_have_nonzero_slopes(level):
     with torch.no_grad():
         cell.b.fill_(level)
     u = torch.randn(63, 1, 1, dtype=torch.float64)
-    jacobians = torch.stack([one[0] for one in step_jacobians(cell, u, start=1)])
+    jacobians = torch.stack([of_batch[0] for of_batch in step_jacobians(cell, u, start=1)])
     assert (jacobians / cell.W.detach() > 0).all()
 
 
@@ -311,7 +312,8 @@ def test_fused_engine_equals_double_backward(sizes, dtype):
 
 def test_engines_agree_on_adjoints_of_zero():
     case = Case("rnn", (17, 3, 6, 2))
-    with_penalty, plain = (case.gradient(kappa=k, engine="reference") for k in (3.0, 0.0))
+    with_penalty = case.gradient(kappa=3.0, engine="reference")
+    plain = case.gradient(kappa=0.0, engine="reference")
     assert (with_penalty["W"] - plain["W"]).abs().max() > 1e-6  # the penalty does count
     torch.nn.init.zeros_(case.output.weight)
     expected = case.gradient(engine="reference")
@@ -327,8 +329,8 @@ def test_coadjoint_gradients_equal_finite_differences(name):
     def total(*_):  # gradcheck changes the parameters in place
         return case.penalized(kappa=5.0, engine="reference").total
 
-    how = {"eps": 1e-5, "rtol": 1e-5, "atol": 1e-7, "fast_mode": True}
-    assert torch.autograd.gradcheck(total, parameters, **how)
+    tolerances = {"eps": 1e-5, "rtol": 1e-5, "atol": 1e-7}
+    assert torch.autograd.gradcheck(total, parameters, **tolerances, fast_mode=True)
 
 
 @pytest.mark.parametrize("name", KINKED)

@@ -1,7 +1,6 @@
 """Bad input to a cell and its constructor: one sentence each, whatever the engine."""
 
 import math
-from itertools import product
 
 import pytest
 import torch
@@ -16,7 +15,7 @@ D = 5
 EVERY_CELL = pytest.mark.parametrize("name", cell_names())
 
 
-def an_input(p=P):
+def random_input(p=P):
     return torch.randn(T, B, p)
 
 
@@ -24,7 +23,7 @@ def engines_of(name):
     return [engine for engine in kernels.engine_names(name) if "cuda" not in engine]
 
 
-U = an_input()
+U = random_input()
 SHAPE = r"expected input \(time, batch, input\) with input=2, got"
 OTHER_TYPES = (
     torch.float64,
@@ -35,13 +34,13 @@ OTHER_TYPES = (
     torch.complex64,
 )
 BAD_INPUTS = [(u, SHAPE) for u in (U[0], U[None], U[0, 0, 0])]
-BAD_INPUTS += [(an_input(p=p), rf"with input=2, got \(5, 3, {p}\)") for p in (0, 1, 3, 100)]
+BAD_INPUTS += [(random_input(p=p), rf"with input=2, got \(5, 3, {p}\)") for p in (0, 1, 3, 100)]
 BAD_INPUTS += [(u, "at least one time step and one sequence, got") for u in (U[:0], U[:, :0])]
 BAD_INPUTS += [
     (U.to(kind), f"expected input of torch.float32 on cpu, got {kind}") for kind in OTHER_TYPES
 ]
 BAD_INPUTS += [
-    (an_input().fill_(bad), "expected finite input, got 30 of 30 values")
+    (random_input().fill_(bad), "expected finite input, got 30 of 30 values")
     for bad in (torch.nan, torch.inf)
 ]
 ZERO = torch.zeros(B, D)
@@ -53,25 +52,33 @@ BAD_PARTS = [
 ]
 
 
+def bad_states(count):
+    """Return states of which one tensor is wrong, missing or too many."""
+    states = [(ZERO,) * (count - 1), (ZERO,) * (count + 1)]
+    for index in range(count):
+        for part in BAD_PARTS:
+            state = [ZERO] * count
+            state[index] = part
+            states.append(tuple(state))
+    return states
+
+
 @EVERY_CELL
 def test_engines_refuse_bad_inputs(name):
     states = make_cell(name, P, D).states
-    wrong = [(ZERO,) * (states + more) for more in (-1, 1)]
-    wrong += [
-        (*[ZERO] * at, part, *[ZERO] * (states - 1 - at))
-        for at in range(states)
-        for part in BAD_PARTS
-    ]
     expected = rf"expected {states} state tensor\(s\) of shape \(3, 5\)"
-    given = [*BAD_INPUTS, *((U, state, expected) for state in wrong)]
-    for engine, (*inputs, message) in product((*engines_of(name), "auto"), given):
-        with pytest.raises(ValueError, match=message) as refusal:
-            make_cell(name, P, D)(*inputs, engine=engine)
-        assert str(refusal.value).startswith(f"{name}: ") and "\n" not in str(refusal.value)
+    cases = list(BAD_INPUTS)
+    cases += [(U, state, expected) for state in bad_states(states)]
+    for engine in (*engines_of(name), "auto"):
+        for *inputs, message in cases:
+            with pytest.raises(ValueError, match=message) as refusal:
+                make_cell(name, P, D)(*inputs, engine=engine)
+            assert str(refusal.value).startswith(f"{name}: ")
+            assert "\n" not in str(refusal.value)
 
 
 def layouts(u):
-    """Yield the same numbers elsewhere in memory, some between numbers that are none."""
+    """Yield copies of `u` with other strides, some of them with NaN between the numbers."""
     yield u.permute(1, 2, 0).contiguous().permute(2, 0, 1)
     wide = torch.full((2 * T, B, 2 * P + 1), torch.nan)
     for view in (wide[::2, :, 1 : 1 + P], wide[:T, :, ::2][..., :P], wide[1::2, :, -P:]):
@@ -98,11 +105,11 @@ def test_diverged_weights_are_accepted(name):
     with torch.no_grad():
         for parameter in cell.parameters():
             parameter.fill_(torch.nan)
-    assert not cell(an_input())[0].isfinite().all()
+    assert not cell(random_input())[0].isfinite().all()
 
 
 def test_diverged_embedding_is_accepted():
-    assert make_cell("rnn", P, D)(an_input().fill_(torch.nan).requires_grad_())[0].isnan().all()
+    assert make_cell("rnn", P, D)(random_input().fill_(torch.nan).requires_grad_())[0].isnan().all()
 
 
 REFUSED = [
@@ -126,7 +133,7 @@ REFUSED = [
     ("lem", {"single_scale": 1}, "single_scale to be one of False, True, got 1"),
     ("irnn", {"sign": True}, "one of 1, -1, got True"),
     ("irnn", {"phi": "gelu"}, "one of relu, tanh, sigmoid, got 'gelu'"),
-    # what does not fit another
+    # conflicts with another hyperparameter
     ("lem", {"dt": 0.1, "chrono": 10}, r"chrono \* dt >= 2"),
     ("lem", {"single_scale": True, "clip": 0.5}, "no clip and no chrono"),
     ("unicornn", {"dt": (0.1, 0.2, 0.3)}, "one dt, or one for each of the 2 layers"),
@@ -134,7 +141,7 @@ REFUSED = [
     ("unicornn", {"layers": 3, "skip": 3}, "2 <= skip < layers = 3"),
     ("irnn", {"train_eta": "time"}, "a length if and only if train_eta='time'"),
     ("irnn", {"length": 3}, "per time step, got length=3"),
-    # or the width
+    # conflict with the width
     ("irnn", {"rank": 6}, "1 <= rank <= 5"),
 ]
 
@@ -146,7 +153,7 @@ def test_wrong_hyper_parameters_are_refused(name, wrong, complaint):
         cell_class(name).checked(wrong, D)
     with pytest.raises(ValueError, match=sentence):
         make_cell(name, P, D, **wrong)
-    if "rank" in complaint:  # which fits some size
+    if "rank" in complaint:  # the rank fits a larger width
         cell_class(name).checked(wrong)
 
 
@@ -154,7 +161,7 @@ def test_wrong_hyper_parameters_are_refused(name, wrong, complaint):
 @pytest.mark.parametrize("kind", [torch.float16, torch.bfloat16])
 def test_half_precision_falls_back_to_the_reference(name, kind):
     cell = make_cell(name, P, D).to(kind)
-    u = an_input().to(kind)
+    u = random_input().to(kind)
     assert torch.equal(cell(u)[0], cell(u, engine="reference")[0])
 
 
@@ -163,17 +170,18 @@ def test_checked_defaults_build_the_same_cell(name):
     defaults = cell_class(name).checked({})
     keywords = cell_class(name).hyper_parameters
     assert all(keyword.admits(defaults[key]) for key, keyword in keywords.items())
-    one, two = (make_cell(name, P, D, **given).eval() for given in ({}, defaults))
-    two.load_state_dict(one.state_dict())
+    expected = make_cell(name, P, D).eval()
+    cell = make_cell(name, P, D, **defaults).eval()
+    cell.load_state_dict(expected.state_dict())
     u = torch.randn(4, 3, P)
-    assert torch.equal(one(u)[0], two(u)[0])
+    assert torch.equal(cell(u)[0], expected(u)[0])
 
 
 def singular():
     cell = make_cell("inverse_rnn", P, D)
     with torch.no_grad():
         cell.W[:2] = 0
-    return cell(an_input())
+    return cell(random_input())
 
 
 def set_lu(W):
@@ -185,7 +193,7 @@ def start(name="padding", **settings):
 
 
 def half(kind):
-    return make_cell("rnn", P, D).to(kind)(an_input().to(kind), engine="numba-cpu")
+    return make_cell("rnn", P, D).to(kind)(random_input().to(kind), engine="numba-cpu")
 
 
 UNKNOWN = r"unknown architecture 'lstn'; known: antisymm.*lstm"

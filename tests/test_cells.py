@@ -245,12 +245,22 @@ def test_constant_weights_have_the_documented_values(name, start, settings, weig
 @pytest.mark.parametrize(
     ("name", "start", "gates"),
     [
-        *(("rnn", "author", 1), ("lstm", "author", 1), ("gru", "author", 1)),
-        *(("rnn", "padding", 1), ("inverse_rnn", "text", 1)),
-        *((name, "adding_author", 1) for name in ("rnn", "lu_rnn", "inverse_rnn", "lstm")),
-        *((name, "adding_library", 1) for name in ("rnn", "lu_rnn")),
-        *((name, "adding_text", 1) for name in ("rnn", "lu_rnn")),
-        *(("lstm", "adding_text", 4), ("lstm", "adding_identity", 4), ("exponential", "text", 1)),
+        ("rnn", "author", 1),
+        ("rnn", "padding", 1),
+        ("rnn", "adding_author", 1),
+        ("rnn", "adding_library", 1),
+        ("rnn", "adding_text", 1),
+        ("lu_rnn", "adding_author", 1),
+        ("lu_rnn", "adding_library", 1),
+        ("lu_rnn", "adding_text", 1),
+        ("inverse_rnn", "text", 1),
+        ("inverse_rnn", "adding_author", 1),
+        ("exponential", "text", 1),
+        ("gru", "author", 1),
+        ("lstm", "author", 1),
+        ("lstm", "adding_author", 1),
+        ("lstm", "adding_text", 4),
+        ("lstm", "adding_identity", 4),
     ],
 )
 def test_recurrent_matrices_are_orthogonal(name, start, gates):
@@ -311,7 +321,8 @@ def test_chrono_initialization_covers_the_time_scales():
     b_1, *others = make_cell("lem", 1, 4000, dt=0.5, chrono=100).b.detach().chunk(4)
     assert not torch.stack(others).any()
     for times, longest in ((f.exp(), 99), ((-b_1).exp(), 49)):  # uniform before the logarithm
-        assert 1 <= times.min() < 1.1 and 0.995 * longest < times.max() <= longest
+        assert 1 <= times.min() < 1.1
+        assert 0.995 * longest < times.max() <= longest
         assert times.mean().item() == pytest.approx((1 + longest) / 2, rel=0.05)
 
 

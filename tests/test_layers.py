@@ -232,7 +232,7 @@ def test_the_last_state_shares_no_memory(layer_class):
 # Lengths
 
 
-def cut(u):
+def sequences_of(u):
     """Return the sequences of a padded batch."""
     return [u[:length, k] for k, length in enumerate(LENGTHS)]
 
@@ -241,7 +241,7 @@ def one_by_one(layer, u):
     """Run the sequences of a padded batch one by one; return padded outputs, and the states."""
     outputs = []
     states = []
-    for sequence in cut(u):
+    for sequence in sequences_of(u):
         output, state = layer(sequence)
         outputs.append(output)
         states.append(parts(state))
@@ -275,7 +275,7 @@ def test_packed_sequences_equal_single_ones(layer_class, enforce_sorted):
     order = np.arange(B)
     if enforce_sorted:
         order = np.argsort(LENGTHS)[::-1].copy()
-    sequences = [cut(u)[k] for k in order]
+    sequences = [sequences_of(u)[k] for k in order]
     packed, state = layer(pack_sequence(sequences, enforce_sorted=enforce_sorted))
     assert isinstance(packed, PackedSequence)
     output, _ = nn.utils.rnn.pad_packed_sequence(packed)
@@ -290,7 +290,7 @@ def test_packed_sequences_take_an_initial_state(layer_class):
     _, start = layer(noise(2, B, P))
     packed = pack_padded_sequence(u, torch.tensor(LENGTHS), enforce_sorted=False)
     _, state = layer(packed, start)
-    for k, sequence in enumerate(cut(u)):
+    for k, sequence in enumerate(sequences_of(u)):
         start_k = tuple(part[:, k].contiguous() for part in parts(start))
         if not isinstance(start, tuple):
             (start_k,) = start_k

@@ -30,7 +30,8 @@ def sigma(a):
 PHI = {"relu": lambda a: np.maximum(a, 0), "tanh": np.tanh, "sigmoid": sigma}
 
 
-# Each takes the weights and hyperparameters `c`, the input and the state; it returns the state.
+# Each function takes the weights and hyperparameters `c`, the input, and the state before the step.
+# It returns the state after the step.
 
 
 def rnn(c, u, x):
@@ -48,7 +49,10 @@ def lstm(c, u, h, state, forget=1.0, write=1.0):
 
 
 def dt_lstm(c, u, h, state):
-    return lstm(c, u, h, state, c.dt if c.version == 1 else 1 - c.dt, c.dt)
+    forget = 1 - c.dt
+    if c.version == 1:
+        forget = c.dt
+    return lstm(c, u, h, state, forget, write=c.dt)
 
 
 def gru(c, u, h):
@@ -167,8 +171,10 @@ def fastgrnn(c, u, h):
 
 
 def interchanging(c, u, x, t, W):
-    turns = np.linalg.inv(W) if int(t[0]) // c.tau % 2 else W
-    return np.tanh(turns @ x + c.R @ u + c.b), t + 1
+    interchanges = int(t[0]) // c.tau
+    if interchanges % 2 == 1:
+        W = np.linalg.inv(W)
+    return np.tanh(W @ x + c.R @ u + c.b), t + 1
 
 
 def lu_rnn(c, u, x, t):
@@ -231,13 +237,13 @@ def unicornn(c, u, *states, masks=None):
 EQUATIONS = [rnn, linear_rnn, lstm, dt_lstm, gru, antisymmetric, gated_antisymmetric, lipschitz]
 EQUATIONS += [exponential, cornn, lem, irnn, fastrnn, fastgrnn, lu_rnn, inverse_rnn, indrnn, sru]
 EQUATIONS += [unicornn]
-READ = {"indrnn": -1, "sru": -1, "unicornn": -2}
+OUTPUT_INDEX = {"indrnn": -1, "sru": -1, "unicornn": -2}
 """Index of the state tensor that is the output, if it is not the first."""
-AWAY = [case for case in VARIANTS + TIMED if not {"dropout", "inputs"} & {*case[1]}]
+OTHER_SETTINGS = [case for case in VARIANTS + TIMED if not {"dropout", "inputs"} & {*case[1]}]
 CASES = [(unicornn, {"train_c": False})]
 for _equation in EQUATIONS:
     CASES.append((_equation, {}))
-    CASES += [(_equation, hyper) for name, hyper in AWAY if name == _equation.__name__]
+    CASES += [(_equation, hyper) for name, hyper in OTHER_SETTINGS if name == _equation.__name__]
 
 
 def build(name, **hyper_parameters):
@@ -250,8 +256,8 @@ def build(name, **hyper_parameters):
     return cell, torch.randn(T, B, P, dtype=torch.float64)
 
 
-def transcribed(equation, cell, u, hyper, **more):
-    """Return the outputs of a transcription, (T, B, D)."""
+def transcribed(equation, cell, u, hyper, masks=None):
+    """Return the outputs of a transcription, (T, B, D); `masks` are (layers - 1, B, D)."""
     numbers = {name: value.numpy() for name, value in cell.named_buffers()}
     for name in cell.shapes:
         value = getattr(cell, name)
@@ -266,20 +272,24 @@ def transcribed(equation, cell, u, hyper, **more):
         states = 2  # the transcription always counts time steps
     for sequence in range(B):
         state = [np.zeros(D)] * states
+        dropout = {}
+        if masks is not None:
+            dropout["masks"] = masks[:, sequence]
         for t in range(T):
-            own = {name: values[:, sequence] for name, values in more.items()}
-            state = equation(c, u[t, sequence].numpy(), *state, **own)
-            outputs[t, sequence] = state[READ.get(cell.name, 0)]
+            state = equation(c, u[t, sequence].numpy(), *state, **dropout)
+            outputs[t, sequence] = state[OUTPUT_INDEX.get(cell.name, 0)]
     return outputs
 
 
 def test_every_hyper_parameter_is_varied():
     assert {equation.__name__ for equation in EQUATIONS} <= set(cell_names())
     elsewhere = {"activation", "dropout"}
+    varied = {equation: set() for equation in EQUATIONS}
+    for equation, hyper in CASES:
+        varied[equation] |= set(hyper)
     for equation in EQUATIONS:
-        known = {*cell_class(equation.__name__).hyper_parameters} - elsewhere
-        varied = set().union(*(hyper for other, hyper in CASES if other is equation))
-        assert known <= varied, equation
+        declared = set(cell_class(equation.__name__).hyper_parameters)
+        assert declared - elsewhere <= varied[equation], equation
 
 
 @pytest.mark.parametrize(("equation", "hyper"), CASES)

@@ -6,20 +6,15 @@ the batch falls into segments of constant batch size. A cell runs one segment at
 whose sequences have one length is one segment.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence
 
 from longrnn.cells._unroll import State
-
-if TYPE_CHECKING:
-    from longrnn.cells._cell import Cell
 
 
 class Segment(NamedTuple):
@@ -97,7 +92,7 @@ def pack(label: str, u: Tensor, lengths: Tensor | Sequence[int]) -> PackedSequen
 
 
 def run_segments(
-    cell: Cell,
+    cell: nn.Module,
     data: Tensor,
     initial: State,
     packing: Packing,
@@ -108,7 +103,7 @@ def run_segments(
 
     Parameters
     ----------
-    cell
+    cell : Cell
         The cell.
     data : (rows, input)
         The packed sequences.
