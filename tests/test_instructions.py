@@ -83,6 +83,13 @@ def test_processes_inherit_the_decision(tmp_path, environment):
     assert not pinned()
 
 
+def test_variables_without_a_decision_pin_instructions(environment):
+    environment.update(PINNED)
+    assert pinned()
+    del environment["MKL_CBWR"]
+    assert not pinned()
+
+
 def test_a_processor_without_avx2_is_refused(tmp_path, environment, monkeypatch):
     monkeypatch.setattr(instructions.platform, "machine", lambda: "aarch64")
     with pytest.raises(InstructionError, match=r"AVX2, this is aarch64; set it to false"):

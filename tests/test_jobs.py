@@ -274,6 +274,13 @@ def test_worker_with_other_code_is_refused(prepared, tmp_path):
         run_batch([job], [cache_key(job, prepared) | {"code": "0123"}], prepared, tmp_path)
 
 
+def test_worker_with_other_instructions_is_refused(prepared, tmp_path):
+    job = first_attempt(**SMALL)
+    key = cache_key(job, prepared) | {"instructions": {"MKL_CBWR": "AVX2"}}
+    with pytest.raises(JobError, match="instructions of this worker is not set, but {'MKL_CBWR'"):
+        run_batch([job], [key], prepared, tmp_path)
+
+
 DROPOUT = {
     "width": 6, "learning_rate": 0.01, "batch_size": 8, "records": 2, "steps": 40,
     "test_draws": 16, "output_dropout": 0.5,

@@ -110,8 +110,13 @@ def pinned() -> bool:
     Returns
     -------
     bool
+        The decision of `pin_instructions` in this process or in a parent. If there is none, as in a
+        worker of a separate Dask scheduler, whether the environment has all variables.
     """
-    return os.environ.get(_MARK) == "1"
+    decision = os.environ.get(_MARK)
+    if decision is not None:
+        return decision == "1"
+    return all(os.environ.get(name) == value for name, value in PINNED.items())
 
 
 def has_avx2() -> bool:

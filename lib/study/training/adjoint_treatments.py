@@ -1,9 +1,9 @@
 r"""Interventions on the backward pass that leave the forward pass unchanged.
 
 The dissertation's tenet is that networks fail to learn long-time dependencies because their adjoint
-states vanish. A correlation between adjoint norms and accuracy cannot show that: what makes
-adjoints vanish also makes the forward pass forget. Here the recurrence
-:math:`x_t = f(x_{t-1}, u_t)` is computed as always, and only the adjoint that flows from
+states vanish. A correlation between adjoint norms and accuracy cannot show that, because whatever
+makes adjoints vanish also makes the forward pass forget. Here the recurrence
+:math:`x_t = f(x_{t-1}, u_t)` does not change, and only the adjoint that flows from
 :math:`x_t` to :math:`x_{t-1}` is changed. With :math:`J_t = \partial x_t / \partial x_{t-1}` and
 the loss :math:`F(x_T)`, ordinary backpropagation is :math:`\lambda_T = \nabla F`,
 :math:`\lambda_{t-1} = J_t^\top \lambda_t`. The treatments replace it by
@@ -17,9 +17,9 @@ the loss :math:`F(x_T)`, ordinary backpropagation is :math:`\lambda_T = \nabla F
 
 Norms are per sequence, over all tensors of the state. Scaling by :math:`\gamma = 10^{q / T}` adds
 the dose q to the dissertation's adjoint metric :math:`\log_{10} \|\lambda_0\| / \|\lambda_T\|`
-(section 3.2). Random signs keep the norm of every adjoint and destroy its direction: a control that
-has the same metric and no information. If the loss reads other states than the last one, their
-adjoints join in as always.
+(section 3.2). Random signs keep the norm of every adjoint and destroy its direction, so they are a
+control with the metric of renormalised adjoints and without information. If the loss reads other
+states than the last one, their adjoints are added as in ordinary backpropagation.
 """
 
 from collections.abc import Callable, Sequence
@@ -42,7 +42,7 @@ class AdjointTreatment:
     kind : {"plain", "scaled", "renormalised", "random_signs"}
         The treatment; ``plain`` is ordinary backpropagation.
     dose : float
-        For ``scaled``: the adjoint is multiplied by 10^q over the whole sequence; this is q.
+        q of the treatment ``scaled``: over the whole sequence, adjoints are multiplied by 10^q.
     """
 
     kind: Kind = "plain"

@@ -23,7 +23,18 @@ from study.training.vmapped_pass import Objective, VmappedPass
 class Run:
     """One of several runs that are trained together.
 
-    The fields are arguments of `study.training.loop.train`.
+    The fields are the arguments of `study.training.loop.train`.
+
+    Attributes
+    ----------
+    state : RunState
+        Status, number of steps, and recorded measurements.
+    stopped : bool
+        Whether the run stopped early.
+    total_steps : int
+        Length of the whole run in optimizer steps.
+    parameters : list of nn.Parameter
+        The trained parameters, whose gradients are clipped together.
     """
 
     model: nn.Module
@@ -78,8 +89,8 @@ def train_batched(runs: Sequence[Run], objective: Objective, *, pass_size: int) 
     """Train models of the same shape in place, with one forward and backward pass per step.
 
     Each run has its own batches, recipe, optimizer, clipping, measurements and number of steps. A
-    run that has finished or diverged is left alone while the others continue. The bits of a run
-    don't depend on the other runs, as long as `pass_size` is the same.
+    run that has finished or diverged does not change while the others continue. The results of a
+    run don't depend on the other runs, to the last bit, as long as `pass_size` is the same.
 
     Parameters
     ----------
@@ -100,7 +111,7 @@ def train_batched(runs: Sequence[Run], objective: Objective, *, pass_size: int) 
     ------
     ArithmeticError
         The objective raised it while several runs were active, so we can't tell which of them
-        diverged. A run that is active alone is marked as diverged instead.
+        diverged. If only one run was active, that run is marked as diverged instead.
     """
     vmapped_pass = VmappedPass(runs[0].model, objective, pass_size)
     for run in runs:

@@ -1,8 +1,9 @@
 """Sources of training batches: epochs over a training set, or newly generated sequences.
 
-Both sources have the same interface. ``steps_per_epoch`` is the number of batches per epoch; 0 for
-generated sequences. ``next`` returns the inputs and targets of the next batch. For checkpoints,
-``state`` returns the position as JSON values, and ``restore`` resumes from such a position.
+Both sources have the same interface. ``steps_per_epoch`` is the number of batches per epoch, or 0
+if sequences are generated. ``next`` returns the inputs and targets of the next batch. Checkpoints
+use two more methods: ``state`` returns the position in the source as JSON values, and ``restore``
+continues from such a position.
 """
 
 import math
@@ -61,7 +62,7 @@ class EpochBatches:
             raise ValueError(
                 f"{len(split)} sequences do not fill a batch of {size}; use a smaller batch_size"
             )
-        self._position = self.steps_per_epoch  # so `next` begins the first epoch
+        self._position = self.steps_per_epoch  # so that the first `next` begins an epoch
 
     def next(self) -> Batch:
         """Return the next batch.
@@ -91,7 +92,7 @@ class EpochBatches:
         Returns
         -------
         dict
-            ``start``, the random generator's state at the start of this epoch, and ``position``,
+            ``start``, the random generator's state at the start of this epoch; and ``position``,
             the number of batches since then.
         """
         return {"start": self._start, "position": self._position}

@@ -20,7 +20,7 @@ _PACKAGES = ("numpy", "torch", "numba", "scipy", "scikit-learn")
 VERSIONS = {name: version(name) for name in _PACKAGES}
 """Versions of the packages that can change random numbers or last digits."""
 WITHOUT_EFFECT = ("lib/study/pipeline/",)
-"""Folders of code that jobs import but that can't change their results."""
+"""Folders whose code jobs import although it can't change their results."""
 
 
 def cache_key(job: Job, prepared: Path | None) -> dict[str, Any]:
@@ -30,7 +30,7 @@ def cache_key(job: Job, prepared: Path | None) -> dict[str, Any]:
     ----------
     job : Job
     prepared : Path, optional
-        Folder of the prepared data sets.
+        Folder of the prepared data sets; None if the job reads none.
 
     Returns
     -------
@@ -60,8 +60,8 @@ def cache_key(job: Job, prepared: Path | None) -> dict[str, Any]:
 def engines(job: Job) -> dict[str, str]:
     """Return the engine of each cell of a job, by the cell's name.
 
-    The engine is part of the cache key, because engines differ in the last digits. A vmapped pass
-    uses another engine for training than for probes; the name gives both.
+    Engines are part of the cache key, because their results differ in the last digits. A vmapped
+    pass may use one engine for training and another one for probes.
 
     Parameters
     ----------
@@ -70,6 +70,8 @@ def engines(job: Job) -> dict[str, str]:
     Returns
     -------
     dict of str to str
+        The name of the engine. For jobs in a vmapped pass it also includes the size of the pass and
+        the engine of the probes.
     """
     chosen = _chosen_engines(job)
     if job.pass_size == 1:
@@ -82,7 +84,7 @@ def engines(job: Job) -> dict[str, str]:
 
 
 def code_fingerprint(job: Job) -> str:
-    """Return the fingerprint of all code that a job runs: experiment, cells, engines and more.
+    """Return the fingerprint of all code that a job's results depend on.
 
     Parameters
     ----------
@@ -96,15 +98,16 @@ def code_fingerprint(job: Job) -> str:
     chosen = _chosen_engines(job)
     modules = {*job.modules}
     for name, engine in chosen.items():
-        if "/" not in name:
+        is_cell = "/" not in name  # a name such as rnn/adjoints has an engine but no class
+        if is_cell:
             modules.add(cell_class(name).__module__)
-        pull_back = f"{name}/pull_back"  # kernels of the probes
+        pull_back = f"{name}/pull_back"  # the engine of the probes
         modules.add(kernels.module_of(name, engine))
         modules.add(kernels.module_of(pull_back, kernels.choose(pull_back, job.device)))
         if job.pass_size > 1:
             engine_of_pass = kernels.choose_for_runs(name, job.device)
             modules.add(kernels.module_of(name, engine_of_pass))
-    modules.discard(None)  # of a reference
+    modules.discard(None)  # from `module_of` for the reference, which is in the cell's module
     return _fingerprint((job.experiment.train.__module__, *sorted(modules)))
 
 
@@ -137,7 +140,7 @@ def _chosen_engines(job: Job) -> dict[str, str]:
     return {name: kernels.choose(name, job.device) for name in sorted(set(job.cells))}
 
 
-@cache  # computed once: later changes of the files don't affect code that is already imported
+@cache  # computed once, because this process has already imported the code
 def _fingerprint(modules: tuple[str, ...]) -> str:
     return fingerprint(modules, without=WITHOUT_EFFECT)
 

@@ -22,7 +22,8 @@ class Checkpoint:
     """The file that holds the state of one run.
 
     The training loop calls `track` and `resume` once before the first step, and `save_if_due` after
-    every step. A file is deleted when the job's result is stored.
+    every step. `study.training.progress.PendingJob.store` deletes the file when the result is
+    stored.
 
     Attributes
     ----------
@@ -93,10 +94,10 @@ class Checkpoint:
     def resume(self) -> None:
         """Load the saved state into the tracked objects, if the file exists.
 
-        The states of PyTorch's random generators, which draw dropout masks, are loaded as well. A
-        damaged file is renamed, and the run starts over.
+        PyTorch's random generators, which draw dropout masks, are set to their saved states as
+        well. If the file is damaged, it is renamed and the run starts over.
         """
-        # weights_only: the file holds only tensors and numbers, so no code in it can run.
+        # weights_only: the file contains only tensors and plain values; code in it never runs.
         load = partial(torch.load, weights_only=True)
         stored = read_sealed(self._path, load, f"{self._title} starts over")
         if stored is None:

@@ -15,33 +15,34 @@ from dask.distributed import Client, LocalCluster, Security, get_worker
 from study.paths import CACHE
 
 TIMEOUT = "30s"
-"""Time that a remote scheduler has to answer."""
+"""Time limit for a remote scheduler to answer."""
 WORKERS = 60.0
-"""Seconds that the first worker of a remote scheduler has to join."""
+"""Time limit in seconds for the first worker of a remote scheduler to join."""
 CLOSE = 20.0
-"""Seconds that local workers have to end."""
+"""Time limit in seconds for local workers to end."""
 VISIBLE_DEVICES = "CUDA_VISIBLE_DEVICES"
 """Environment variable that names the GPUs of a process."""
 _ENVIRONMENT = {
-    # Dask makes workers give freed memory back at once. A network's buffers return with every
-    # batch, and fresh pages cost up to two fifths of an LSTM's training time.
+    # By default, Dask's workers return freed memory to the system at once. But the buffers of a
+    # network are needed again for the next batch, and getting new pages takes up to two fifths of
+    # an LSTM's training time.
     "MALLOC_TRIM_THRESHOLD_": str(2**32),
     "MALLOC_MMAP_THRESHOLD_": str(2**32),
-    # Jobs run in a thread. A thread's own arena can't contain arrays above 64 MB, so arrays of long
-    # series and of large vocabularies would be on fresh pages, and a softmax of 10,000 words would
-    # take 2.3 times as long. One arena for all threads avoids that.
+    # Dask runs jobs in a thread, and a thread's own memory arena can't hold arrays above 64 MB.
+    # Such arrays (long series, large vocabularies) would get new pages every time, and a softmax
+    # over 10,000 words would take 2.3 times as long. One arena for all threads avoids that.
     "MALLOC_ARENA_MAX": "1",
     "OMP_NUM_THREADS": "1",
     "MKL_NUM_THREADS": "1",
     "OPENBLAS_NUM_THREADS": "1",
-    # At the end, workers lose their scheduler, and would log that at length.
+    # Otherwise workers log many lines when the scheduler ends before them.
     "DASK_LOGGING__DISTRIBUTED": "critical",
 }
 """Environment of local workers."""
 _LOCAL = {
     "distributed.nanny.pre-spawn-environ": _ENVIRONMENT,
-    # Wait for a worker that died to restart, which may take long on a busy machine, but give up if
-    # there has been no worker at all for three minutes.
+    # A worker that died may need long to restart on a busy machine, so wait for it. But give up
+    # after three minutes without any worker.
     "distributed.deploy.lost-worker-timeout": "1 day",
     "distributed.scheduler.no-workers-timeout": "3 minutes",
 }
@@ -51,10 +52,10 @@ _LOCAL = {
 def connect(scheduler: str, workers: int | Literal["auto"]) -> Iterator[Client]:
     """Connect to local processes, or to the scheduler at an address.
 
-    Local processes have one thread, because on a CPU one process per core trains faster than
-    threads or vmapped passes. They use TLS with temporary certificates (0.1 s), so that no other
-    user of the machine can connect. Processes that die are restarted. After three minutes without
-    any process, futures fail with Dask's ``NoWorkerError``.
+    Each local process has one thread, because on a CPU one process per core trains faster than
+    threads or vmapped passes. The processes use TLS with temporary certificates, which takes 0.1 s,
+    so that no other user of the machine can connect. Processes that die are restarted. After three
+    minutes without any process, futures fail with Dask's ``NoWorkerError``.
 
     Parameters
     ----------
@@ -111,7 +112,7 @@ class _OneWorkerPerGPU(LocalCluster):
         self.wait_for_workers(len(devices))
 
     def new_worker_spec(self) -> dict:
-        """Return name and options of the next worker, with its GPU."""
+        """Return the name and the options of the next worker, which include its GPU."""
         ((name, spec),) = super().new_worker_spec().items()
         device = self._devices[name % len(self._devices)]
         spec = copy.copy(spec)
@@ -172,8 +173,8 @@ def worker_command(scheduler: str) -> str:
 def refuse_threads(worker: str, threads: int, scheduler: str) -> None:
     """Refuse a worker with several threads.
 
-    PyTorch has one random number generator per process. Two jobs in one process would draw from
-    it in turns, and their dropout masks would depend on which thread ran first.
+    PyTorch has one random number generator per process. Two jobs in one process would draw from it
+    in turn, and their dropout masks would depend on which thread ran first.
 
     Parameters
     ----------
@@ -208,7 +209,7 @@ def this_worker() -> tuple[str, int]:
     Raises
     ------
     ConnectionError
-        The worker has more than one thread. It joined after `connect` checked the others.
+        The worker has more than one thread. `connect` did not see it, because it joined later.
     """
     try:
         worker = get_worker()
@@ -224,9 +225,9 @@ def _client(scheduler: str) -> Client:
 
     Raises `ConnectionError` if none answers, or TLS has no certificates.
     """
-    # A client that fails would remain Dask's default scheduler, and writing the next file would
-    # fail. `scheduler=None` prevents that if no scheduler answers. It doesn't if certificates are
-    # missing, so these are checked before the client is created.
+    # A client that can't connect would remain Dask's default scheduler, and xarray would use it to
+    # write the next file, which would fail. `scheduler=None` prevents that if no scheduler answers.
+    # It does not if certificates are missing, so they are checked before the client is created.
     tls = scheduler.startswith("tls://")
     if tls and not Security().get_connection_args("client")["ssl_context"]:
         raise ConnectionError(

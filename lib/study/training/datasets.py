@@ -41,7 +41,7 @@ def to_dataset(profile: str, designs: Sequence[AnyDesign], results: Sequence[Arr
 
 
 def _shared_settings(settings: Sequence[Mapping[str, Any]], jobs: Sequence[Job]) -> dict[str, Any]:
-    """Return the settings with equal values in all designs, and the engines of the jobs."""
+    """Return the settings that are equal in all designs, and the engines of the jobs."""
     first, *others = settings
     shared: dict[str, Any] = {}
     for name, value in first.items():

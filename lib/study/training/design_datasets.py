@@ -99,9 +99,9 @@ def latching_to_dataset(
     Returns
     -------
     xarray.Dataset
-        In the schema `study.results.latching.LATCHING`: medians over sequences for every network,
-        and all sequences of one example. The example is the network whose largest error over
-        horizons is smallest.
+        In the schema `study.results.latching.LATCHING`. Every network has medians over sequences.
+        One network, the example, has the values of all sequences. The example is the network whose
+        largest error over horizons is smallest.
     """
     (design,) = designs
     inner = {

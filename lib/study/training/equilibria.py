@@ -1,16 +1,16 @@
-r"""The incremental RNN near its equilibrium: the matrix whose eigenvalues decide its stability.
+r"""The stability of the incremental RNN near its equilibrium, from the eigenvalues of a matrix.
 
 A. Kag, Z. Zhang, V. Saligrama, *RNNs incrementally evolving on an equilibrium manifold*, ICLR 2020,
-in the manuscript's numbers: Figure 7. With :math:`s = g + \sigma h_{k-1}` the residual is
+Figure 7 of the manuscript. With :math:`s = g + \sigma h_{k-1}` the residual is
 :math:`F(g) = \phi(U s + W x + b) - \alpha s` (in form (8) :math:`\phi(U (U s + W x + b))`), and
 
 .. math:: \nabla F = \operatorname{diag}(\phi') U - \alpha I
     \qquad (\text{in form (8) } \operatorname{diag}(\phi') U U - \alpha I)
 
-A low rank has a consequence that the paper does not mention. With ReLU and
-:math:`U = \alpha I + V H`, alpha = 1, the rows of active neurons in :math:`\nabla F` are those of a
-matrix of rank r. If more than r neurons are active, as many eigenvalues as exceed r are exactly
-zero, and none of the paper's strict inequalities can hold.
+A low rank r has a consequence that the paper does not mention. Let the activation be ReLU and
+:math:`U = \alpha I + V H` with alpha = 1. Then the rows of :math:`\nabla F` that belong to active
+neurons are rows of :math:`V H`, which has rank r. If k > r neurons are active, at least k - r
+eigenvalues are exactly zero. So none of the paper's strict inequalities can hold.
 """
 
 import numpy as np
@@ -22,7 +22,7 @@ from torch import Tensor
 from study.results.rows import REAL_PARTS
 
 ZERO = 1e-9
-"""Real parts below this count as zero: rounding errors of linearly dependent rows."""
+"""Absolute real parts up to this count as zero, because of rounding errors."""
 
 
 def real_part_fractions(eigenvalues: Tensor) -> tuple[np.ndarray, np.ndarray]:
@@ -55,7 +55,7 @@ def real_part_fractions(eigenvalues: Tensor) -> tuple[np.ndarray, np.ndarray]:
 
 
 def equilibrium_eigenvalues(cell: Cell, u: Tensor, *, every: int = 1) -> Tensor:
-    """Return the eigenvalues of the gradient of F along sequences.
+    """Return the eigenvalues of the gradient of F (see the module) along sequences.
 
     Parameters
     ----------

@@ -1,6 +1,6 @@
 """The five kinds of experiments: how each is trained, and how its results are stored.
 
-`study.training.plans` gives each job one of them.
+`study.training.plans` sets the experiment of each job.
 """
 
 from study.results.factorial import FACTORIAL as FACTORIAL_SCHEMA

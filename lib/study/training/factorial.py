@@ -1,12 +1,12 @@
 """The factorial experiment: every architecture on every task, with adjoint norms at every epoch.
 
 L. Johnston, *Learning Sequential Patterns with Recurrent Neural Networks*, 2024, section 1.4 and
-Table 1.2. An attempt is one treatment and a replicate. Its random numbers (permutation, noise,
-initial weights, order of the batches) depend only on its own levels. So its results don't depend on
-which attempts ran before or at the same time.
+Table 1.2. An attempt is one treatment and one replicate. Its random numbers (permutation, noise,
+initial weights, order of the batches) depend only on its own levels. So the results of an attempt
+don't depend on which attempts ran before it or at the same time.
 
-Initial weights are those of the author's public program (see `AUTHOR`). As in this program, an
-epoch leaves out a last, smaller batch.
+The initial weights are those of the author's public program (see `AUTHOR`). As in that program, the
+last batch of an epoch is left out if it is smaller than the others.
 """
 
 from collections.abc import Mapping, Sequence
@@ -50,7 +50,7 @@ AUTHOR: Mapping[str, dict[str, Any]] = {
 """Fields of `Network` that the author's public program sets, by cell.
 
 The program is libe-community-examples, folder rnn (2022). It is older than the dissertation, which
-mentions none of these settings. Its UnICORNN reads all four states.
+mentions none of these settings. The head of its UnICORNN reads all four tensors of the state.
 """
 AUTHORS_GROUPS = {
     "exponential": (Group(names="cell.parametrizations.B.*", factor=0.1, optimiser="sgd"),)
@@ -67,7 +67,7 @@ KERAS_EPSILON = 1e-7
 def train_attempts(
     jobs: Sequence[Job], prepared: Path | None, checkpoints: Sequence[Checkpoint | None]
 ) -> list[Arrays]:
-    """Train attempts of one shape.
+    """Train attempts whose models and batches have equal shapes.
 
     Parameters
     ----------
@@ -92,10 +92,10 @@ def train_attempts_on(
     *,
     pass_size: int = 1,
 ) -> list[Arrays]:
-    """Train attempts of one shape on a data set.
+    """Train attempts whose models and batches have equal shapes on a data set.
 
-    The optimizer is Adam, the loss cross entropy, and batches are drawn without replacement. If a
-    loss is not finite, in a batch or when it is measured, the attempt ends as diverged.
+    The optimizer is Adam, and the loss is the cross entropy. Batches are drawn without replacement.
+    An attempt ends as diverged if the loss of a batch or a measured loss is not finite.
 
     Parameters
     ----------
@@ -188,7 +188,7 @@ def network_of(attempt: Factorial) -> Network:
 
 
 def _prepare_run(attempt: Factorial, task: Task, checkpoint: Checkpoint | None) -> Run:
-    """Build the model of an attempt, its batches, and what is recorded."""
+    """Build the model of an attempt, its batches, and its record."""
     _, initial, order = seeds_of(attempt, ATTEMPT, 3)
     device = pick_device(attempt.device)
     with torch_seed(initial):
@@ -232,7 +232,7 @@ def _results(attempt: Factorial, task: Task, model: Model, state: RunState) -> A
         by_split = [state.column(f"{name} {split}", epochs) for split in SPLITS]
         measured[name] = np.array(by_split)
     sizes = [len(getattr(task, split)) for split in SPLITS]
-    # Without the initial state, which only some networks train.
+    # Leave out the initial state, because only some networks train it.
     weights = [p for name, p in model.cell.named_parameters() if "x0" not in name]
     return measured | {
         "status": state.status,

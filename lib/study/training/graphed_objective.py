@@ -1,8 +1,8 @@
 """The training pass of one model, captured once as a CUDA graph and then replayed.
 
-On a GPU a pass launches dozens or thousands of kernels, and the host needs more time to launch them
-than the GPU to run them. A replay needs hardly any time of the host and gives the same bits. Only
-the pass is in the graph: clipping, optimizers and measurements are not.
+On a GPU a pass launches dozens or thousands of kernels, and the host takes longer to launch them
+than the GPU takes to run them. A replay takes the host hardly any time and gives the same bits.
+The graph contains only the forward and backward pass, not clipping, optimizers or measurements.
 """
 
 import os
@@ -21,7 +21,10 @@ from study.training.vmapped_pass import Objective
 SWITCH = "LTD_CUDA_GRAPHS"
 """Environment variable that disables graphs of single models if it is ``0``."""
 MOST_SHAPES = 8
-"""Largest number of graphs, one per shape of a batch; batches of further shapes run without one."""
+"""Largest number of graphs, one per shape of a batch.
+
+Batches of further shapes run without a graph.
+"""
 
 
 def with_graphs(objective: Objective, model: nn.Module) -> Objective:
@@ -32,7 +35,8 @@ def with_graphs(objective: Objective, model: nn.Module) -> Objective:
     objective : Objective
         It may call the model, but not use its submodules or branch on values.
     model : nn.Module
-        The model that is trained; its parameters must not move in memory.
+        The model that is trained. Its parameters must stay at the same addresses, because a graph
+        reads them from there.
 
     Returns
     -------
@@ -45,7 +49,7 @@ def with_graphs(objective: Objective, model: nn.Module) -> Objective:
 
 
 def graph_obstacle(model: nn.Module) -> str:
-    """Return why passes of a model can't be captured; an empty string if they can.
+    """Return why passes of a model can't be captured.
 
     Parameters
     ----------
@@ -54,6 +58,7 @@ def graph_obstacle(model: nn.Module) -> str:
     Returns
     -------
     str
+        Empty if they can be captured.
     """
     if os.environ.get(SWITCH) == "0":
         return f"{SWITCH} is 0"

@@ -21,8 +21,8 @@ class Treatment(NamedTuple):
     ----------
     adjoint : AdjointTreatment
     norms_alone : bool
-        Whether the treated gradient only gives the norm for each parameter, while the direction is
-        that of ordinary backpropagation.
+        Whether the treated gradient only sets the norm of each parameter's gradient. The direction
+        is then that of ordinary backpropagation.
     """
 
     adjoint: AdjointTreatment
@@ -44,7 +44,7 @@ TREATMENTS = MappingProxyType(
         "norms of dose -10": Treatment(AdjointTreatment("scaled", -10.0), norms_alone=True),
     }
 )
-"""Treatments by the name that tables and figures print."""
+"""Treatments by their names in tables and figures."""
 
 
 class Interventions(Design):
@@ -59,7 +59,7 @@ class Interventions(Design):
     networks : int
         Number of replicates of every treatment.
     learning_rate : dict of str to float
-        Learning rate of each cell, chosen for ordinary backpropagation on other seeds.
+        Learning rate of each cell. They were chosen for ordinary backpropagation, on other seeds.
     width, time_steps, batch_size, steps : int
         Recurrent dimension d, length T, sequences per step, optimizer steps.
     noise : float

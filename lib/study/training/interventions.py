@@ -8,14 +8,15 @@ networks whose adjoints vanish. The informative time steps are at the beginning,
 the end of the sequences. All runs of one cell and replicate start from the same weights and see the
 same batches, so that treatments can be compared in pairs.
 
-If the tenet is causal, two effects appear when the information lies at the beginning: accuracy
-falls with the dose in cells that keep gradients, and renormalised adjoints let the other cells
-learn. When it lies at the end, neither treatment matters. Two null controls separate norms from
-information: adjoints of the right norm with random signs, and ordinary gradients whose norm,
-parameter by parameter, is that of the treated ones (the same effective learning rate).
+If the tenet is causal, two effects appear when the information is at the beginning. Accuracy falls
+with the dose in cells that keep gradients, and renormalised adjoints let the other cells learn. If
+the information is at the end, neither treatment matters. Two null controls separate norms from
+information. One has adjoints of the right norm with random signs. The other has ordinary gradients,
+rescaled for each parameter to the norm of the treated gradient, so that the effective learning rate
+is the same.
 
-Written down before the runs, after a pilot with one replicate and fewer steps (LSTM, GRU, basic
-RNN, UnICORNN):
+These predictions were written down before the runs, after a pilot with one replicate and fewer
+steps (LSTM, GRU, basic RNN, UnICORNN):
 
 1. Beginning: test accuracy falls with the dose in Lipschitz RNN, antisymmetric RNN and UnICORNN, by
    at least .05 at -10.
@@ -28,7 +29,7 @@ RNN, UnICORNN):
    dose costs.
 
 The runs of one cell and location are computed together, along a leading run axis. The number of
-runs is part of the design, so a result depends on its settings alone.
+runs is part of the design, so a result depends only on its settings.
 """
 
 from collections.abc import Sequence

@@ -27,8 +27,9 @@ class Experiment:
         Name of the experiment, which is part of the cache key.
     train : callable
         ``train(jobs, prepared, checkpoints)`` trains jobs with the same `Job.batch_key` and returns
-        the variables of each. `prepared` is the folder of the prepared data sets, and `checkpoints`
-        has one entry per job. All code that the function uses is part of the cache key.
+        the variables of each. `prepared` is the folder of the prepared data sets. `checkpoints` has
+        one entry per job, which is None if the job saves no state. All code that the function uses
+        is part of the cache key.
     schema : callable
         ``schema(designs)`` returns the schema of the dataset.
     to_dataset : callable
@@ -63,19 +64,19 @@ class Job:
     relative_cost : float
         Relative cost, comparable only within a group. The largest jobs start first.
     cells : tuple of str
-        Names under which the engines it uses are registered: its cells, and entries such as
-        ``rnn/adjoints``.
+        Names under which the job's engines are registered: the names of its cells, and others such
+        as ``rnn/adjoints``.
     device : str
         Type of the device it runs on.
     datasets : tuple of str
         Prepared data sets it reads.
     modules : tuple of str
-        Further modules whose code the results depend on, such as that of its task. They are looked
-        up by name at run time, so the imports don't include them.
+        Further modules whose code the results depend on, such as the task's module. No import
+        statement leads to them, because they are looked up by name.
     batch_key : str
         Jobs with the same key may share a vmapped pass.
     pass_size : int
-        Largest number of jobs in a vmapped pass; 1 to train every job on its own.
+        Largest number of jobs in a vmapped pass; 1 to train each job separately.
     """
 
     experiment: Experiment

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import CancelledError
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import torch
@@ -28,7 +29,7 @@ from study.training.shards import THREADS, WORKER, read_result, shard_path
 from study.training.worker import JobError, run_batch
 
 _RETRIES = 2
-"""How often a failed job is retried."""
+"""How often Dask runs a failed job again."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,7 +129,10 @@ def run_jobs(
 
 
 def _summarize(cache: Path, group: str, pending: Sequence[PendingJob]) -> GroupResults:
-    """Write the costs of a group's jobs, in this call or an earlier one, and return the results."""
+    """Write the cost of a group's jobs to a file, and return their results.
+
+    The cost includes jobs that an earlier call ran.
+    """
     unique_jobs = list(dict.fromkeys(pending))  # jobs with the same cache key are one object
     cost = {
         "jobs": len(unique_jobs),
@@ -180,9 +184,9 @@ def _run_missing(
         )
 
 
-def _count_workers(cluster: Jobs, batches: Sequence[Sequence[PendingJob]]) -> int:
-    """Return the number of local workers to start; 0 for one per core."""
-    if cluster.workers:
+def _count_workers(cluster: Jobs, batches: Sequence[Sequence[PendingJob]]) -> int | Literal["auto"]:
+    """Return the number of local workers to start, see `study.training.cluster.connect`."""
+    if cluster.workers != 0:
         return cluster.workers
     uses_vmapped_pass = any(batch[0].job.pass_size > 1 for batch in batches)
     if torch.cuda.is_available() and uses_vmapped_pass:
@@ -211,7 +215,7 @@ def _submit(
 
 
 def _failure_message(future: Future) -> str | None:
-    """Return the error message of a failed job; None if it is done, or its worker was lost."""
+    """Return the error message if the job failed; None if it is done, or its worker was lost."""
     if future.status != "error":
         return None
     error = future.exception()
@@ -232,7 +236,7 @@ def _lost_message(cluster: Jobs, unfinished: int, total: int) -> str:
 
 
 def batch_jobs(missing: Iterable[PendingJob]) -> list[list[PendingJob]]:
-    """Group jobs into batches and sort the batches by when they start.
+    """Group jobs into batches, in the order in which the batches start.
 
     Parameters
     ----------
@@ -242,9 +246,9 @@ def batch_jobs(missing: Iterable[PendingJob]) -> list[list[PendingJob]]:
     Returns
     -------
     list of list of PendingJob
-        One call of `study.training.worker.run_batch` runs one batch. Jobs with the same
-        `Job.batch_key` form batches of at most `Job.pass_size` jobs. The smallest batch of every
-        cell comes first, then the largest of every group, then all others, the largest first.
+        Batches; one call of `study.training.worker.run_batch` runs one batch. Jobs with the same
+        `Job.batch_key` form batches of at most `Job.pass_size` jobs. The order is the one that
+        `run_jobs` describes.
     """
     batches = _split_batches(missing)
     batches.sort(
@@ -266,13 +270,13 @@ def batch_jobs(missing: Iterable[PendingJob]) -> list[list[PendingJob]]:
 
 
 def _split_batches(missing: Iterable[PendingJob]) -> list[list[PendingJob]]:
-    """Return batches of jobs that are trained in one pass, in the order of the jobs."""
+    """Return batches of jobs that run together; a job without a vmapped pass is a batch."""
     batches: list[list[PendingJob]] = []
     by_key: dict[tuple, list[PendingJob]] = {}
     for pending in missing:
         job = pending.job
         if job.pass_size == 1:
-            by_key[(id(pending),)] = [pending]  # a unique key: this job is a batch by itself
+            by_key[(id(pending),)] = [pending]  # a unique key, so that the job is a batch by itself
         else:
             key = (job.experiment.name, job.batch_key, job.pass_size)
             by_key.setdefault(key, []).append(pending)

@@ -2,15 +2,15 @@ r"""The latching experiment: the dynamics of a small network that remembers one 
 
 L. Johnston, *Learning Sequential Patterns with Recurrent Neural Networks*, 2024, sections 3.3.2 and
 3.6, Figures 3.6 to 3.8. The paper trains a basic RNN on the shortest long time gap task, freezes
-its recurrence, and trains the output layer again for each longer task. The paper leaves the
-following open. Our choices:
+its recurrence, and trains the output layer again for each longer task. Our choices where the paper
+gives no details:
 
 ================== =============================================================================
 optimizer          Adam on new sequences, with cosine annealing of the learning rate; gradients
                    are clipped
 initial weights    TensorFlow's for recurrent layers: W orthogonal, R by Glorot and Bengio, b zero
 output layers      for longer tasks: logistic regression on the last states, solved to its optimum
-number of networks the paper shows one; here several are trained, and all are kept
+number of networks several, all of which are stored; the paper shows one
 ================== =============================================================================
 """
 
@@ -43,7 +43,10 @@ from study.training.seeds import seeds_of, torch_seed
 from study.training.state import RunState
 
 _PENALTY = 1e-4
-"""Weight of the squared output weights; without it they diverge if the states are separable."""
+"""Weight of the penalty on squared output weights.
+
+Without a penalty the weights diverge if the classes are linearly separable.
+"""
 
 
 def train_latching(
@@ -70,8 +73,8 @@ def train_latching(
 def train_network(config: Latching, checkpoint: Checkpoint | None = None) -> Arrays:
     """Train one network, fit its output layers, and measure it.
 
-    A network is measured even if it did not reach the tolerance. If a loss was not finite, the
-    network has diverged and has no measurements.
+    A network is measured even if it did not reach the tolerance. A network with a loss that was not
+    finite has diverged and is not measured.
 
     Parameters
     ----------
@@ -171,7 +174,7 @@ def _train(
     record = Record(
         measure,
         range(config.check_every, config.training_steps + 1, config.check_every),
-        # At half the tolerance, the error on other sequences is below the tolerance, too.
+        # Half the tolerance is a margin: on other sequences the error is then below the tolerance.
         stop=lambda row: row["error"] < config.tolerance / 2,
     )
     batches = GeneratedBatches(lambda: tensors(draw(config.batch_size, drawing)), drawing, checking)

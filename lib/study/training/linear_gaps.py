@@ -1,14 +1,14 @@
-r"""Experiment 2.2: which inputs does a linear network emphasize on the long time gap task?
+r"""Experiment 2.2: which inputs a linear network emphasizes on the long time gap task.
 
 L. Johnston, *Learning Sequential Patterns with Recurrent Neural Networks*, 2024, section 2.5. A
 linear network (2.16) predicts
 
 .. math:: \hat{y} = \sum_{t=1}^T V W^{T-t} R \, u_t + b \tag{2.17}
 
-so everything it has learned is in the T numbers :math:`V W^{T-t} R`, its *emphasis*. The networks
-are trained in this form, which is the same function of the same weights. The power of W is squared
-repeatedly, so there are log2 T matrix products instead of the T of the recurrence. The networks of
-all replicates are trained together.
+so the T numbers :math:`V W^{T-t} R`, its *emphasis*, contain everything that it has learned. The
+networks are trained in this form, which is the same function of the same weights as the recurrence.
+W is squared repeatedly, so that log2 T matrix products are enough; the recurrence needs T. The
+networks of all replicates are trained together.
 
 The paper does not say what its "standard training routines in TensorFlow" are. We use TensorFlow's
 initial weights of a recurrent layer (W orthogonal, R and V Glorot uniform, biases zero; the
@@ -73,7 +73,7 @@ def train_networks(config: LinearGaps, checkpoint: Checkpoint | None = None) -> 
     -------
     dict
         ``emphasis`` (network, time), ``accuracy``, ``loss``, ``departure`` and ``status``
-        (network,). A network that has diverged has ``nan`` and its status.
+        (network,). The values of a network that has diverged are ``nan``.
     """
     networks = initial_networks(config)
     rngs = []
@@ -123,8 +123,8 @@ class Networks(nn.Module):
         Tensor
             Shape (networks, time).
         """
-        rows = self.V  # V W^0, V W^1, ...: a row each
-        power = self.W  # W to the power of the number of rows
+        rows = self.V  # the first n of V W^0, V W^1, ..., one per row
+        power = self.W  # W^n
         while rows.shape[1] < time_steps:
             rows = torch.cat([rows, rows @ power], dim=1)
             power = power @ power
@@ -158,8 +158,8 @@ class Networks(nn.Module):
 def seeds(config: LinearGaps, replicate: int) -> tuple[np.random.SeedSequence, ...]:
     """Return the seeds of a network: for its initial weights, and for its training sequences.
 
-    They don't depend on the penalty: networks with and without it start from equal weights and see
-    the same sequences.
+    The seeds don't depend on the penalty, so networks with and without it start from equal weights
+    and see the same sequences.
 
     Parameters
     ----------
@@ -212,7 +212,10 @@ def _draw(config: LinearGaps, rngs: Sequence[np.random.Generator], size: int) ->
 
 
 def _measure(config: LinearGaps, networks: Networks) -> Arrays:
-    """Measure all networks on one test set; a network diverged if a measurement is not finite."""
+    """Measure all networks on one test set.
+
+    A network has diverged if one of its measurements is not finite.
+    """
     (test,) = seeds_of(config, ("place", "time_steps"), 1, experiment=EXPERIMENT)
     u, labels = _draw(config, [np.random.default_rng(test)], config.test_size)
     with torch.no_grad():

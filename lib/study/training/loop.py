@@ -37,8 +37,8 @@ def train(
     batches : Batches
         Source of inputs and targets.
     objective : Objective
-        Function of the model, inputs and targets that returns the scalar to minimize. It may raise
-        `ArithmeticError` if the run has diverged.
+        Function of the model, inputs and targets that returns the scalar to minimize. If it raises
+        `ArithmeticError`, the run has diverged.
     recipe : Recipe
         Optimizer, learning rate, length of training, clipping.
     record : Record, optional
@@ -47,14 +47,14 @@ def train(
         File of the run. If it holds a state, training resumes there; the result is bit-identical
         to that of an uninterrupted run.
     check : {"loss", "gradients", "nothing"}
-        What to check for finiteness at every step: the loss, the loss and the gradients, or
-        nothing. The run has diverged if a value is not finite.
+        What to check at every step: the loss, the loss and the gradients, or nothing. The run has
+        diverged if a checked value is not finite.
 
     Returns
     -------
     RunState
-        Status, number of steps, and recorded measurements. A run whose loss or gradients are not
-        finite has the status ``diverged``; no error is raised.
+        Status, number of steps, and recorded measurements. Divergence raises no error: the status
+        is then ``DIVERGED``.
 
     Raises
     ------
@@ -71,7 +71,7 @@ def train(
         checkpoint.resume()  # restores model, optimizers, batches and state in place
     with state.catching_divergence():
         if state.step == 0:
-            record.add_if_due(model, state)  # the untrained model never stops training
+            record.add_if_due(model, state)  # no early stopping before the first step
         while state.step < total_steps:
             inputs, targets = batches.next()
             model.zero_grad()

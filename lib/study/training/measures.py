@@ -19,7 +19,7 @@ from study.training.scores import cross_entropy, predicted_classes, tensors
 def cell_inputs_without_dropout(model: Model, inputs: Tensor) -> Tensor:
     """Return the inputs of a model's cell, without dropout.
 
-    Without dropout no random numbers are drawn, so measuring doesn't change the training run.
+    Without dropout no random numbers are drawn, so measuring doesn't change the rest of the run.
 
     Parameters
     ----------
@@ -42,10 +42,10 @@ def cell_inputs_without_dropout(model: Model, inputs: Tensor) -> Tensor:
 def measure(model: Model, split: Split, *, batch_size: int, size: int = 0) -> dict[str, float]:
     """Measure loss, accuracy and adjoint norms of a classifier.
 
-    The norms are those of equation (3.5) of the dissertation: the logarithm of the sum over
-    sequences. The gradient is that of each sequence's own loss, not that of the batch mean. The
-    adjoint lambda of the paper is the gradient with respect to the tensors that the head reads: all
-    tensors of the final state, or one of them.
+    The norms are those of equation (3.5) of the dissertation: logarithms of sums over sequences.
+    Each sequence contributes the gradient of its own loss, not of the batch mean. The adjoint
+    lambda of the paper is the gradient with respect to the tensors that the head reads: all tensors
+    of the final state, or one of them.
 
     Parameters
     ----------

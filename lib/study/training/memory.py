@@ -6,9 +6,9 @@ import torch
 from study.tasks import Task
 
 STATE_ARRAYS = 12
-"""Number of arrays of all states that exist at once in a forward and backward pass.
+"""Number of arrays (time, batch, width) that a forward and backward pass has in memory at once.
 
-This is the number for LEM's engine; others have 4 to 17.
+This is the number for LEM's engine; other engines have 4 to 17.
 """
 _LOGIT_ARRAYS = 3
 """Logits, their softmax, and its gradient."""
@@ -37,7 +37,7 @@ def check_memory(
     Raises
     ------
     ValueError
-        With the memory that is needed, the memory there is, and a batch size that would fit.
+        The message gives the memory that is needed, the free memory, and a batch size that fits.
     """
     free_bytes = _free_bytes(device)
     predicted = _LOGIT_ARRAYS * task.outputs if task.target == "steps" else 0

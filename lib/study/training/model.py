@@ -115,7 +115,7 @@ class Model(nn.Module):
         if self.read == "every":
             features = _drop_features(outputs.transpose(0, 1), rate, self.training)
         else:
-            # The final state, not outputs[-1], whose gradient is an array over all time steps.
+            # The final state, because the gradient of outputs[-1] would have all time steps.
             features = F.dropout(self.head_inputs(state), rate, self.training)
         return self.output(features)
 
@@ -217,7 +217,7 @@ def _build_cell(task: Task, network: Network) -> Cell:
 def _copy_vectors(task: Task, embedding: Tensor) -> None:
     """Initialize an embedding with the task's pretrained vectors.
 
-    Raises `ValueError` if there are too few vectors or they have another size.
+    Raises `ValueError` if there are too few vectors, or their size is not the embedding's.
     """
     tokens, size = task.vectors.shape
     if task.vocabulary_size > tokens:
@@ -241,7 +241,7 @@ def matching_parameters(model: nn.Module, pattern: str) -> list[str]:
     ----------
     model : nn.Module
     pattern : str
-        Glob pattern.
+        Glob pattern of names, in which ``*`` stands for any characters.
 
     Returns
     -------

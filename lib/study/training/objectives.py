@@ -1,4 +1,4 @@
-r"""Training objectives: the loss of the task, alone or plus a penalty."""
+r"""Training objectives: the loss of the task, with or without a penalty."""
 
 from longrnn.probes.coadjoint import soft_orthogonality
 from torch import Tensor, nn
@@ -32,7 +32,7 @@ def make_objective(name: str, task: Task, weight: float = 0.0) -> Objective:
     Returns
     -------
     Objective
-        Maps a model, inputs and targets of a batch to a scalar tensor.
+        Maps a model, and the inputs and targets of a batch, to a scalar tensor.
     """
     loss = task_loss(task)
 

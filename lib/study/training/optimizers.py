@@ -31,7 +31,7 @@ def build_optimizers(
     optimizers : list
         One for each kind of optimizer in the recipe and its groups.
     schedulers : list
-        Learning rate schedulers, which also take a step after every batch.
+        Learning rate schedulers. Like the optimizers, they take a step after every batch.
 
     Raises
     ------

@@ -19,13 +19,14 @@ from study.training.job import Job
 from study.training.model import pick_device
 
 AnyDesign = RunConfig | Factorial | Latching | LinearGaps | Interventions
-"""Types of designs. A dataset comes from several runs, or from one design of another type."""
+"""Types of designs. A dataset has several runs, or one design of another type."""
 
 GPU_PASS_SIZE = 50
 """Attempts of the factorial experiment that share a vmapped pass on a GPU.
 
-In the published design, 100 attempts differ only in learning rate, order and replicate; this is
-half of them. Their states over 2,024 time steps at width 256 take about 30 GB.
+In the published design, 100 attempts have the same shape: they differ only in learning rate, order
+and replicate. This is half of them. Their states over 2,024 time steps at width 256 take about
+30 GB.
 """
 ALIGNED_WIDTH = 16
 """On a CPU, vmapped passes need a width that is a multiple of this to be bit-identical.
@@ -51,7 +52,11 @@ def plan_jobs(designs: Sequence[AnyDesign]) -> list[Job]:
     ValueError
         See `plan_factorial`.
     """
-    return [job for design in designs for job in _PLANS[type(design)](design)]
+    jobs: list[Job] = []
+    for design in designs:
+        plan = _PLANS[type(design)]
+        jobs += plan(design)
+    return jobs
 
 
 def count_jobs(design: AnyDesign) -> int:
@@ -100,7 +105,7 @@ def settings_of(design: AnyDesign) -> dict[str, Any]:
     Returns
     -------
     dict
-        JSON values by name; for a run also its displayed names.
+        JSON values by name. For a run they include its displayed names.
     """
     if isinstance(design, Design):
         return design.values()
@@ -124,9 +129,10 @@ def plan_runs(config: RunConfig) -> Iterator[Job]:
     ------
     Job
     """
-    cell = config.network.cell
-    measures = config.measurement.measures
-    needs_adjoints = config.recipe.objective == "coadjoint" or "penalty" in measures
+    cells: tuple[str, ...] = (config.network.cell,)
+    if config.recipe.objective == "coadjoint" or "penalty" in config.measurement.measures:
+        cells += (f"{config.network.cell}/adjoints",)
+    length = config.recipe.epochs or config.recipe.steps
     maker = find_task(config.task.flat_settings())
     device = pick_device(config.device).type
     for replicate in range(config.replicates):
@@ -136,8 +142,8 @@ def plan_runs(config: RunConfig) -> Iterator[Job]:
             replicate=replicate,
             levels={**config.flat_settings(), "replicate": replicate},
             title=f"{config.run}, replicate {replicate}",
-            relative_cost=config.network.width * (config.recipe.epochs or config.recipe.steps),
-            cells=(cell, f"{cell}/adjoints") if needs_adjoints else (cell,),
+            relative_cost=config.network.width * length,
+            cells=cells,
             device=device,
             datasets=datasets_of(config),
             modules=(maker.make.__module__,),
@@ -161,7 +167,9 @@ def plan_factorial(design: Factorial) -> Iterator[Job]:
         A width is not a multiple of `ALIGNED_WIDTH`, but attempts share passes on a CPU.
     """
     device = pick_device(design.device).type
-    pass_size = design.together or (GPU_PASS_SIZE if device == "cuda" else 1)
+    pass_size = design.together
+    if pass_size == 0:
+        pass_size = GPU_PASS_SIZE if device == "cuda" else 1
     for attempt in design.jobs():
         if pass_size > 1 and device == "cpu" and attempt.width % ALIGNED_WIDTH:
             raise ValueError(
@@ -169,14 +177,16 @@ def plan_factorial(design: Factorial) -> Iterator[Job]:
                 f"CPU, got {attempt.width}; choose such a width, or set together to 1"
             )
         levels = attempt.values()
+        relative_cost = attempt.training_length
+        if attempt.noise != "none":
+            relative_cost *= 3  # noise makes sequences about three times as long
         yield Job(
             experiment=FACTORIAL,
             config=attempt,
             replicate=attempt.replicate,
             levels=levels,
             title=_attempt_title(attempt),
-            # Noise makes sequences about three times as long.
-            relative_cost=attempt.training_length * (1 if attempt.noise == "none" else 3),
+            relative_cost=relative_cost,
             cells=(attempt.architecture,),
             device=device,
             datasets=(attempt.dataset,),

@@ -52,7 +52,8 @@ Values = dict[str, np.ndarray | float]
 class Probe:
     """Computes the measures that a run requests.
 
-    Each measure is a method with the measure's name. It returns variables of `study.results.rows`.
+    Each measure is a method with the name of the measure. It returns variables of
+    `study.results.rows` by name.
     """
 
     def __init__(
@@ -120,7 +121,7 @@ class Probe:
         """
         try:
             values = self.measure(*BEFORE_AND_AFTER)
-        except NUMERICAL_ERRORS:  # such as that of a singular matrix
+        except NUMERICAL_ERRORS:  # for example, a matrix is singular
             return {}, False
         checked = [value for name, value in values.items() if name != _MAY_BE_NAN]
         return values, not any(np.isnan(value).any() for value in checked)
@@ -206,7 +207,7 @@ class Probe:
         Returns
         -------
         dict of str to numpy.ndarray
-            ``singular_values``, (2,): means over sequences and the last time steps.
+            ``singular_values``, (2,): means over sequences and over the last `stretch` time steps.
         """
         u = cell_inputs_without_dropout(self._model, self._test_batch[0])
         cell = self._model.cell

@@ -31,9 +31,9 @@ DESIGNS = {
     "latching": Latching,
     "linear_gaps": LinearGaps,
 }
-"""Designs that are not groups of runs, by their section in `params.yaml`."""
+"""Types of the designs that are not groups of runs, by their section in `params.yaml`."""
 MOST_JOBS = 10**6
-"""Upper bound on the jobs of a dataset; anything larger is assumed to be a typo."""
+"""Largest number of jobs of a dataset; a larger number is assumed to be a typo."""
 
 
 class _Sections(Sections):
@@ -65,12 +65,10 @@ class Profile:
     @property
     def datasets(self) -> tuple[str, ...]:
         """Names of the prepared data sets that the jobs read, sorted."""
-        names = {
-            name
-            for designs in self.designs.values()
-            for design in designs
-            for name in datasets_of(design)
-        }
+        names: set[str] = set()
+        for designs in self.designs.values():
+            for design in designs:
+                names.update(datasets_of(design))
         return tuple(sorted(names))
 
     def count(self, group: str) -> int:
@@ -217,7 +215,7 @@ def _runs(profile: Profile) -> Iterator[RunConfig]:
 
 
 def _check_networks(profile: Profile) -> None:
-    """Build each network once, with its smallest width, to check that it can be built."""
+    """Check that each network can be built, once per network and at its smallest width."""
     smallest: dict[str, RunConfig] = {}
     for config in _runs(profile):
         key = _settings_to_build(config)
@@ -242,7 +240,7 @@ def _settings_to_build(config: RunConfig) -> str:
 
 
 def check_or_refuse(check: Callable[[RunConfig], None], config: RunConfig) -> None:
-    """Run a check, and turn its errors into one that names the run.
+    """Run a check; if it fails, raise an error that names the run.
 
     Parameters
     ----------

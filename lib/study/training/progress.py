@@ -15,12 +15,12 @@ from study.training.sealed import log_line
 from study.training.shards import RESUMED, SECONDS, write_shard
 
 QUIET = 5.0
-"""Seconds between two lines of progress."""
+"""Smallest number of seconds between two lines of progress."""
 
 
 @dataclass(eq=False)
 class PendingJob:
-    """A job of a group, with its result once there is one.
+    """A job of a group, with its result as soon as there is one.
 
     Attributes
     ----------
@@ -76,10 +76,10 @@ class PendingJob:
 class Progress:
     """Prints how many jobs have a result, and an estimate of the remaining time.
 
-    The estimate uses the seconds per unit of `Job.relative_cost` of finished jobs, including cached
-    ones. Each group is estimated separately, because these costs are comparable only within a
-    group. A group without a finished job can't be estimated, so the line then says "more than". If
-    no group can be estimated, the line gives no time.
+    Finished jobs, including cached ones, tell the seconds per unit of `Job.relative_cost`. Each
+    group has its own estimate, because costs are comparable only within a group. A group without a
+    finished job can't be estimated; the line then says "more than". If no group can be estimated,
+    the line gives no time.
     """
 
     def __init__(self, jobs: Sequence[PendingJob]) -> None:
@@ -111,7 +111,7 @@ class Progress:
         )
 
     def _time_left(self, workers: int) -> str:
-        """Return the estimate as text that continues a line; empty if there is none."""
+        """Return the estimated time as a part of the line; empty if there is no estimate."""
         cost_left: Counter = Counter()
         cost_done: Counter = Counter()
         seconds_done: Counter = Counter()

@@ -1,7 +1,7 @@
 """Measurements during training: what to record, at which steps, and when to stop early.
 
-The training loops call `Record.add_if_due` after every step. A row has the measurements of one
-step.
+The training loops call `Record.add_if_due` after every step. The measurements at one step are
+called a row.
 """
 
 import copy
@@ -30,11 +30,11 @@ class Record:
     steps : container of int
         Steps to record at, as numbers of optimizer steps so far; 0 for before training.
     score : callable, optional
-        Returns the score of a row, the larger the better. `RunState.best` gets the row with the
-        largest score and the weights at that step; the later row if two scores are equal.
+        Returns the score of a row; larger is better. `RunState.best` keeps the row with the largest
+        score, and the weights at that step. If two scores are equal, it keeps the later row.
     stop : callable, optional
-        Stopping criterion: training stops, with status completed, after the first row for which
-        this returns True.
+        Criterion for early stopping. Training stops, with status ``COMPLETED``, after the first row
+        for which this returns True.
     """
 
     measure: Callable[[nn.Module], Row]
@@ -60,8 +60,7 @@ class Record:
         Raises
         ------
         Diverged
-            A weight or a measurement is ``nan``, or a loss on a GPU since the last record was not
-            finite.
+            A weight or a measurement is ``nan``, or (on a GPU) a loss so far was not finite.
         """
         if state.step not in self.steps:
             return False
@@ -97,7 +96,10 @@ def epoch_ends(steps_per_epoch: int, total_steps: int) -> range:
 
     Parameters
     ----------
-    steps_per_epoch, total_steps : int
+    steps_per_epoch : int
+        Batches per epoch.
+    total_steps : int
+        Length of the run in optimizer steps.
 
     Returns
     -------

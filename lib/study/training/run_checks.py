@@ -14,7 +14,7 @@ from study.training.run_data import trains_head_only
 from study.training.seeds import torch_seed
 
 CLASSIFIERS_ONLY = frozenset({"coadjoint", "penalty", "trajectories", "adjoint_norms"})
-"""Objectives and measures of classifiers."""
+"""Objectives and measures that only apply to classifiers."""
 TRAINED_CELLS_ONLY = frozenset({"coadjoint", "orthogonal", "penalty"})
 """Objectives and measures that act on the weights of the cell."""
 
@@ -58,7 +58,7 @@ def check_target(config: RunConfig, task: Task) -> None:
     Raises
     ------
     ValueError
-        One of them needs another kind of target.
+        One of them does not support this kind of target.
     """
     metric = config.measurement.metric
     if metric and task.classifies:
@@ -84,9 +84,10 @@ def check_target(config: RunConfig, task: Task) -> None:
 def check_network(config: RunConfig) -> None:
     """Build the network of a run, to refuse one that can't be built or can't be trained.
 
-    Tasks that generate their sequences are made. Other tasks are replaced by a stand-in of the same
-    kind, because the data may not be prepared yet. It has one feature more than the network is
-    wide. `study.training.runs.train_run` repeats the checks that need the data.
+    A task that generates its sequences is made. A task with a data set is replaced by a stand-in of
+    the same kind, because the data may not be prepared yet. Inputs of the stand-in have one more
+    feature than the network has neurons. `study.training.runs.train_run` repeats the checks that
+    need the data.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The data of a run: its task, and the sequences for training and for measuring."""
+"""The data of a run: its task, and the sequences to train on and to measure on."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -25,9 +25,9 @@ class RunData:
     task : Task
         Holds the training split, or generates training sequences when they are needed.
     splits : mapping of str to Split
-        Sequences that losses and metrics are measured on: ``test``, ``validation`` (if there is
-        one), and ``train``, the first `probe_size` training sequences. If the task generates its
-        sequences, ``train`` is the test split.
+        Sequences that losses and metrics are measured on. ``train`` has the first `probe_size`
+        training sequences, or the same sequences as ``test`` if the task generates them.
+        ``validation`` is missing if there is no such split.
     """
 
     task: Task
@@ -84,7 +84,7 @@ def load_data(config: RunConfig, prepared: Path | None) -> RunData:
 
 
 def trains_head_only(network: Network) -> bool:
-    """Return whether only the head is trained and its inputs never change (a reservoir).
+    """Return whether a network is a reservoir: only its head is trained, on fixed inputs.
 
     Parameters
     ----------
@@ -120,10 +120,10 @@ class TrainingSetup:
 
 
 def reduce_to_head(network: Network, model: Model, data: RunData) -> TrainingSetup:
-    """Reduce the training of a reservoir to that of its head; keep other models as they are.
+    """Return what to train: the head of a reservoir on its final states, or else the whole model.
 
-    If the cell is frozen and there is one target per sequence, the cell runs over all sequences
-    once. The head is then trained on the final states.
+    The cell of a reservoir never changes. If there is one target per sequence, the cell therefore
+    runs only once over all sequences, and the head is trained on the final states.
 
     Parameters
     ----------

@@ -23,7 +23,10 @@ _IF_SET = (
     ("network", "embedding_dropout"),
     ("network", "output_dropout"),
 )
-"""Fields, each with its part of `RunConfig`: coordinates if any run departs from the default."""
+"""Fields that are coordinates if any run has another value than the default.
+
+Each is given as its part of `RunConfig` and its name.
+"""
 _IF_VARIED = (
     ("recipe", "gradient_clip"),
     ("network", "head"),
@@ -33,7 +36,10 @@ _IF_VARIED = (
     ("network", "embedding_width"),
     ("recipe", "optimiser"),
 )
-"""Fields, each with its part of `RunConfig`: coordinates if they differ between runs."""
+"""Fields that are coordinates if they differ between runs.
+
+Each is given as its part of `RunConfig` (empty for the run itself) and its name.
+"""
 
 
 def runs_schema(configs: Sequence[RunConfig]) -> Schema:
@@ -46,7 +52,7 @@ def runs_schema(configs: Sequence[RunConfig]) -> Schema:
     Returns
     -------
     Schema
-        With the variables of all measures that any run requests.
+        It has the variables of every measure that any of the runs requests.
     """
     measures = {name for config in configs for name in config.measurement.measures}
     return schema([name for name in MEASURED if name in measures])
@@ -58,7 +64,7 @@ def runs_to_dataset(
     results: Sequence[Arrays],
     attributes: Attributes,
 ) -> xr.Dataset:
-    """Join the results of some runs; settings that differ become coordinates.
+    """Join the results of some runs. Settings in which the runs differ become coordinates.
 
     Parameters
     ----------
@@ -110,8 +116,8 @@ def coordinates(configs: Sequence[RunConfig]) -> list[dict[str, Any]]:
     for config in configs:
         levels = {name: _value(config, (part, name)) for part, name in fields}
         levels.update(config.settings)
-        levels.pop("time_steps", None)  # every dataset has a variable with this name
-        if "start" in levels:  # an initialization for this task is listed without the task's name
+        levels.pop("time_steps", None)  # every dataset already has a variable with this name
+        if "start" in levels:  # adding_author is listed as author on the task adding
             levels["start"] = levels["start"].removeprefix(f"{config.task.maker}_")
         levels_of_runs.append(levels)
     return levels_of_runs

@@ -1,6 +1,6 @@
 """Train and measure one network on one task with one recipe.
 
-`train_run` is the whole course of a run: data, model, training loop, measurements, results.
+`train_run` is the whole run: it builds the model, trains it, measures it, and returns the results.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -134,7 +134,8 @@ def recipe_with_start(recipe: Recipe, network: Network) -> Recipe:
     Returns
     -------
     Recipe
-        With the recipe's own groups first, which therefore win.
+        The recipe's own groups come first. A parameter belongs to the first group that matches it,
+        so they take precedence.
     """
     if "cell.*" in network.frozen:
         return recipe
@@ -144,7 +145,7 @@ def recipe_with_start(recipe: Recipe, network: Network) -> Recipe:
 
 
 def _model_on_device(config: RunConfig, data: RunData, device: torch.device) -> Model:
-    """Return a new model on its device; raises `ValueError` if a batch doesn't fit into memory."""
+    """Return a new model on its device; raise `ValueError` if a batch doesn't fit into memory."""
     model = build_model(data.task, config.network)
     width = config.network.width * getattr(model.cell, "layers", 1)
     check_memory(data.task, data.test.time_steps, config.batch_size, width, device)
@@ -230,9 +231,9 @@ def _score_of_row(
 ) -> Callable[[Row], tuple[float, ...]]:
     """Return the function that scores a row, for `Record.score`.
 
-    The score is the validation metric. If metrics are equal, the earliest row is the best; if
-    trajectories are measured, the latest row, because the paper's figure shows that one. Without a
-    validation split the last row is the best.
+    The score is the validation metric. If metrics are equal, the earliest row is the best. If
+    trajectories are measured, the latest row is the best instead, because the paper's figure shows
+    that one. Without a validation split the last row is the best.
     """
     if "validation" not in splits:
         return lambda row: (row["step"],)

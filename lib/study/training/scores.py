@@ -11,7 +11,7 @@ from torch.nn import functional as F
 from study.tasks import Split, Task
 
 MOST_PREDICTIONS = 2**25
-"""Predictions per batch of `evaluate` if there is one per time step: 256 MiB in float64."""
+"""Largest number of predictions per batch in `evaluate`, 256 MiB in float64."""
 
 
 def task_loss(task: Task) -> Callable[[Tensor, Tensor], Tensor]:
@@ -37,7 +37,8 @@ def cross_entropy(logits: Tensor, classes: Tensor, reduction: str = "mean") -> T
     Parameters
     ----------
     logits : Tensor
-        Shape (.., outputs). A single output is the log odds of class 1 for two classes.
+        Shape (.., outputs). If there is a single output, there are two classes, and it is the log
+        odds of class 1.
     classes : Tensor
         Shape (..).
     reduction : str
@@ -84,8 +85,8 @@ def evaluate(
     task : Task
     split : Split
     batch_size : int
-        Number of sequences per forward pass. It is reduced if the model predicts at every time
-        step, so that the predictions stay below 256 MiB.
+        Number of sequences per forward pass. If the model predicts at every time step, batches may
+        be smaller, so that the predictions take at most 256 MiB.
 
     Returns
     -------
@@ -121,7 +122,7 @@ def sequence_scores(
     split : Split
         n sequences.
     batch_size : int
-        Sequences at a time.
+        Number of sequences per forward pass.
 
     Returns
     -------
@@ -164,7 +165,7 @@ def predictions(model: nn.Module, split: Split, batch_size: int) -> Iterator[tup
         for first in range(0, len(split), batch_size):
             inputs, targets = tensors(split.take(slice(first, first + batch_size)), device)
             yield model(inputs), targets
-    finally:  # also if a batch fails, or if the caller takes no further ones
+    finally:  # also if a batch fails, or if the caller stops early
         model.train(was_training)
 
 

@@ -48,7 +48,7 @@ def read_sealed(path: Path, read: Callable[[io.BytesIO], Any], consequence: str)
     Parameters
     ----------
     path : Path
-        If its checksum is wrong, or `read` fails, the file is renamed so that nothing reads it
+        If its checksum is wrong or `read` fails, the file is renamed, so that nothing reads it
         again, and a line is printed.
     read : callable
         Converts the content to an object.
@@ -79,7 +79,7 @@ def read_sealed(path: Path, read: Callable[[io.BytesIO], Any], consequence: str)
 
 
 def _checked_content(path: Path) -> bytes:
-    """Return a sealed file's content; raises `ValueError` if its checksum is wrong."""
+    """Return a sealed file's content; raise `ValueError` if its checksum is wrong."""
     stored = path.read_bytes() if path.is_file() else b""
     content = stored[:-_DIGEST_BYTES]
     if stored != content + _digest(path, content):

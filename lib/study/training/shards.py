@@ -90,8 +90,8 @@ def read_shard(cache: Path, key: Mapping) -> dict[str, np.ndarray] | None:
 def read_result(cache: Path, key: Mapping) -> dict[str, np.ndarray] | None:
     """Return a job's stored results, or None if the job must run.
 
-    Results from a worker with several threads are ignored, because its threads shared PyTorch's
-    random generator. Results without a recorded number of threads are ignored as well.
+    Results from a worker with several threads are not used, because its threads shared PyTorch's
+    random generator. Results without a number of threads are not used either.
 
     Parameters
     ----------

@@ -30,8 +30,8 @@ class RunState:
     best : tuple of (dict, dict), optional
         Row and ``state_dict`` with the best score so far, see `study.training.record.Record.score`.
     loss_sum : Tensor or float
-        Sum of the losses so far, kept on the GPU so that finiteness is checked only when a row is
-        recorded. Not used on a CPU.
+        Sum of the losses so far, on the GPU. It is checked only when a row is recorded, because
+        reading it makes the host wait for the GPU. Not used on a CPU.
     """
 
     step: int = 0
@@ -69,7 +69,7 @@ class RunState:
         """Check that the loss of a batch is finite.
 
         On a GPU this only adds the loss to `loss_sum`, because reading a value at every step would
-        synchronize the device. `check_loss_sum` checks the sum later.
+        make the host wait for the GPU. `check_loss_sum` checks the sum later.
 
         Parameters
         ----------
@@ -104,7 +104,7 @@ def check_finite(values: Tensor, name: str) -> None:
     ----------
     values : Tensor
     name : str
-        First words of the error message.
+        What the values are, for the error message.
 
     Raises
     ------

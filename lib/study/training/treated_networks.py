@@ -36,7 +36,7 @@ class AdjointMetrics(NamedTuple):
 
 
 class _Network(nn.Module):
-    """A cell and its head. A call with an input computes one time step, without it the head."""
+    """A cell and its head. Called with an input it computes one time step, else predictions."""
 
     def __init__(self, cell: nn.Module, head: nn.Linear) -> None:
         super().__init__()
@@ -52,9 +52,9 @@ class _Network(nn.Module):
 class TreatedNetworks:
     """All networks of a job, with weights stacked along a leading run axis.
 
-    Runs are sorted by treatment, then by replicate. A treatment that combines the norms of one
-    gradient with the directions of another needs a second network with the same weights. These
-    networks come after all others.
+    Runs are sorted by treatment, then by replicate. A run whose treatment only sets norms needs two
+    networks with the same weights: the first gives the norms, and the second, trained by ordinary
+    backpropagation, gives the directions. These second networks come after all others.
     """
 
     def __init__(self, job: Interventions, task: Task) -> None:
@@ -74,7 +74,7 @@ class TreatedNetworks:
         self.adjoints = [treatment.adjoint for treatment in treatment_of_run]
         """Treatment of the adjoints of each network."""
         self.norms_alone: list[int] = []
-        """Runs whose treatment only gives norms."""
+        """Runs whose treatment only sets norms."""
         for run, treatment in enumerate(treatment_of_run):
             if treatment.norms_alone:
                 self.norms_alone.append(run)
@@ -84,7 +84,7 @@ class TreatedNetworks:
         self.order_seeds = []
         """Seed of the order of the batches, by replicate."""
         for replicate in range(job.networks):
-            # Neither treatment nor location is part of the seeds: runs can be compared in pairs.
+            # The seeds don't depend on treatment or location, so runs can be compared in pairs.
             levels = {"experiment": EXPERIMENT, "cell": job.cell, "replicate": replicate}
             initial, order = seeds(levels, 2)
             with torch_seed(initial):
@@ -96,7 +96,7 @@ class TreatedNetworks:
         self.generator = torch.Generator().manual_seed(int(signs.generate_state(1)[0]))
 
         self.template = networks[0]
-        """Network whose code computes all networks."""
+        """The network that computes every network, with the weights of that network."""
         self.replicates = [*range(job.networks)] * len(treatments)
         """Replicate of each network."""
         self.replicates += [self.replicates[run] for run in self.norms_alone]
@@ -182,7 +182,7 @@ class TreatedNetworks:
         return losses
 
     def _with_norms(self, gradient: Tensor) -> Tensor:
-        """Give runs whose treatment only sets norms the directions of ordinary backpropagation."""
+        """Combine norms and directions for the runs whose treatment only sets norms."""
         if not self.norms_alone:
             return gradient
         plain = gradient[self.count :]
@@ -214,7 +214,7 @@ class TreatedNetworks:
         runs = len(self.adjoints)
         inputs = inputs.double().expand(runs, *inputs.shape)
         targets = targets.expand(runs, *targets.shape)
-        single = self.parameters
+        single = self.parameters  # in single precision
         self.parameters = {name: p.detach().double() for name, p in single.items()}
         try:
             own = self._metric(inputs, targets, [PLAIN] * runs)

@@ -1,15 +1,16 @@
 """One vmapped forward pass for several networks of the same shape.
 
-The weights are stacked along a leading axis, `run`, and the cell is vmapped over it. With the
-reference implementation, R matrix products become one batched product. A GPU engine of independent
-neurons runs all networks in one launch. Each loss depends on the parameters of its own network
-only, so every network keeps its own gradients, gradient norm and optimizer. The weights are stacked
-again for every pass.
+The weights of R networks are stacked along a leading axis, `run`, and the cell is vmapped over it.
+With the reference implementation, R matrix products become one batched product. A GPU engine for
+independent neurons computes all networks in one kernel launch. Each loss depends only on the
+parameters of its own network, so every network has its own gradients, gradient norm and optimizer.
+The weights are stacked again for every pass.
 
 On a GPU a forward and backward pass launches thousands of small kernels, and each launch takes
 longer than the kernel itself. The pass is therefore captured once as a CUDA graph and then
-replayed. Only the pass is in the graph: the optimizers are not, and neither are parametrizations
-(such as a matrix exponential), because PyTorch computes those with data-dependent control flow.
+replayed. The graph contains neither the optimizers nor the parametrizations (such as a matrix
+exponential). PyTorch computes parametrizations with data-dependent control flow, which a graph
+can't contain.
 """
 
 import copy
@@ -30,9 +31,9 @@ It is defined here, because a GPU machine that only benchmarks this pass does no
 that tasks need.
 """
 VECTOR_TAIL = 32
-"""Numbers at the end of an array that a CPU may compute one by one.
+"""Number of elements at the end of an array that a CPU may compute without vector instructions.
 
-Their last bits may then differ from those of numbers that are computed in vectors.
+Their last bits may then differ.
 """
 
 GRAPH_DEVICES = ("cuda",)
@@ -45,10 +46,11 @@ class VmappedPass:
     The networks have the same cell, hyper-parameters and shapes of weights. They must not use
     dropout, because the masks of one network would depend on the others.
 
-    The pass always computes the same number of networks: missing ones are filled in with copies of
-    the first. The library rounds products of different sizes differently, so a fixed size makes the
-    bits of one network independent of how many others there are. On a CPU with one thread, further
-    copies are appended so that no real network lies in the last `VECTOR_TAIL` numbers of an array.
+    The pass always computes the same number of networks. If there are fewer, copies of the first
+    network are added. Matrix products of different sizes round differently, so only a fixed size
+    gives a network the same bits however many other networks there are. On a CPU, further copies
+    are appended so that no real network is among the last `VECTOR_TAIL` numbers of an array. This
+    requires that PyTorch uses one thread.
     """
 
     def __init__(
@@ -74,7 +76,7 @@ class VmappedPass:
             Whether to capture and replay the pass on a GPU. If the capture fails, passes run
             without a graph, and a line on standard error says so.
         engine : str
-            Engine of the cell; ``auto`` is what `longrnn.kernels.choose_for_runs` says.
+            Engine of the cell; ``auto`` for the one that `longrnn.kernels.choose_for_runs` returns.
         """
         self._objective = objective
         device = next(model.parameters()).device.type
@@ -85,7 +87,7 @@ class VmappedPass:
         self._stack_size = pass_size
         if device == "cpu":
             self._stack_size += math.ceil(VECTOR_TAIL / model.cell.hidden_size)
-        # Both copies hold no data.
+        # Both copies are on the meta device, so they hold no data.
         self._parametrizations = _parametrized_weights_of(model).to("meta")
         self._has_parametrizations = any(map(parametrize.is_parametrized, model.modules()))
         self._template = _without_parametrizations(model).to("meta")
@@ -94,7 +96,7 @@ class VmappedPass:
         self.uses_cuda_graph = use_cuda_graph and device in GRAPH_DEVICES
         """Whether passes replay a graph; False after a failed capture."""
         self._pass: Callable[..., Tensor] | None = None
-        """Maps stacked weights, inputs and targets to the losses, (run,); None before first use."""
+        """Maps stacked weights, inputs and targets to losses, (run,); None before the first use."""
 
     def losses(
         self, models: Sequence[nn.Module], batches: Sequence[tuple[Tensor, Tensor]]
@@ -126,7 +128,7 @@ class VmappedPass:
 
         # The loss of one network. `torch.vmap` maps it over the leading axis of all tensors.
         def loss(weights: dict[str, Tensor], inputs: Tensor, targets: Tensor) -> Tensor:
-            # What the objective calls as its model: the template with this network's weights.
+            # The objective calls this as its model: the template with this network's weights.
             def network(inputs: Tensor, *, engine: str = self.engine) -> Tensor:
                 return functional_call(self._template, weights, (inputs,), {"engine": engine})
 
@@ -185,8 +187,9 @@ def _without_parametrizations(model: nn.Module) -> nn.Module:
     model = copy.deepcopy(model)
     for module in list(filter(parametrize.is_parametrized, model.modules())):
         weights = {name: getattr(module, name).detach() for name in module.parametrizations}
-        # `parametrize.remove_parametrizations` would delete the weights' names from the class, and
-        # the original model shares it. The class before is the first base (torch 2.13).
+        # `parametrize.remove_parametrizations` would change the class, which the original model
+        # shares. PyTorch 2.13 gives a parametrized module a subclass of its class, so the first
+        # base is the class without parametrizations.
         module.__class__ = type(module).__bases__[0]
         del module.parametrizations
         for name, weight in weights.items():

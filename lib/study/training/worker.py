@@ -18,7 +18,7 @@ _ONE_AT_A_TIME = threading.Lock()
 
 
 class JobError(RuntimeError):
-    """A job could not be run; the message says which and why."""
+    """A job can't be run or has failed; the message says which job and why."""
 
 
 def run_batch(
@@ -58,7 +58,7 @@ def run_batch(
         path = shard_path(cache, driver_key).with_suffix(".state")
         checkpoints.append(Checkpoint(path, job.title, batch_size=len(jobs)))
     torch.set_num_threads(1)
-    # Denormals make the loops two to ten times slower, and no result depends on them.
+    # Arithmetic on denormal numbers makes a run two to ten times slower. No result depends on them.
     torch.set_flush_denormal(True)
     if pinned():
         _use_exact_square_roots()
@@ -77,20 +77,25 @@ def run_batch(
 
 
 def _use_exact_square_roots() -> None:
-    """Let Adam use its fused loop, whose square roots are rounded exactly.
+    """Let Adam use its fused loop, whose square roots are correctly rounded.
 
-    Its default loop calls `torch.sqrt`, for which MKL refines the processor's own approximation:
-    a fifth of the results in single precision are off by one digit, and which ones depends on the
+    The default loop calls `torch.sqrt`. For that, MKL refines the processor's own approximation. In
+    single precision a fifth of the results are off in the last digit, and which ones depends on the
     processor.
     """
     torch.optim.Adam.__init__.__kwdefaults__["fused"] = True
 
 
 def _check_key(worker_key: Mapping, driver_key: Mapping) -> None:
-    """Raise `JobError` if the cache key of this process differs from the driver's."""
-    for name, value in worker_key.items():
-        if value != driver_key[name]:
+    """Raise `JobError` if the cache key of this process differs from the driver's.
+
+    Only one of the two has ``instructions`` if instructions are pinned in only one process.
+    """
+    for name in dict.fromkeys([*worker_key, *driver_key]):
+        of_worker = worker_key.get(name, "not set")
+        of_driver = driver_key.get(name, "not set")
+        if of_worker != of_driver:
             raise JobError(
-                f"{name} of this worker is {value}, but {driver_key[name]} in the process that "
+                f"{name} of this worker is {of_worker}, but {of_driver} in the process that "
                 "sent the job; restart the worker with the same commit and environment"
             )
