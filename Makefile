@@ -32,7 +32,7 @@ trials: $(VENV)/project ## feed thousands of bad inputs to everything that reads
 exhaustive: $(VENV)/project ## test more draws, pages and widths than `make test` does; takes 4 minutes
 	pytest tests/trials -m "trials and exhaustive" $(ARGS)
 
-mutants: $(VENV)/project ## introduce bugs and list those that no test catches; continues where it stopped
+mutants: $(VENV)/project ## insert bugs, and list those that no test catches; continues where it stopped
 	python tests/trials/mutate.py $(ARGS)
 
 lab: $(VENV)/project ## open JupyterLab on the notebooks; ARGS="--no-browser" is passed to it
@@ -41,15 +41,15 @@ lab: $(VENV)/project ## open JupyterLab on the notebooks; ARGS="--no-browser" is
 lint: $(VENV)/project ## check and fix style, notebooks included (the pre-commit hooks)
 	pre-commit run --all-files
 
-readme: $(VENV)/project ## compute the results in README.md again from what is already there
+readme: $(VENV)/project ## write the results in README.md again, from existing results
 	@python -m study.report.readme
 
 report: $(VENV)/project ## build the report again from existing results
 	@python -m study.pipeline repro --single-item report
 	@echo "The report is $(REPORT)"
 
-# As study.training.cluster starts its workers: the process keeps freed memory. Otherwise fresh
-# pages would be timed with every large array.
+# The memory settings of study.training.cluster: the process keeps freed memory. Otherwise the time
+# to get new pages for every large array would be measured, too.
 bench time-figure-1: export MALLOC_TRIM_THRESHOLD_ := 4294967296
 bench time-figure-1: export MALLOC_MMAP_THRESHOLD_ := 4294967296
 bench time-figure-1: export MALLOC_ARENA_MAX := 1
@@ -82,7 +82,7 @@ clean: ## remove what the pipeline made; downloads, finished runs and DVC's cach
 	rm -rf data/bench data/code data/coverage.csv data/executed data/interactive data/look \
 	  data/made data/prepared data/report data/results data/simulated data/tables
 
-# An environment that has lost its Python (after a system upgrade) or its packages is made again.
+# Create the environment again if it has lost its Python (after a system upgrade) or its packages.
 define WHOLE
 from importlib.util import find_spec; print(all(map(find_spec, ("dvc", "papermill", "torch"))))
 endef
@@ -92,7 +92,7 @@ $(shell rm -f $(VENV)/requirements)
 endif
 endif
 
-# Built again whenever the requirements change, so that it holds exactly what they list.
+# Create it again whenever the requirements change, so that it has exactly the listed packages.
 $(VENV)/requirements: requirements.in requirements.lock
 	@$(PYTHON) -c 'import sys; v = sys.version_info; v < (3, 11) and sys.exit( \
 	  f"this needs Python 3.11 or later, $(PYTHON) is {v[0]}.{v[1]}; name another one: make PYTHON=python3.11")'
@@ -101,7 +101,7 @@ $(VENV)/requirements: requirements.in requirements.lock
 	@# The pip of Python 3.11 takes 20 seconds longer to find the same versions.
 	@$(PIP) --upgrade pip
 	@$(PIP) -r requirements.in -c requirements.lock
-	@# Faster than pip: on all cores, without the packages' tests. A few files are not valid Python.
+	@# Faster than by pip: on all cores, and without the packages' tests. A few files are not Python.
 	@$(VENV)/bin/python -m compileall -qq -j 0 -x /tests/ $(VENV)/lib || true
 	@touch $@
 
@@ -110,7 +110,7 @@ $(VENV)/project: $(VENV)/requirements pyproject.toml
 	@test -e .git || $(VENV)/bin/dvc config --local core.no_scm true # a ZIP download
 	@touch $@
 
-# Notebooks saved since: an output or an execution count would make their stages stale.
+# Strip the notebooks saved since. An output or an execution count would make their stages stale.
 $(VENV)/stripped: $(wildcard notebooks/*.ipynb) | $(VENV)/project
 	@nbstripout --keep-id --extra-keys "metadata.language_info.version" $?
 	@touch $@

@@ -244,7 +244,7 @@ def test_a_slice_of_the_factorial_is_timed(not_on_a_box, monkeypatch):
     graph = "lipschitz, 2, graph"
     step = 1e3 * values[graph, "median time"] / 5
     assert values[graph, "rate, node_us"] == pytest.approx(step / of.operators)
-    assert values[graph, "bits in another company"] == 0
+    assert values[graph, "bits in a smaller pass"] == 0
     assert values[graph, "rate, tflops"] == pytest.approx(2 * of.flop / step / 1e6)
 
 

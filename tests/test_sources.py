@@ -146,7 +146,7 @@ def both_ways(put, prepare, raw, tmp_path):
 
 def test_every_source_has_a_reader(prepare):
     assert {row["reader"] for row in SETS.values()} <= set(READERS)
-    with pytest.raises(ValueError, match=r"unknown dataset 'mnits'; known: .*cifar10, .*digits, "):
+    with pytest.raises(ValueError, match=r"unknown data set 'mnits'; known: .*cifar10, .*digits, "):
         prepare("mnits")
 
 
@@ -242,7 +242,7 @@ def test_idx_images_are_read_as_pixels(both_ways):
 def test_damaged_packed_files_are_named(content, tmp_path):
     path = tmp_path / "reut2-000.sgm.gz"
     path.write_bytes(content)
-    with pytest.raises(ChecksumError, match="reut2-000.sgm.gz cannot be unpacked .*is cut or alt"):
+    with pytest.raises(ChecksumError, match="reut2-000.sgm.gz cannot be unpacked .*is truncated"):
         _fetch.unpacked(path)
 
 
@@ -748,7 +748,7 @@ def test_eigenworms_from_mirror_split_as_programs_do(put, prepare):
 
 def _half(second, why):
     archive = zipped({"EigenWorms_TRAIN.ts": TRAINING} | second)
-    return "eigenworms", archive, None, f"not the expected archive .*{why}.* removed"
+    return "eigenworms", archive, None, f"not the expected archive .*{why}.* deleted"
 
 
 @pytest.mark.parametrize(
@@ -776,6 +776,18 @@ def test_wrong_archive_is_removed(put, prepare, raw, tmp_path, name, archive, co
         prepare(name)
     assert "\n" not in str(error.value)
     assert _files(raw) == [] and not (tmp_path / "out").exists()
+
+
+def test_archive_is_kept_if_memory_runs_out(tmp_path, monkeypatch):
+    def fail(path):
+        raise MemoryError
+
+    monkeypatch.delenv(MIRROR, raising=False)
+    path = tmp_path / "a.zip"
+    path.write_bytes(b"content")
+    with pytest.raises(MemoryError):
+        _fetch.read_or_remove(path, fail)
+    assert path.exists()
 
 
 @pytest.fixture(scope="module")

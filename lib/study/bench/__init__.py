@@ -1,7 +1,7 @@
 """Benchmarks: several ways of doing one thing, timed in turn in one run (`race`).
 
-`timers` measure, and a `ledger` writes every measurement to a file at once. There is one module for
-each thing that is timed or checked; the notebooks 80 to 86 and ``python -m study.bench.gpu`` use
+`timers` measure times, and a `ledger` writes every measurement to a file at once. Each other module
+has one thing that is timed or checked. The notebooks 80 to 86 and ``python -m study.bench.gpu`` use
 them.
 """
 

@@ -68,7 +68,7 @@ def training_step(method: str, workload: Workload) -> Callable[[], dict[str, Ten
     Returns
     -------
     callable
-        Returns the gradients by name of the parameter, float32. They accumulate over calls.
+        Returns the gradients by name of the parameter, float32. Each call adds to them.
     """
     torch.manual_seed(0)
     u = torch.randn(workload.time_steps, workload.batch, workload.inputs)

@@ -1,8 +1,8 @@
 """Check that a layer class does what PyTorch users expect of a module.
 
-Each check does one thing with a small layer that users do, and compares the result with a plain
-forward and backward pass. It raises an error if PyTorch raises one or the numbers differ. Notebook
-86 runs all of them.
+Each check does one thing that users do, such as compiling or pickling, with a small layer. It
+compares the result with a plain forward and backward pass. A check fails if PyTorch raises an error
+or the numbers differ. Notebook 86 runs all checks.
 """
 
 import copy
@@ -40,7 +40,7 @@ def failure(layer_class: type[Recurrent], label: str) -> str:
     torch.compiler.reset()
     layer = layer_class(FEATURES, WIDTH, 2, dtype=torch.float64)
     with torch.no_grad():
-        for parameter in layer.parameters():  # away from special initial values
+        for parameter in layer.parameters():  # initial values such as zero would hide errors
             parameter.add_(0.1 * torch.randn_like(parameter))
     u = torch.randn(TIME_STEPS, BATCH, FEATURES, dtype=torch.float64)
     try:

@@ -1,6 +1,6 @@
-"""Count the work of one time step of a cell: operators, products, bytes, GPU launches.
+"""Count the work of one time step of a cell: operators, matrix products, bytes, GPU launches.
 
-It is counted without a GPU and without timing. Notebook 85 computes the cost of the factorial
+Counting needs no GPU and measures no time. Notebook 85 computes the cost of the factorial
 experiment from these counts and from measured rates.
 """
 
@@ -24,9 +24,9 @@ from torch.utils.flop_counter import flop_registry
 TRAINING = "training"
 PROBES = "probes"
 _STEPS = 16
-"""Difference in length of two counted sequences.
+"""Difference between the lengths of two counted sequences, in time steps.
 
-The probes differentiate this many time steps at once.
+It is the number of time steps that the probes differentiate at once.
 """
 
 
@@ -75,10 +75,10 @@ class _Counting(TorchDispatchMode):
 
 
 def count(cell: str, width: int, features: int, part: str, batch: int) -> Counts:
-    """Count one time step of a cell's reference, forward and backward.
+    """Count the work of one time step of a cell's reference, forward and backward.
 
-    The counts of two small batches are extrapolated linearly. That is exact, because every sequence
-    of a batch adds the same amount of work.
+    The counts of batches of one and two sequences are extrapolated linearly. That is exact, because
+    every sequence of a batch adds the same amount of work.
 
     Parameters
     ----------
@@ -102,7 +102,7 @@ def count(cell: str, width: int, features: int, part: str, batch: int) -> Counts
 
 
 def _count_step(name: str, width: int, features: int, part: str, batch: int) -> np.ndarray:
-    """Return the work of one time step, from the difference of two sequences."""
+    """Return the work of one time step, from the difference between two lengths of sequences."""
     shorter = _count_sequence(name, width, features, part, batch, _STEPS)
     longer = _count_sequence(name, width, features, part, batch, 2 * _STEPS)
     return (longer - shorter) / _STEPS
@@ -154,7 +154,7 @@ class Submitted:
 _NO_KERNEL = {"empty", "new_empty", "empty_like", "empty_strided", "new_empty_strided", "detach"}
 """Operators that are not views but submit no kernel."""
 _LONG = 20
-"""Chunks of the longer of two sequences; the shorter one has half as many."""
+"""Number of chunks of the longer of two counted sequences. The shorter one has half as many."""
 
 
 class _Submitting(TorchDispatchMode):
@@ -165,7 +165,7 @@ class _Submitting(TorchDispatchMode):
         self.kernels = 0
 
     def __torch_dispatch__(self, operator, types, args=(), kwargs=None):
-        if operator.namespace == "longrnn":  # run it, to count the operators that it calls
+        if operator.namespace == "longrnn":  # an engine: count the operators that it calls
             with self:
                 return OPDEFS[operator.name()]._init_fn(*args)
         if not operator.is_view and operator.overloadpacket.__name__ not in _NO_KERNEL:
@@ -174,7 +174,7 @@ class _Submitting(TorchDispatchMode):
 
 
 class _Host:
-    """Replaces our launches and the host's waits by functions that only count them."""
+    """Replacements for kernel launches and waits of the host, which only count the calls."""
 
     def __init__(self) -> None:
         self.launches = 0
@@ -193,7 +193,7 @@ class _Host:
 
 @contextmanager
 def kernels_on_meta(*cells: str) -> Iterator[_Host]:
-    """Let the GPU engines of some cells run on PyTorch's `meta` device, without computing.
+    """Let the GPU engines of some cells run on PyTorch's `meta` device, which computes nothing.
 
     Parameters
     ----------
@@ -219,6 +219,7 @@ def kernels_on_meta(*cells: str) -> Iterator[_Host]:
 
 
 _H200_PROCESSORS = 132
+"""Number of multiprocessors of an NVIDIA H200, which engines ask for."""
 
 
 def count_engine_probe(cell: str, width: int, features: int, batch: int) -> Submitted:
@@ -236,7 +237,7 @@ def count_engine_probe(cell: str, width: int, features: int, batch: int) -> Subm
     Returns
     -------
     Submitted
-        Per time step, from the difference of two sequences.
+        Per time step, from the difference between two lengths of sequences.
     """
     counted = []
     for chunks in (_LONG // 2, _LONG):

@@ -31,9 +31,9 @@ COLUMNS = (
 )
 """Columns of every benchmark.
 
-A measurement has its ``round``; a median has the number of ``rounds`` and its ``baseline``.
-``ratio`` is the median over rounds of the time divided by the baseline's, below 1 if it is faster.
-``passed`` is whether a check succeeded.
+A measurement has its ``round``. A median has the number of ``rounds`` and its ``baseline``.
+``ratio`` is the time divided by that of the baseline, as the median over rounds: a ratio below 1 is
+faster than the baseline. ``passed`` is whether a check succeeded.
 """
 
 _PACKAGES = ("torch", "numba", "numba-cuda", "numpy", "scipy", "statsmodels")

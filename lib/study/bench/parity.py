@@ -62,8 +62,8 @@ def outputs_and_gradients(
     engine : str
         Name of the engine.
     use : tuple of str
-        Whether the loss is a weighted sum of ``outputs``, of the final ``state``, or of both. The
-        weights are random.
+        What the loss uses: ``outputs``, the final ``state``, or both. The loss is a sum with random
+        weights.
 
     Returns
     -------
@@ -90,7 +90,7 @@ def outputs_and_gradients(
 
 
 def _weighted_sum(outputs: Tensor, final: State, use: tuple[str, ...]) -> Tensor:
-    """Return the loss of `outputs_and_gradients`; the weights do not depend on what it uses."""
+    """Return the loss of `outputs_and_gradients`. Its random weights do not depend on `use`."""
     generator = torch.Generator().manual_seed(5)
     loss = outputs.new_zeros(())
     for label, tensors in {"outputs": (outputs,), "state": final}.items():
@@ -143,7 +143,7 @@ def convert_case(to: str | torch.dtype, cell: Cell, u: Tensor, state: State) -> 
 
 
 def device_of(cell: str, engine: str) -> str | None:
-    """Return the type of device on which an engine can run on this machine.
+    """Return the type of the device on which an engine can run on this machine.
 
     Parameters
     ----------

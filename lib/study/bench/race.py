@@ -1,8 +1,8 @@
 """Time several entrants in turn, round after round, and write their times to a ledger.
 
-Times on a shared machine drift, so nothing is timed alone. A ratio compares two times of the same
-round, and medians over rounds are reported. If an entrant fails, the failure is a row as well, and
-the others continue.
+Times on a shared machine drift, so entrants are timed side by side. A ratio compares two times of
+the same round, and the median over rounds is reported. If an entrant fails, the failure is written
+to the ledger as well, and the other entrants continue.
 """
 
 from collections.abc import Collection, Mapping
@@ -44,7 +44,7 @@ def race(
     baselines : collection of str, or mapping from str to collection of str
         Names of entrants that all others are compared with, or such names for each entrant.
     warm_up : int
-        Number of rounds before these, in which kernels are compiled.
+        Number of rounds before the timed ones, in which kernels are compiled.
 
     Returns
     -------

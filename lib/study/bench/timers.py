@@ -1,7 +1,7 @@
 """Timers: functions that do something once and return the time that it took.
 
-`study.bench.race` runs them in turn. On a GPU, the time of the device (`device_timer`) differs from
-that of the host, which only submits the work (`host_timer`).
+`study.bench.race` runs them in turn. With a GPU there are two times: that of the GPU
+(`device_timer`), and that of the host, which only submits the work (`host_timer`).
 """
 
 import time
@@ -117,8 +117,8 @@ def host_timer(run: Callable[[], object], clock: Callable[[], float] = time.perf
 def as_graph(run: Callable[[], object]) -> Callable[[], object]:
     """Return a function that replays the GPU work of `run` as one CUDA graph.
 
-    The graph is captured at the first call. Before that, `run` is called on another stream, so that
-    kernels are compiled and libraries choose their algorithms.
+    The graph is captured at the first call. Before the capture, `run` is called several times on
+    another stream, so that kernels are compiled and libraries choose their algorithms.
 
     Parameters
     ----------

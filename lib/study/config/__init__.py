@@ -7,7 +7,7 @@ The settings:
 - `design`: full factorial designs; `factorial`, `latching`, `linear_gaps`: three such designs
 - `jobs`: where jobs run
 
-From `params.yaml` to runs, in the order of the steps:
+From `params.yaml` to runs, step by step:
 
 - `file`: read the file, and apply a profile to the base
 - `grammar`: which keys a network, a task and a group may have
@@ -17,5 +17,5 @@ From `params.yaml` to runs, in the order of the steps:
 - `expand`, `names`: one `run.RunConfig` per combination of levels, with a unique name
 - `datasets`: which prepared data sets a profile reads
 
-`study.training.profile` continues from there: it plans and trains the runs.
+`study.training.profile` takes the next steps: it plans and trains the runs.
 """

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Mapping
 
-from longrnn.cells import cell_class
+from longrnn.cells import Cell, cell_class
 from pydantic import ValidationError
 
 from study.config.grammar import NetworkDefinition, TaskDefinition
@@ -21,7 +21,8 @@ def check_network(name: str, network: NetworkDefinition, makers: Makers) -> None
         Name of the network, for error messages.
     network : NetworkDefinition
     makers : mapping of str to type of Section
-        The settings of each function that makes tasks. A network may give them, too.
+        The settings of each function that makes tasks, by the function's name. A network may give
+        settings of tasks, too.
 
     Raises
     ------
@@ -45,18 +46,26 @@ def check_network(name: str, network: NetworkDefinition, makers: Makers) -> None
             f"params.yaml: {where}.set.start is {format_value(start)}; "
             f"expected one of {similar_names(start, cell.starts)}"
         )
+    _check_values(network.set, cell, known, f"{where}.set")
+
+
+def _check_values(
+    settings: Mapping[str, object], cell: type[Cell], known: Mapping[str, str], where: str
+) -> None:
+    """Check the values of a network's settings; `known` maps each setting to its part of a run."""
     keywords = dict(cell.hyper_parameters)
     for start_method in cell.starts.values():
         keywords |= start_method.settings
-    for key, value in network.set.items():
+    for key, value in settings.items():
         if value is None:
             continue
         if key in keywords and not keywords[key].admits(value):
             raise ParameterError(
-                f"params.yaml: {where}.set.{key} is {format_value(value)}; expected {keywords[key]}"
+                f"params.yaml: {where}.{key} is {format_value(value)}; expected {keywords[key]}"
             )
-        if known[key] in PARTS:
-            _check_given(PARTS[known[key]], {key: value}, f"{where}.set")
+        part = known[key]
+        if part in PARTS:
+            _check_given(PARTS[part], {key: value}, where)
 
 
 def check_task(name: str, task: TaskDefinition, makers: Makers) -> None:
@@ -93,15 +102,19 @@ def check_task(name: str, task: TaskDefinition, makers: Makers) -> None:
 
 
 def _check_given(kind: type[Section], values: Mapping[str, object], where: str) -> None:
-    """Check the values of some fields. The missing ones may be given in another layer."""
+    """Check the values of some fields of a section.
+
+    Fields may be missing, because another layer may give them. For the same reason, checks of
+    several fields together are skipped; pydantic reports those without a location.
+    """
     try:
         kind.model_validate_json(json.dumps(values))
     except ValidationError as error:
         for problem in error.errors():
-            wrong = problem["type"] != "missing" and problem["loc"]
-            if wrong:
-                key = ".".join(str(part) for part in problem["loc"])
-                raise ParameterError(
-                    f"params.yaml: {where}.{key} is {format_value(problem['input'])}; "
-                    f"{problem['msg'][0].lower()}{problem['msg'][1:]}"
-                ) from None
+            if problem["type"] == "missing" or not problem["loc"]:
+                continue
+            key = ".".join(str(part) for part in problem["loc"])
+            reason = problem["msg"][0].lower() + problem["msg"][1:]
+            raise ParameterError(
+                f"params.yaml: {where}.{key} is {format_value(problem['input'])}; {reason}"
+            ) from None

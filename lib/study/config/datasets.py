@@ -13,7 +13,7 @@ from study.config.tables import Pair, network_task_pairs, read_tables, setting_l
 
 
 class _DesignData(Section):
-    """The field of a design that names data sets; all others are ignored."""
+    """The field of a design that names data sets. All other fields are ignored."""
 
     model_config = ConfigDict(extra="ignore")
     dataset: Factor[str]
@@ -55,7 +55,7 @@ def datasets(sections: Mapping[str, Any]) -> list[str]:
 
 
 def _names_of_pair(where: str, table: Table, pair: Pair, definitions: Definitions) -> set[str]:
-    """Return the data sets of a pair: none, one, or the levels of a sweep over data sets."""
+    """Return the data sets that a network reads on a task: several if `dataset` is swept."""
     levels: list[Level] = []
     for layer in setting_layers(where, table, pair, definitions):
         levels = layer.levels.get("dataset", levels)

@@ -1,4 +1,4 @@
-"""Definitions of networks and tasks, the sections ``networks`` and ``tasks`` of `params.yaml`."""
+"""Read the definitions of networks and tasks: two sections of `params.yaml` with these names."""
 
 import itertools
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ from study.config.section import ParameterError, format_value, parse_section
 
 
 class Definitions(NamedTuple):
-    """The networks and tasks of a profile by name. Names with braces are already expanded."""
+    """The networks and tasks of a profile, by name. Templates of tasks are already expanded."""
 
     networks: Mapping[str, NetworkDefinition]
     tasks: Mapping[str, TaskDefinition]
@@ -31,7 +31,8 @@ def read_definitions(
     definitions : Definitions
         Networks and tasks by name.
     templates : mapping
-        The tasks as written in the file. Their names may contain settings in braces.
+        The tasks as written in the file. A name with settings in braces is a template for several
+        tasks.
 
     Raises
     ------

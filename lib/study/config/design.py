@@ -83,6 +83,6 @@ class Design(Section):
         dict
             JSON values by name of the setting, and ``replicate``.
         """
-        # pydantic would warn that a job has a number instead of a tuple.
+        # Without warnings, because a job has a single level where pydantic expects a tuple.
         settings = self.model_dump(mode="json", exclude={"replicates"}, warnings=False)
         return settings | {"replicate": self.replicate}

@@ -6,7 +6,7 @@ This module merges the layers, and makes one run per combination of levels.
 
 import itertools
 import json
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Iterable, Iterator, Mapping, Set
 from typing import Any, NamedTuple
 
 from study.config.checks import check_network, check_task
@@ -70,9 +70,7 @@ def _expand_group(
         table_runs = []
         for pair in network_task_pairs(where, table, definitions):
             merged = _merge_levels(where, table, pair, definitions, makers)
-            for chosen in itertools.product(*merged.levels.values()):
-                combination = dict(zip(merged.levels, chosen, strict=True))
-                combination = _drop_unused_penalties(combination, merged.own_settings, pair.where)
+            for combination in _combinations(merged, pair.where):
                 used |= combination.keys()
                 table_runs.append(_make_run(pair, combination, merged.part_by_setting, definitions))
         _refuse_equal(where, table_runs)
@@ -102,6 +100,13 @@ class _MergedLevels(NamedTuple):
     own_settings: set[str]
 
 
+def _combinations(merged: _MergedLevels, where: str) -> Iterator[dict[str, Level]]:
+    """Yield one level of each setting, for every combination of levels."""
+    for levels in itertools.product(*merged.levels.values()):
+        combination = dict(zip(merged.levels, levels, strict=True))
+        yield _drop_unused_penalties(combination, merged.own_settings, where)
+
+
 def _merge_levels(
     where: str, table: Table, pair: Pair, definitions: Definitions, makers: Makers
 ) -> _MergedLevels:
@@ -109,7 +114,7 @@ def _merge_levels(
     layers = setting_layers(where, table, pair, definitions)
     cell = definitions.networks[pair.network].cell
     maker = makers[definitions.tasks[pair.task].maker]
-    # The start decides which settings exist. By default it is `start_text`, as the paper says.
+    # The initialization decides which settings exist. "text" stands for the one in the paper.
     starts = [Level("text", "text")]
     for layer in layers:
         starts = layer.levels.get("start", starts)
@@ -123,7 +128,7 @@ def _merge_levels(
             if layer.optional and key not in part_by_setting:
                 continue  # a default for other networks or tasks
             refuse_unknown(key, layer.where, part_by_setting)
-            levels.pop(key, None)  # insert it again at the end, because labels follow this order
+            levels.pop(key, None)  # so that the key moves to the end: labels follow this order
             levels[key] = key_levels
             if layer.optional:
                 own_settings.discard(key)
@@ -147,16 +152,16 @@ def _refuse_unknown_by_task(
 def _drop_unused_penalties(
     combination: Mapping[str, Level], own_settings: Set[str], where: str
 ) -> dict[str, Level]:
-    """Return a combination of levels without the weights of penalties that it does not train with.
+    """Return a combination of levels without the weights of penalties that it does not use.
 
-    The defaults of a group may give a weight that only some of its networks use. A weight that a
-    network's definition or its entry gives must be used.
+    The defaults of a group may give a weight that only some of its networks use. If the definition
+    or the entry of a network gives a weight that it does not use, an error is raised.
     """
     name = "plain"
     if "objective" in combination and combination["objective"].value is not None:
         name = str(combination["objective"].value)
     if name not in WEIGHTS:
-        return dict(combination)  # `Recipe` refuses the objective
+        return dict(combination)  # `Recipe` will refuse the objective
     needed = WEIGHTS[name]
     kept = {}
     for key, level in combination.items():

@@ -30,17 +30,17 @@ class Factorial(Design):
         of these measurements.
     pool, words, noise_inputs, permutation, spread, sigmoid
         Variations of the data set, see `study.tasks.variations.vary`. `pool`, `words` and
-        `noise_inputs` make the tasks shorter than the paper's; the others follow the author's
-        program where it differs from the paper.
+        `noise_inputs` can make sequences shorter than the paper's. The others are choices in which
+        the author's program differs from the paper.
     batch_size, embedding_width : int
         Sequences per training step, and dimension of the embedding.
     device : str
         ``auto``, ``cpu`` or ``cuda``.
     together : int
         Number of attempts in a vmapped pass. They may differ in learning rate, training length,
-        order, kind of noise and replicate. The number changes results by rounding only. It is part
-        of the cache key through the engine's name. 0 means 50 on a GPU and 1 on a CPU, where one
-        process per core is faster.
+        order, kind of noise and replicate. The number changes results only by rounding; it is part
+        of the cache key because the engine's name includes it. 0 means 50 on a GPU, and 1 on a CPU,
+        where one process per core is faster.
     """
 
     architecture: Factor[Architecture]

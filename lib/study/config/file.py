@@ -64,7 +64,7 @@ def read_params(path: Path = PARAMS) -> dict[str, Any]:
     except MarkedYAMLError as error:
         message = error.problem or error.context
         raise ParameterError(f"{path.name}{_position(error)}: {message}") from None
-    except Exception as error:  # ruamel.yaml raises all sorts of errors; text may not be UTF-8
+    except Exception as error:  # ruamel.yaml raises errors of many kinds; bytes may not be UTF-8
         lines = str(error).splitlines() or [type(error).__name__]
         raise ParameterError(f"{path.name} cannot be read: {lines[0]}") from None
     _check_plain(path.name, content)
@@ -125,7 +125,7 @@ def select_profile(content: dict[str, Any], profile: str | None = None) -> dict[
 
 
 def merge_mappings(base: Any, change: Any) -> Any:
-    """Override one mapping by another: keys merge, other values are replaced.
+    """Override one mapping by another: mappings merge key by key, other values are replaced.
 
     Parameters
     ----------
@@ -152,7 +152,8 @@ def _parse(path: Path) -> Any:
     data = path.read_bytes()
     if len(data) > _MOST_BYTES:
         raise ParameterError(
-            f"{path.name} has {len(data):,} bytes; expected at most {_MOST_BYTES:,}"
+            f"{path.name} has {len(data):,} bytes; expected at most {_MOST_BYTES:,}, "
+            "so check whether it is the right file"
         )
     # YAML 1.2, as DVC reads it: 1e-3 is a number and `no` is text.
     yaml = YAML(typ="safe", pure=True)
@@ -170,7 +171,7 @@ def _parse(path: Path) -> Any:
 def _count_values(node: Node, file: str, known: dict[int, int | None]) -> int:
     """Return the number of values in a node after expanding aliases.
 
-    `known` maps the ids of nodes seen so far to their counts, and of enclosing nodes to None.
+    `known` maps the id of each node to its count, or to None while the node is being counted.
     """
     line = node.start_mark.line + 1
     if id(node) in known:
@@ -209,7 +210,9 @@ def _position(error: MarkedYAMLError) -> str:
 def _check_plain(where: str, value: object, level: int = 0) -> None:
     """Refuse values that JSON can't hold, such as dates, and unprintable text."""
     if level > _MOST_LEVELS:
-        raise ParameterError(f"{where} is nested more than {_MOST_LEVELS} levels deep")
+        raise ParameterError(
+            f"{where} is nested more than {_MOST_LEVELS} levels deep; use fewer levels"
+        )
     separator = "." if level else ": "
     if isinstance(value, dict):
         for key, part in value.items():

@@ -12,7 +12,7 @@ from study.config.grammar import Levels, Settings
 from study.config.section import ParameterError, format_value, similar_names
 
 _COLUMNS = ("width", "learning_rate")
-"""Settings with their own column in tables, which labels therefore leave out."""
+"""Settings that labels leave out, because tables have a column for them."""
 
 
 class Level(NamedTuple):
@@ -86,7 +86,9 @@ def level_text(value: object) -> str:
         return value
     if isinstance(value, float):
         short = f"{value:g}"
-        return short if float(short) == value else repr(value)
+        if float(short) == value:
+            return short
+        return repr(value)
     return json.dumps(value, ensure_ascii=False)
 
 
@@ -152,7 +154,7 @@ def _fixed_or_swept(
     where: str,
     in_labels: bool,
 ) -> dict[str, list[Level]]:
-    """Return the levels of settings that have one value, and of those that are swept."""
+    """Return the levels of each setting, which has either one value or a sweep."""
     swept = {key: levels for key, levels in sweeps.items() if levels is not None}
     levels: dict[str, list[Level]] = {}
     for key, value in values.items():
@@ -172,7 +174,10 @@ def _swept(key: str, given: Levels, where: str, in_labels: bool) -> list[Level]:
     if isinstance(given, Mapping):
         levels = [Level(value, name, name) for name, value in given.items()]
     else:
-        levels = [Level(value, level_text(value), f"{key}={level_text(value)}") for value in given]
+        levels = []
+        for value in given:
+            text = level_text(value)
+            levels.append(Level(value, text, f"{key}={text}"))
     different = {json.dumps(level.value, sort_keys=True) for level in levels}
     if not levels or len(different) < len(levels):
         raise ParameterError(

@@ -27,7 +27,7 @@ _SHOWN_NAMES = 10
 
 Positive = Annotated[int, Field(gt=0, le=LARGEST_COUNT)]
 Size = Annotated[int, Field(ge=0, le=LARGEST_COUNT)]
-"""A number of sequences, 0 for all of them."""
+"""A count that may be 0; for a number of sequences, 0 means all of them."""
 Draws = Annotated[int, Field(ge=0, le=10**6)]
 """A number of sequences that are generated at once, so they must fit into memory."""
 PositiveDraws = Annotated[int, Field(gt=0, le=10**6)]
@@ -53,7 +53,7 @@ class Section(BaseModel):
 
 
 def check_distinct(levels: tuple) -> tuple:
-    """Return the levels of a factor; raises `ValueError` if two of them are equal."""
+    """Return the levels of a factor; raise `ValueError` if two of them are equal."""
     if len(set(levels)) != len(levels):
         raise ValueError(f"levels must differ from each other, got {list(levels)}")
     return levels
@@ -100,8 +100,8 @@ def parse_section(
     lead : str
         First words of error messages.
     hidden_fields : iterable of str
-        Field names to leave out of paths in error messages. The user writes the settings of these
-        fields directly under `where`, so the names don't appear in the file.
+        Field names to leave out of paths in error messages. In the file, the settings of these
+        fields are directly under `where`, so it does not contain the names of the fields.
 
     Returns
     -------

@@ -51,7 +51,7 @@ class Layer(NamedTuple):
     levels : dict
         Levels of each setting.
     optional : bool
-        Whether to skip settings that the network and the task don't have; otherwise such a setting
+        Whether to skip settings that neither the network nor the task has. If False, such a setting
         is an error.
     """
 
@@ -94,7 +94,7 @@ def read_tables(group: str, content: Any) -> dict[str, Table]:
 
 
 def network_task_pairs(where: str, table: Table, definitions: Definitions) -> Iterator[Pair]:
-    """Yield each network of a table with each of its tasks, grouped by network.
+    """Yield each network of a table with each of its tasks, all tasks of one network in a row.
 
     Parameters
     ----------

@@ -13,7 +13,7 @@ Makers = Mapping[str, type[Section]]
 _RUN_SETTINGS = ("batch_size", "device", "replicates")
 """Settings that belong to a run as a whole."""
 _NO_SETTINGS = ("cell", "hyper_parameters", "start_settings")
-"""Fields of a network that can't be set directly: its cell, and dictionaries of settings."""
+"""Fields of a network that are not settings: its cell, and the dictionaries of settings."""
 
 
 def general_settings() -> dict[str, str]:
@@ -40,7 +40,8 @@ def known_settings(
     cell : str
         Name of the network's cell.
     starts : iterable of str
-        Names of its initializations; names that the cell doesn't have are skipped here.
+        Names of its initializations. Names that the cell does not have are skipped; another check
+        refuses them.
     makers : iterable of type of Section
         The settings of the functions that make its tasks.
 

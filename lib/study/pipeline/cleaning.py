@@ -1,8 +1,9 @@
 """Remove or rename everything in an executed notebook that varies between runs.
 
 Cells, their outputs and their execution counts are kept. Papermill's and Jupyter's records of the
-run (times, paths, versions of the kernel) are removed. So is stderr, which is for progress, times
-and warnings, and is shown while the notebook runs. Stdout is kept and must not vary.
+run (times, paths, versions of the kernel) are removed. Stderr, which is for progress, times and
+warnings, is shown while the notebook runs and is then removed as well. Stdout is kept, so it must
+not vary.
 """
 
 import os
@@ -67,9 +68,9 @@ def _merge(outputs: list[NotebookNode]) -> list[NotebookNode]:
 
 
 def _renamed(content: Any, ids: dict[str, str]) -> Any:
-    """Return the content of outputs with random ids numbered, and without addresses and root.
+    """Return the content of outputs without random ids, addresses and the path of the repository.
 
-    `ids` maps the random ids so far to their numbers.
+    Random ids are replaced by numbers in order of appearance. `ids` has those that appeared so far.
     """
     match content:
         case dict():

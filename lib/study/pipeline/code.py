@@ -1,12 +1,15 @@
-"""Write the code and the settings that the stages of `dvc.yaml` depend on as small files.
+"""Describe the code and the settings that each stage of `dvc.yaml` depends on, in small files.
 
-``data/code/<notebook>`` has a line for every module below `lib/` that the notebook reaches
-(`study.pipeline.fingerprint`), and one for the version of every package that changes its numbers
-(`study.pipeline.versions`). Its history therefore says why a stage ran again. ``data/code/report``
-does the same for the pages. ``data/code/settings/<section>`` is a section of the chosen profile of
-`params.yaml`, with every default and difference filled in. The stage `code` runs at every
-`dvc repro`, and writes a file only when its content changes. It also undoes what DVC recorded
-wrongly (`study.pipeline.ledger`).
+- ``data/code/<notebook>`` has a line for every module below `lib/` that the notebook reaches
+  (`study.pipeline.fingerprint`), and a line for every package whose version can change its numbers
+  (`study.pipeline.versions`). A difference between two versions of the file therefore tells why a
+  stage runs again.
+- ``data/code/report`` is the same for the pages of the report.
+- ``data/code/settings/<section>`` is a section of the chosen profile of `params.yaml`, merged with
+  the base.
+
+The stage `code` runs at every `dvc repro`, and writes a file only if its content has changed. It
+also discards records that DVC made wrongly (`study.pipeline.ledger`).
 """
 
 import json
@@ -31,9 +34,9 @@ from study.pipeline.versions import result_versions
 _PACKAGE = re.compile(r"cmd: python -m (study\.(\w+))$", re.M)
 """The command of a stage that runs a package instead of a notebook."""
 _NO_STAGE = "8"
-"""First digit of benchmark notebooks, which are not stages because times never repeat."""
+"""First digit of benchmark notebooks. They are not stages, because times never repeat."""
 _NO_INPUT = {"jobs"}
-"""Sections that do not change results: where jobs run."""
+"""Sections that do not change results. ``jobs`` says where jobs run."""
 
 
 def notebooks(root: Path = ROOT) -> list[Path]:
@@ -71,34 +74,38 @@ def write_code(folder: Path = DATA / "code", root: Path = ROOT) -> list[str]:
     Raises
     ------
     FingerprintError
-        It cannot be determined which code something reaches.
+        It cannot be determined which code a notebook or the report reaches.
     NotebookError
         A notebook is damaged.
     ParameterError
-        `params.yaml` cannot be read. Its sections are checked by their experiments.
+        `params.yaml` cannot be read. The contents of its sections are not checked here.
     """
     parameters = read_params(root / "params.yaml")
     pinned = says_reproducible(parameters)
     contents = {}
     for path in notebooks(root):
-        contents[path.stem] = _described(notebook_code(path, root=root), pinned)
+        contents[path.stem] = _describe(notebook_code(path, root=root), pinned)
     pipeline = (root / "dvc.yaml").read_text(encoding="utf-8")
     for package, name in _PACKAGE.findall(pipeline):
         reached = module_code([f"{package}.__main__"], whole=True, root=root)
-        contents[name] = _described(reached, pinned)
+        contents[name] = _describe(reached, pinned)
     for name, section in _sections(parameters).items():
         contents[f"settings/{name}"] = json.dumps(section, indent=2, sort_keys=True) + "\n"
-    changed = [name for name, text in contents.items() if _write(folder / name, text)]
+    changed = []
+    for name, text in contents.items():
+        if _write_if_changed(folder / name, text):
+            changed.append(name)
     for path in folder.rglob("*"):
         if path.is_file() and path.relative_to(folder).as_posix() not in contents:
             path.unlink()
     return changed
 
 
-def _described(code: Reached, pinned: bool) -> str:
+def _describe(code: Reached, pinned: bool) -> str:
     """Return the modules and package versions of `code` as text, one per line.
 
-    If instructions are `pinned`, another line says so: results differ in their last digits.
+    If instructions are pinned, another line says so, because results then differ in their last
+    digits.
     """
     lines = [f"{name} {version}\n" for name, version in result_versions(code.packages).items()]
     if pinned and lines:
@@ -113,8 +120,8 @@ def _sections(parameters: dict[str, Any]) -> dict[str, Any]:
     return {**inputs, "data": datasets(sections)}
 
 
-def _write(path: Path, text: str) -> bool:
-    """Write a text unless the file has it already; return whether it was written."""
+def _write_if_changed(path: Path, text: str) -> bool:
+    """Write a text unless the file already has it; return whether it was written."""
     if path.is_file() and path.read_text(encoding="utf-8") == text:
         return False
     write_whole(path, lambda partial: partial.write_text(text, encoding="utf-8"))
@@ -124,7 +131,7 @@ def _write(path: Path, text: str) -> bool:
 def prune(root: Path = ROOT) -> list[Path]:
     """Remove the outputs of notebooks that no longer exist.
 
-    DVC forgets such a stage but leaves its outputs, which the report would still show.
+    DVC does not delete the outputs of a stage that was removed, and the report would show them.
 
     Parameters
     ----------

@@ -4,19 +4,21 @@
 
     python -m study.pipeline NOTEBOOK OUTPUT [-p name value]... [-s set results]...
 
-A thin layer around papermill (`study.pipeline.runs`). It refuses parameters that the notebook does
-not have, and values that do not fit the type of the default (papermill only warns).
+This is a thin layer around papermill (`study.pipeline.runs`). It refuses parameters that the
+notebook does not have, and values that do not fit the type of the default. Papermill would only
+warn.
 
-With ``-s`` the notebook runs for several sets of results at once, and ``{set}`` in OUTPUT is the
-name of each. Stdout of cells is shown while they run, except with ``-s`` and in stages of DVC,
-where progress and warnings are enough.
+With ``-s`` the notebook runs for several sets of results at the same time, and ``{set}`` in OUTPUT
+stands for the name of each. Stdout of cells is shown while they run, except with ``-s`` and in
+stages of DVC, which only show progress and warnings.
 
 Paths are relative to the repository root, wherever the command is typed; ``~`` is the home folder.
 
-Exit status: 0 done; 1 a cell failed, and the cells executed so far are in ``OUTPUT`` with the
-suffix ``.failed.ipynb``; 2 the command was invalid and nothing ran; 130 interrupted. OUTPUT is
-written completely or not at all. An earlier OUTPUT stays when a run fails. The report ignores it as
-long as the failed copy lies beside it, and DVC runs the stage again.
+The exit status is 0 if the run is done, 1 if a cell failed, 2 if the command was invalid and
+nothing ran, and 130 after an interrupt. If a cell failed, the cells executed so far are in
+``OUTPUT`` with the suffix ``.failed.ipynb``. OUTPUT is written completely or not at all. If a run
+fails, an earlier OUTPUT stays. The report ignores it as long as there is a failed copy next to it,
+and DVC runs the stage again.
 """
 
 import argparse
@@ -123,7 +125,7 @@ def _announce(stage: str, notebook: Path) -> None:
     name = stage
     if stage in stages:
         name += f" ({stages.index(stage) + 1} of {len(stages)})"
-    # To stderr: `make repro` drops stdout, where DVC describes each of its steps.
+    # To stderr, because `make repro` hides stdout, on which DVC describes each of its steps.
     print(f"{time.strftime('%H:%M')} {name}: {read_title(notebook)}", file=sys.stderr)
 
 
@@ -138,7 +140,8 @@ def plan_runs(options: argparse.Namespace) -> dict[str, Run]:
     Returns
     -------
     dict of str to Run
-        Each run by its set of results; without sets one run, whose set is the empty string.
+        Each run by the name of its set of results. Without sets there is one run, whose name is
+        empty.
 
     Raises
     ------
@@ -146,13 +149,8 @@ def plan_runs(options: argparse.Namespace) -> dict[str, Run]:
         The notebook does not exist or lacks a parameter, a value does not fit, or an output is
         refused.
     """
-    labels = [label for label, _ in options.sets]
-    valid = all(_LABEL.fullmatch(label) for label in labels) and len(set(labels)) == len(labels)
-    if labels and not (valid and SET in str(options.output)):
-        raise NotebookError(
-            f"sets of results are called {', '.join(labels)} and the output is {options.output}; "
-            f"expected different names of letters, digits, '_' and '-', and {SET} in the output"
-        )
+    if options.sets:
+        _check_sets([label for label, _ in options.sets], options.output)
     notebook = options.notebook.expanduser()
     runs = {}
     for label, results in options.sets or [("", None)]:
@@ -163,6 +161,17 @@ def plan_runs(options: argparse.Namespace) -> dict[str, Run]:
         _check_output(output, notebook)
         runs[label] = Run(notebook, output, _values(notebook, given))
     return runs
+
+
+def _check_sets(labels: Sequence[str], output: Path) -> None:
+    """Raise a NotebookError if sets of results can't have these names and this output."""
+    are_names = all(_LABEL.fullmatch(label) for label in labels)
+    are_different = len(set(labels)) == len(labels)
+    if not (are_names and are_different and SET in str(output)):
+        raise NotebookError(
+            f"sets of results are called {', '.join(labels)} and the output is {output}; "
+            f"expected different names of letters, digits, '_' and '-', and {SET} in the output"
+        )
 
 
 def _check_output(output: Path, notebook: Path) -> None:

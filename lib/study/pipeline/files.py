@@ -12,9 +12,9 @@ _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 def write_whole(path: str | Path, write: Callable[[Path], object]) -> Path:
     """Write a file completely or not at all.
 
-    A reader never sees half a file, and if `write` fails the previous file stays. The partial file
-    is hidden. Its name contains the process id and a random number, so that two processes never
-    write to the same file and no link is followed.
+    A reader never sees half a file, and if `write` fails, the previous file stays. The content is
+    first written to a hidden file. The name of that file contains the process id and a random
+    number, so that two processes never write to the same file, and no link is followed.
 
     Parameters
     ----------
@@ -52,8 +52,8 @@ def write_whole(path: str | Path, write: Callable[[Path], object]) -> Path:
 def set_aside(path: Path) -> Path:
     """Rename a file, folder or link to ``<stem>.damaged``, which nothing reads.
 
-    A damaged file replaces an earlier one. A folder, or a file next to a damaged folder of that
-    name, gets a number after ``.damaged``.
+    If there is a file with this name, a file replaces it. In all other cases in which the name is
+    taken, a number is appended to it.
 
     Parameters
     ----------

@@ -4,9 +4,9 @@ A module reaches the modules that it imports (inside functions, too) and those b
 string names in full, such as ``"study.report"`` for ``python -m``. `study.pipeline.modules` defines
 the digest of one module.
 
-The fingerprint does not cover methods that a module replaces at run time if nothing reaches that
-module, nor files elsewhere in the repository. A stage must list such files among its dependencies
-in `dvc.yaml`.
+The fingerprint does not cover files elsewhere in the repository; a stage must list these among its
+dependencies in `dvc.yaml`. Nor does it cover a module that replaces methods at run time, if nothing
+reaches that module.
 """
 
 import hashlib
@@ -27,7 +27,7 @@ class Reached(NamedTuple):
     digests: dict[str, str]
     """Digest of each module, by its path from the root."""
     packages: frozenset[str]
-    """Top-level modules outside `lib/` that they import."""
+    """Top-level modules outside `lib/` that these modules import."""
 
 
 def fingerprint(
@@ -145,7 +145,7 @@ def notebook_code(path: Path, *, root: Path = ROOT) -> Reached:
         The file is not a notebook.
     """
     code = "\n".join(cell.source for cell in read_cells(path) if cell.kind == "code")
-    # Magics are not Python, and what they import is not ours.
+    # Remove IPython's magics, which are not Python. They don't import our code.
     code = re.sub(r"^[%!].*", "", code, flags=re.MULTILINE)
     notebook = parse_module(code, path, root)
     modules = _follow(notebook.uses, True, root)
@@ -169,7 +169,7 @@ def as_lines(digests: dict[str, str]) -> str:
 
 
 def _follow(files: Iterable[Path], whole: bool, root: Path) -> Reached:
-    """Return the code that files reach, these files included."""
+    """Return the code that files reach, including the files themselves."""
     digests: dict[str, str] = {}
     packages: set[str] = set()
     seen: set[Path] = set()

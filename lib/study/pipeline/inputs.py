@@ -1,9 +1,10 @@
 """Refuse to finish a stage whose inputs were saved while it ran.
 
-DVC hashes the dependencies of a stage after its command has ended. So it would record a notebook
-that is saved while it runs as the one that made the outputs, and would never run the stage again.
-DVC does not record a command that fails, so it runs such a stage again. A save after the
-last check is noticed at the next `dvc repro`, see `study.pipeline.ledger`.
+DVC hashes the dependencies of a stage after its command has ended. If a notebook is saved while it
+runs, DVC would record the saved version as the one that made the outputs, and would not run the
+stage again. So the command compares its inputs before and after, and fails if one has changed. DVC
+does not record a command that fails, so it runs the stage again. If a notebook is saved after this
+comparison, the next `dvc repro` notices it, see `study.pipeline.ledger`.
 """
 
 import contextlib
@@ -28,7 +29,9 @@ class InputsChanged(RuntimeError):
 
 @contextlib.contextmanager
 def unchanged_inputs(root: Path = ROOT) -> Iterator[None]:
-    """Watch the inputs of the stage that DVC runs, in a ``with`` block; outside of DVC do nothing.
+    """Check in a ``with`` block that the inputs of DVC's stage don't change.
+
+    If DVC did not start this process, nothing is checked.
 
     Parameters
     ----------
@@ -43,7 +46,7 @@ def unchanged_inputs(root: Path = ROOT) -> Iterator[None]:
     Raises
     ------
     InputsChanged
-        The block ends without another error, but an input has changed.
+        The block ended without an error, but an input has changed.
     """
     stage = os.environ.get(STAGE)
     if not stage:
@@ -115,7 +118,7 @@ def outputs(stage: str, root: Path = ROOT) -> list[Path]:
 
 def _listed_paths(stage: str, section: str, root: Path) -> list[Path]:
     """Return the paths in the section ``deps`` or ``outs`` of a stage in `dvc.yaml`."""
-    from ruamel.yaml import YAML  # late: a wrong call is refused at once
+    from ruamel.yaml import YAML  # imported here, so that an invalid command is refused at once
 
     stages = YAML(typ="safe").load((root / "dvc.yaml").read_text(encoding="utf-8"))["stages"]
     name, _, key = stage.partition("@")
@@ -128,11 +131,14 @@ def _listed_paths(stage: str, section: str, root: Path) -> list[Path]:
             item = items.get(key)
         values = {"key": key, "item": item}
         if isinstance(item, dict):
-            values |= {f"item.{name}": value for name, value in item.items()}
+            for field, value in item.items():
+                values[f"item.{field}"] = value
         definition = definition["do"]
     paths = []
     for entry in definition.get(section, []):
-        path = next(iter(entry)) if isinstance(entry, dict) else entry  # a path with options
+        path = entry
+        if isinstance(entry, dict):  # a path with options
+            (path,) = entry
         paths.append(root / _filled(path, values))
     return paths
 
@@ -164,8 +170,7 @@ def digests(paths: list[Path], root: Path = ROOT) -> dict[Path, str]:
         if path.is_dir():
             files = sorted(path.rglob("*"))
         for file in files:
-            parts = file.relative_to(path).parts
-            if any(fnmatch.fnmatch(part, pattern) for part in parts for pattern in ignored):
+            if _is_ignored(file.relative_to(path), ignored):
                 continue
             with contextlib.suppress(FileNotFoundError):
                 if file.is_file():
@@ -174,8 +179,16 @@ def digests(paths: list[Path], root: Path = ROOT) -> dict[Path, str]:
     return by_file
 
 
+def _is_ignored(path: Path, patterns: list[str]) -> bool:
+    """Return whether a file or one of the folders in its relative path matches a pattern."""
+    for pattern in patterns:
+        if any(fnmatch.fnmatch(part, pattern) for part in path.parts):
+            return True
+    return False
+
+
 def _md5() -> Any:
-    """Return an MD5 hash that is not meant for security, for which some systems forbid it."""
+    """Return an MD5 hash that is not for security. Some systems forbid MD5 for security."""
     return hashlib.md5(usedforsecurity=False)
 
 

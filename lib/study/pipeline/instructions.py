@@ -1,19 +1,21 @@
 """`reproducible: true` in params.yaml: equal bytes on processors of one manufacturer.
 
 PyTorch, MKL, oneDNN, OpenBLAS, NumPy and Numba choose instructions by the processor. On a processor
-with AVX-512 they sum in a different order than with AVX2 alone, and use different polynomials for
-exponentials and logarithms. So the last digits differ, and training amplifies the differences. Each
-library reads an environment variable that limits its choice when it is loaded. So the variables
-must be set before a process imports any of them.
+with AVX-512 they sum in another order than on a processor that only has AVX2, and use different
+polynomials for exponentials and logarithms. So the last digits differ, and training amplifies the
+differences. An environment variable for each library limits this choice. The libraries read the
+variables when they are loaded, so the variables must be set before a process imports any library.
 
-We compared an AMD processor with AVX-512 with two processors that QEMU emulates, in 76 operations
-that training and analyses use. Compared with an AMD processor without AVX-512 (``EPYC-Rome``), 19
-operations differ without the variables. With them, all are equal except PyTorch's square root and,
-through it, Adam. MKL refines the processor's approximation of the square root. Workers therefore
-let Adam compute it exactly (`study.training.worker`). Then five cells, trained for five steps by
-the reference and by the CPU kernels, have bit-identical weights. Compared with an Intel processor
-(``Haswell``), 24 operations still differ: there MKL uses different products, exponentials and
-decompositions, whatever the variables are.
+We tested 76 operations that training and analyses use, on an AMD processor with AVX-512 and on two
+processors that QEMU emulates:
+
+- An AMD processor without AVX-512 (``EPYC-Rome``). Without the variables, 19 operations differ.
+  With them, all are equal except PyTorch's square root and therefore Adam, because MKL refines the
+  processor's own approximation of the square root. Workers make Adam compute it exactly
+  (`study.training.worker`). Then five cells, trained for five steps by the reference and by the CPU
+  kernels, have bit-identical weights.
+- An Intel processor (``Haswell``). With the variables, 24 operations still differ. On Intel's
+  processors, MKL uses other algorithms for products, exponentials and decompositions.
 """
 
 import os
@@ -34,11 +36,11 @@ PINNED: Mapping[str, str] = {
 }
 """Environment variables and their values."""
 _MARK = "LTD_REPRODUCIBLE"
-"""Environment variable that passes the decision on to child processes: 1 if pinned, else 0."""
+"""Environment variable that tells child processes the decision: 1 if pinned, else 0."""
 
 
 class InstructionError(RuntimeError):
-    """This processor lacks the instructions that `reproducible: true` is about."""
+    """This processor lacks the instructions that `reproducible: true` needs."""
 
 
 def says_reproducible(parameters: object) -> bool:
@@ -69,7 +71,7 @@ def is_reproducible(path: Path) -> bool:
     bool
         False if it cannot be read.
     """
-    # Imported late: most processes inherit the decision.
+    # Imported here, because most processes inherit the decision and don't need it.
     from ruamel.yaml import YAML
     from ruamel.yaml.error import YAMLError
 
@@ -132,7 +134,7 @@ def has_avx2() -> bool:
 
 
 def _check_processor() -> None:
-    """Refuse a processor on which the libraries would crash or ignore the variables."""
+    """Refuse a processor on which the libraries would fail or ignore the variables."""
     if not has_avx2():
         raise InstructionError(
             "reproducible: true needs an x86-64 processor with AVX2, this is "

@@ -1,11 +1,11 @@
-"""Remember which inputs made the outputs of each stage, and undo what DVC recorded wrongly.
+"""Note which inputs made the outputs of each stage, and discard records that DVC made wrongly.
 
-DVC hashes the inputs of a stage after its command has ended. If a notebook is saved in between,
-after the last check of `study.pipeline.inputs`, DVC records the new notebook next to outputs of the
-old one, and takes the stage for current. So each stage writes down the hashes of the inputs that it
-has read and of the outputs that it has made. The stage `code`, which runs first at every
-`dvc repro`, compares these notes with `dvc.lock`. The outputs of a wrong record are deleted, in the
-folder and in DVC's cache; DVC then runs the stage again.
+DVC hashes the inputs of a stage after its command has ended. If a notebook is saved shortly before
+that, after the last check of `study.pipeline.inputs`, DVC records the new notebook with the outputs
+of the old one, and considers the stage up to date. So each stage notes the hashes of the inputs
+that it read and of the outputs that it made. The stage `code` runs first at every `dvc repro` and
+compares these notes with `dvc.lock`. If a record is wrong, its outputs are deleted, in the folder
+and in DVC's cache. DVC then runs the stage again.
 """
 
 import hashlib
@@ -25,7 +25,7 @@ KEPT = 50
 
 
 class Note(NamedTuple):
-    """What one run of a stage has read and made: hashes as in `dvc.lock`, by path."""
+    """What one run of a stage read and made: hashes as in `dvc.lock`, by path."""
 
     inputs: dict[str, str]
     outputs: dict[str, str]
@@ -61,7 +61,7 @@ def dvc_hash(path: Path, by_file: Mapping[Path, str]) -> str | None:
 
 
 def add_note(stage: str, note: Note, root: Path = ROOT) -> None:
-    """Write down what a run of a stage has read and made.
+    """Add a note of what a run of a stage read and made.
 
     Parameters
     ----------
@@ -102,7 +102,7 @@ def read_notes(stage: str, root: Path = ROOT) -> list[Note]:
 
 
 def wrong_records(root: Path = ROOT) -> dict[str, Note]:
-    """Find the stages whose outputs, by the notes, were not made from the recorded inputs.
+    """Find the stages whose outputs were made from other inputs than `dvc.lock` records.
 
     Parameters
     ----------
@@ -112,12 +112,12 @@ def wrong_records(root: Path = ROOT) -> dict[str, Note]:
     Returns
     -------
     dict of str to Note
-        What `dvc.lock` records, by stage. A stage whose recorded outputs are in no note was run
-        elsewhere, and its record is trusted.
+        The wrong record in `dvc.lock`, by stage. If no note has the recorded outputs of a stage,
+        the stage ran elsewhere, and its record is trusted.
     """
     if not (root / FOLDER).is_dir() or not (root / "dvc.lock").is_file():
         return {}
-    from ruamel.yaml import YAML  # late: only folders with notes need it
+    from ruamel.yaml import YAML  # imported here, because only folders with notes need it
 
     locked = YAML(typ="safe").load((root / "dvc.lock").read_text(encoding="utf-8"))
     wrong = {}
@@ -136,7 +136,7 @@ def _hashes(entries: list[dict[str, Any]]) -> dict[str, str]:
 def discard_wrong_records(root: Path = ROOT) -> list[str]:
     """Delete the outputs of all `wrong_records`, so that DVC runs these stages again.
 
-    They are deleted in DVC's cache too; DVC would restore them otherwise.
+    They are also deleted from DVC's cache, because DVC would restore them.
 
     Parameters
     ----------
@@ -151,7 +151,7 @@ def discard_wrong_records(root: Path = ROOT) -> list[str]:
     wrong = wrong_records(root)
     if not wrong:
         return []
-    from dvc.repo import Repo  # late: it takes most of a second
+    from dvc.repo import Repo  # imported here, because it takes most of a second
 
     with Repo(root) as repo:
         cache = Path(repo.cache.local.path)

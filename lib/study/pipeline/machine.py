@@ -1,4 +1,4 @@
-"""The name of the processor, with the standard library only, for machines without our packages."""
+"""The name of the processor. It needs only the standard library, as on a bare GPU machine."""
 
 import platform
 from pathlib import Path

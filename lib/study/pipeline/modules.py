@@ -1,13 +1,12 @@
 """The digest of one Python file's code, and the files that the code uses.
 
 The digest is that of the syntax tree without docstrings, comments and layout. So a change of prose
-makes nothing out of date, and a changed sign makes exactly those stages out of date that use it.
+makes no stage out of date. A change of code makes exactly those stages out of date that use it.
 
-Files that are not Python and lie next to a module belong to it if a string in the module names
-them, or if its list ``DEPENDS`` does. A module that looks next to ``__file__`` without naming a
-file there must have that list, because a computed file name cannot be followed. Imports by a
-computed name and dynamic code (`exec`, `runpy`, `spec_from_file_location`) are refused
-(`study.pipeline.refusals`).
+Files next to a module that are not Python belong to the module if one of its strings names them, or
+if its list ``DEPENDS`` does. A module that looks next to ``__file__`` and names no file there must
+have that list, because a computed file name can't be followed. Imports by a computed name and
+dynamic code (`exec`, `runpy`, `spec_from_file_location`) are refused (`study.pipeline.refusals`).
 
 The digest is the same under every version of Python that parses the code to the same tree.
 """
@@ -38,7 +37,7 @@ class Module(NamedTuple):
 
     digest: str
     uses: tuple[Path, ...]
-    """Files in `lib/` that it imports or names in its strings, and the packages that it lies in."""
+    """Files in `lib/` that it imports or names in its strings, and the packages that contain it."""
     members: tuple[Path, ...]
     """The modules of its folder, if it is a package that imports them all."""
     packages: frozenset[str]
@@ -73,7 +72,7 @@ def _members(package: Path) -> tuple[Path, ...]:
     return tuple(path for path in sorted(package.glob("*.py")) if path.name[0] not in "_.")
 
 
-@cache  # a process imports a file once, so later changes of the file are not what runs
+@cache  # a process imports a file only once, so later changes of the file don't matter
 def read_module(file: Path, root: Path) -> Module:
     """Return the digest and the dependencies of a file, which is read once per process.
 
@@ -99,7 +98,7 @@ def read_module(file: Path, root: Path) -> Module:
 
 
 def _packages_above(file: Path, root: Path) -> list[Path]:
-    """Return the packages that `file` lies in, which Python imports before it."""
+    """Return the packages that contain `file`, which Python imports before it."""
     above = [folder / "__init__.py" for folder in file.parents]
     return [path for path in above if path.is_relative_to(root / "lib") and path.is_file()]
 

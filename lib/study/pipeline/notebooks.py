@@ -5,7 +5,7 @@ import contextlib
 import json
 import math
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 Scalar = bool | int | float | str
 
@@ -54,21 +54,28 @@ def read_cells(path: Path) -> list[Cell]:
     # has nothing to do.
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
-        cells = [
-            Cell(
-                cell["cell_type"], "".join(cell["source"]), tuple(cell["metadata"].get("tags", []))
-            )
-            for cell in content["cells"]
-        ]
-        texts = {type(text) for cell in cells for text in (cell.kind, *cell.tags)}
-        whole = content["nbformat"] == 4 and texts <= {str}
+        cells = [_read_cell(cell) for cell in content["cells"]]
+        is_whole = content["nbformat"] == 4
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        whole = False
-    if not whole:
+        is_whole = False
+    if not is_whole:
         raise NotebookError(
             f"{path} is not a whole Jupyter notebook of format 4; save it again from JupyterLab"
         )
     return cells
+
+
+def _read_cell(content: dict[str, Any]) -> Cell:
+    """Return a cell; raise `KeyError`, `TypeError` or `AttributeError` if it is not one."""
+    cell = Cell(
+        kind=content["cell_type"],
+        source="".join(content["source"]),
+        tags=tuple(content["metadata"].get("tags", [])),
+    )
+    for text in (cell.kind, *cell.tags):
+        if not isinstance(text, str):
+            raise TypeError(f"expected a string, got {text!r}")
+    return cell
 
 
 def read_title(path: Path) -> str:
@@ -82,7 +89,7 @@ def read_title(path: Path) -> str:
     Returns
     -------
     str
-        Without the ``#``.
+        The question, without ``#``.
 
     Raises
     ------
@@ -117,10 +124,12 @@ def read_parameters(path: Path) -> dict[str, Scalar]:
         raise NotebookError(
             f"{path} has no cell tagged {PARAMETERS!r}; tag the cell that sets its parameters"
         )
-    tagged = (cell.source for tag in (PARAMETERS, INJECTED) for cell in cells if tag in cell.tags)
+    sources: list[str] = []
+    for tag in (PARAMETERS, INJECTED):  # in an executed copy, given values override defaults
+        sources += [cell.source for cell in cells if tag in cell.tags]
     try:
-        statements = ast.parse("\n".join(tagged)).body
-    # Null bytes and endless brackets raise errors other than SyntaxError.
+        statements = ast.parse("\n".join(sources)).body
+    # Null bytes and many nested brackets raise other errors than SyntaxError.
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         reason = getattr(error, "msg", error)
         raise NotebookError(f"{path}: the parameters cell is not Python ({reason})") from None

@@ -16,7 +16,7 @@ from study.pipeline.instructions import pin_instructions
 _PR_SET_PDEATHSIG = 1
 """Number of Linux's prctl option that sends a signal when the parent ends."""
 _LONGEST_FOLDER = 60
-"""Longest folder name for which the path of a socket has at most Linux's limit of 107 bytes."""
+"""Longest folder name for which the path of a socket fits into Linux's limit of 107 bytes."""
 HERE = Path(__file__).parent
 DEPENDS = ["kernels"]
 """Jupyter finds our kernel specification in this folder (see `study.pipeline.modules`)."""
@@ -24,26 +24,26 @@ DEPENDS = ["kernels"]
 _DEFAULTS = {
     "PYTHONHASHSEED": "0",  # sets of strings print in one order
     "PYTHONWARNINGS": "ignore:IProgress not found",  # a widget that nobody would see
-    # One thread each: more would change last digits with the number of cores, and threads do not
-    # survive a fork.
+    # One thread each. With more, last digits would depend on the number of cores. And a fork would
+    # not have the threads of its parent.
     "OMP_NUM_THREADS": "1",
     "OPENBLAS_NUM_THREADS": "1",
     "MKL_NUM_THREADS": "1",
 }
 _FIXED = {"COLUMNS": "80", "LINES": "24"}
-"""The size of the terminal, on which printed tables depend."""
+"""The size of the terminal, which determines the layout of printed tables."""
 
 
 def set_environment() -> None:
     """Set the environment variables of kernels.
 
-    Variables that are already set keep their values, except the size of the terminal, which is
+    Variables that are already set keep their values, except for the size of the terminal, which is
     always the same. Instructions are pinned if params.yaml says so.
 
     Raises
     ------
     InstructionError
-        They cannot be pinned on this processor.
+        Instructions can't be pinned on this processor.
     """
     pin_instructions()
     for name, value in _DEFAULTS.items():
@@ -67,15 +67,17 @@ def end_with_parent() -> None:
 def end_with_dvc() -> None:
     """Kill this process as soon as the DVC that started it ends, even by ``kill -9``.
 
-    DVC starts a shell that may stay between the two, so `end_with_parent` is not enough. If DVC did
-    not start this process, nothing happens: ``nohup make repro &`` outlives its terminal.
+    There may be a shell between DVC and this process, so `end_with_parent` is not enough. If DVC
+    did not start this process, nothing happens, so that ``nohup make repro &`` outlives its
+    terminal.
     """
     stage = os.environ.get("DVC_STAGE")
     if not stage:
         return
     for ancestor in psutil.Process().parents():
         with contextlib.suppress(psutil.Error):  # another user's process
-            if ancestor.environ().get("DVC_STAGE") != stage:  # DVC sets it for its commands
+            # DVC sets the variable for its commands, so the first ancestor without it is DVC.
+            if ancestor.environ().get("DVC_STAGE") != stage:
                 threading.Thread(target=_end_with, args=(ancestor.pid,), daemon=True).start()
                 return
 

@@ -9,7 +9,7 @@ DEPENDS = "DEPENDS"
 _IMPORTER = "lib/longrnn/registry.py"
 """The one file that imports by a computed name; a package that calls it imports its own folder."""
 _WARM_START = "lib/study/pipeline/warm.py"
-"""The one file that runs modules by name: it does what ``python -m`` does."""
+"""The one file that runs modules by name, as ``python -m`` does."""
 _REFUSED = {
     "import_module": "imports by a computed name",
     "__import__": "imports by a computed name",
@@ -29,7 +29,7 @@ class FingerprintError(ValueError):
 
 
 def refuse_dynamic_code(nodes: Iterable[ast.AST], file: Path, root: Path) -> None:
-    """Refuse code that runs other code which no import statement names.
+    """Refuse code that runs other code without naming it in an import statement.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ def refuse_dynamic_code(nodes: Iterable[ast.AST], file: Path, root: Path) -> Non
 
 
 def refuse_undeclared_files(nodes: Iterable[ast.AST], file: Path) -> None:
-    """Refuse a module that looks next to itself but names no file there.
+    """Refuse a module that looks for files in its own folder but names none of them.
 
     Parameters
     ----------

@@ -1,12 +1,12 @@
 """`make repro`: `dvc repro` with analyses in parallel, and one line per notebook.
 
-DVC decides which stages to run, and runs one after the other. Here several DVC processes run at
-the same time, one per core, on analyses that do not depend on each other. Plain `dvc repro` gives
-the same results, one stage at a time.
+DVC decides which stages to run, and runs them one after the other. Here several DVC processes run
+at the same time, one per core, on analyses that do not depend on each other. Plain `dvc repro`
+gives the same results, one stage at a time.
 
-Each notebook prints a line when it starts: the time, the stage, and its title. Its progress and
-warnings are shown while it runs, and so are DVC's errors. DVC's messages about its own steps are
-not shown.
+Each notebook prints a line when it starts: the time, the stage, and its title. The progress and the
+warnings of notebooks are shown while they run, and so are DVC's errors. DVC's messages about its
+own steps are hidden.
 """
 
 import contextlib
@@ -35,13 +35,16 @@ LOCK = DATA / "cache" / "repro.lock"
 _CODE = "code"
 """The stage that runs at every call; here it runs before DVC starts."""
 _FIRST = ("check", "prepare", "train")
-"""Stages that analyses need. DVC cannot say which analyses are stale until these are done."""
+"""Stages that analyses need. Until they are done, DVC can't tell which analyses are stale."""
 _SIMULATION = "simulate"
-"""A stage that does not need these, and runs at the same time."""
+"""A stage that needs none of these, so it runs at the same time."""
 _INDEPENDENT = ("analyse", "show")
-"""Prefixes of stages that do not need each other; dvc.yaml lists the longest first."""
+"""Prefixes of stages that do not need each other. `dvc.yaml` lists the longest stages first."""
 _PARTS_PER_CORE = 6
-"""Few enough that starting DVC costs little, and enough that all cores finish together."""
+"""Number of lists into which these stages are divided, per core.
+
+With more lists, starting DVC takes longer in total; with fewer, some cores finish much earlier.
+"""
 
 
 class Stages(NamedTuple):
@@ -76,7 +79,7 @@ def main(arguments: list[str]) -> int:
                 status = _bring_up_to_date(lock)
                 if status or not wrong_records(ROOT):
                     return status
-                # An input was saved as its stage ended. What was made from it runs again too.
+                # An input was saved just as its stage ended, so the stage and its users run again.
     except InstructionError as error:
         return _report_status(str(error), 2)
     except OSError as error:
@@ -87,7 +90,7 @@ def main(arguments: list[str]) -> int:
 
 @contextlib.contextmanager
 def _locked() -> Iterator[int]:
-    """Wait until no other `make repro` runs in this clone; yield the descriptor of the lock."""
+    """Wait until no other `make repro` runs in this clone. Yield the lock's descriptor."""
     LOCK.parent.mkdir(parents=True, exist_ok=True)
     with LOCK.open("w") as lock:
         try:
@@ -117,7 +120,7 @@ def _bring_up_to_date(lock: int) -> int:
     names = [
         name for name in stages.names if name in stages.stale and name.startswith(_INDEPENDENT)
     ]
-    # Distributed in turn, so that all parts take about the same time.
+    # Stages are dealt to the parts in turn, so that all parts take about the same time.
     parts = _cores() * _PARTS_PER_CORE
     status = _in_parallel(lock, [names[number::parts] for number in range(parts)])
     if status:
@@ -131,7 +134,7 @@ def _cores() -> int:
 
 
 def _find_stages() -> Stages:
-    """Return all stages; all count as stale if DVC fails, such as when inputs are missing."""
+    """Return all stages. If DVC fails, for example because inputs are missing, all are stale."""
     logging.getLogger("dvc").setLevel(logging.CRITICAL)
     names: list[str] = []
     with contextlib.suppress(DvcException), Repo(ROOT) as repo:
@@ -155,7 +158,7 @@ def _in_parallel(lock: int, parts: list[list[str]]) -> int:
         try:
             list(pool.map(run, parts))
         except KeyboardInterrupt:
-            failures.append(130)  # running stages end by themselves, and no other starts
+            failures.append(130)  # so that no other stage starts; running ones end by themselves
             raise
     if failures:
         return failures[0]

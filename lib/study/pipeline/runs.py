@@ -1,8 +1,8 @@
 """Execute notebooks with papermill, several at once, and keep a clean copy of each.
 
-The same inputs give the same bytes (`study.pipeline.cleaning`). The copy keeps stdout, which must
-not vary, and drops stderr, which is for progress and times. If this process or the DVC that started
-it is killed, its kernels end, too.
+The same inputs give the same bytes (`study.pipeline.cleaning`). The copy contains stdout, which
+must not vary, but not stderr, which is for progress and times. If this process is killed, or the
+DVC that started it, the kernels end as well.
 """
 
 import contextlib
@@ -29,7 +29,10 @@ _ENGINE = "sparing"
 _POLL_SECONDS = 0.2
 """Time between two attempts to kill the kernels of an interrupted run."""
 _KERNEL_START_SECONDS = 600
-"""Long, because packages load slowly on a busy machine; a kernel that dies is noticed at once."""
+"""Time limit for a kernel to start.
+
+It is long, because packages load slowly on a busy machine. A kernel that dies is noticed at once.
+"""
 
 
 class Run(NamedTuple):
@@ -60,8 +63,8 @@ def execute_all(
     Parameters
     ----------
     runs
-        The notebooks. The first that fails ends the others. An earlier copy of a notebook that did
-        not end stays, and is out of date while its `failed_copy` lies beside it.
+        The notebooks. If one fails, the others are ended. If a notebook is not executed to its end,
+        its earlier copy stays, with its `failed_copy` next to it as a sign that it is out of date.
     at_once
         Number of notebooks that run at the same time.
     quiet
@@ -79,7 +82,8 @@ def execute_all(
     except InstructionError as refusal:
         return report_status(refusal, 2)
     use_our_kernel()
-    try:  # before there are threads, which share the filters of warnings
+    try:
+        # Checked before threads start, because threads share the filters of warnings.
         for notebook in dict.fromkeys(run.notebook for run in runs):
             _check(notebook)
         error = _execute_in_threads(runs, at_once, quiet, after)
@@ -109,10 +113,11 @@ def _execute_in_threads(
             for future in done:
                 error = error or future.exception()
         except KeyboardInterrupt:  # it does not reach kernels, which have sessions of their own
-            begun = [
-                str(failed_copy(run.output)) for run in runs if failed_copy(run.output).exists()
-            ]
-            error = RunError(f"interrupted; executed so far: {', '.join(begun) or 'nothing'}", 130)
+            copies = [failed_copy(run.output) for run in runs]
+            started = [str(copy) for copy in copies if copy.exists()]
+            error = RunError(
+                f"interrupted; executed so far: {', '.join(started) or 'nothing'}", 130
+            )
         pool.shutdown(wait=False, cancel_futures=True)
         while not all(future.done() for future in futures):
             _kill_kernels()
@@ -132,7 +137,7 @@ def _kill_kernels() -> None:
 
 def _check(notebook: Path) -> None:
     """Raise a RunError if `notebook` is not a valid one."""
-    import nbformat  # late: a wrong call is refused at once
+    import nbformat  # imported here, so that an invalid command is refused at once
 
     try:
         with warnings.catch_warnings(action="ignore"):  # cells without ids are still valid
@@ -147,9 +152,9 @@ def _check(notebook: Path) -> None:
 def _execute(run: Run, *, quiet: bool) -> None:
     """Execute a notebook and write its clean copy.
 
-    If the run fails, what was executed of the notebook stays next to the copy's path.
+    If the run fails, the part that was executed stays next to the copy, see `failed_copy`.
     """
-    # Imported late: a wrong call is refused at once.
+    # Imported here, so that an invalid command is refused at once.
     import nbformat
     import papermill
     from nbclient.exceptions import DeadKernelError
@@ -192,8 +197,8 @@ def _papermill(run: Run, output: Path, *, quiet: bool) -> None:
     if not quiet:
         stdout_file = sys.stdout
     with socket_folder() as folder:
-        # Sockets are files, not ports: ports are chosen before the kernel binds them, and if
-        # another process takes one first the kernel stays alive and never answers.
+        # Sockets are files instead of ports. A port is chosen before the kernel binds it, and if
+        # another process binds it first, the kernel stays alive and never answers.
         transport = {"transport": "ipc", "ip": str(Path(folder, "kernel"))}
         papermill.execute_notebook(
             run.notebook,
@@ -204,12 +209,14 @@ def _papermill(run: Run, output: Path, *, quiet: bool) -> None:
             language="python",
             config=Config(KernelManager=transport),
             start_timeout=_KERNEL_START_SECONDS,
-            # By then everything is written. A kernel that is asked to end takes half a second.
+            # A kernel that is asked to end takes half a second. It can be killed at once, because
+            # everything is written by then.
             shutdown_kernel="immediate",
             progress_bar=False,
             stdout_file=stdout_file,
             stderr_file=sys.stderr,
-            # Otherwise every run warns of the unencrypted loopback and of the request to stop.
+            # Otherwise every kernel warns about its unencrypted connection and about the request to
+            # end.
             extra_arguments=["--IPKernelApp.log_level=CRITICAL"],
         )
 
@@ -221,7 +228,7 @@ def _register_engine() -> None:
     class SparingEngine(NBClientEngine):
         """Papermill's engine without its two saves per cell.
 
-        Its autosave (every 30 s) and its save at the end remain.
+        It still saves every 30 s, and at the end.
         """
 
         @classmethod

@@ -5,9 +5,9 @@ from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 
 _IMPORT_NAMES = {"PIL": "pillow", "sklearn": "scikit-learn", "myst_nb": "myst-nb"}
-"""Distributions whose name differs from that of the module that they install."""
+"""Name of the distribution, by the name of its module, if the two differ."""
 
-_BEHIND = {
+_USED_BY = {
     "numpy": (),
     "scipy": ("numpy",),
     "pandas": ("numpy",),
@@ -30,19 +30,19 @@ _BEHIND = {
     "sphinx-mathjax-offline": (),
     "nh3": (),
 }
-"""Distributions that change results, and those that each of them computes with.
+"""Distributions that can change results, each with the distributions that it computes with.
 
-Those that only run things, such as papermill, Dask and pydantic, are not listed.
+Distributions that only run code, such as papermill, Dask and pydantic, are not listed.
 """
 
 
 def result_versions(modules: Iterable[str]) -> dict[str, str]:
-    """Return the versions of the packages that change results, of code that imports `modules`.
+    """Return the versions of the packages that can change the results of code.
 
     Parameters
     ----------
     modules
-        Names of top-level modules.
+        Names of the top-level modules that the code imports.
 
     Returns
     -------
@@ -54,9 +54,9 @@ def result_versions(modules: Iterable[str]) -> dict[str, str]:
     names: set[str] = set()
     while todo:
         name = todo.pop()
-        if name in _BEHIND and name not in names:
+        if name in _USED_BY and name not in names:
             names.add(name)
-            todo += _BEHIND[name]
+            todo += _USED_BY[name]
     distributions = sorted({name.lower() for name in names})
     return {name: _version(name) for name in distributions}
 

@@ -1,12 +1,12 @@
 """Start modules in forks of a process that has already imported their packages.
 
-A pipeline starts 45 notebook runs with 87 kernels, and each of these processes spends about two
-seconds on imports. On two cores forks save about two minutes of each `make repro`.
+A `make repro` starts 45 notebook runs with 87 kernels. Each of these processes would spend about
+two seconds on imports. On two cores, forks save about two minutes in total.
 
-`serving` starts that process, the server. `run` asks it to do what ``python -m MODULE ARGUMENTS``
-would, with the caller's streams, folder and environment. For each request the server forks a
-supervisor, and this forks the process that runs the module. The supervisor passes signals on to
-it, and kills it when the caller is gone::
+`serving` starts the process that has the imports, the server. `run` asks the server to do what
+``python -m MODULE ARGUMENTS`` would do, with the caller's streams, folder and environment. For each
+request the server forks a supervisor, and the supervisor forks the process that runs the module.
+The supervisor passes signals on to that process, and kills it when the caller is gone::
 
     caller (run) --socket--> supervisor --fork--> module
                                  ^
@@ -14,9 +14,10 @@ it, and kills it when the caller is gone::
                                  |
                               server
 
-Before the fork only this module, `study.paths` and `study.pipeline.processes` are imported of our
-code, so every run uses the code as it is then. The standard library's fork server serves only the
-process that started it; here the callers are stages that DVC starts.
+Of our own code, the server imports only this module, `study.paths` and `study.pipeline.processes`
+and their imports. So every run uses the other modules as they are when it starts. The fork server
+of the standard library would not do, because it serves only the process that started it, and the
+callers here are processes that DVC starts.
 """
 
 import contextlib
@@ -70,8 +71,8 @@ def serving(*modules: str) -> Iterator[subprocess.Popen]:
     Parameters
     ----------
     modules
-        Names of further modules that the server imports: of our own code, if it does not change
-        while the context lasts.
+        Names of further modules that the server imports. They may be our own if their code does not
+        change while the context lasts.
 
     Yields
     ------
@@ -165,13 +166,13 @@ def serve(listener: socket.socket, modules: Sequence[str]) -> Request:
     Returns
     -------
     Request
-        Only in the process that is to run a module: what to run.
+        What to run. The function returns only in the forked process that runs it.
     """
     ready, _, _ = select.select([sys.stdin, listener], [], [])
     if listener in ready:
         for name in modules:
             pkgutil.resolve_name(name)
-        gc.freeze()  # collections in the forks leave these objects alone, and share their memory
+        gc.freeze()  # so that garbage collection in forks does not copy the memory of these objects
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for supervisors
     while True:
         ready, _, _ = select.select([sys.stdin, listener], [], [])
@@ -185,7 +186,7 @@ def serve(listener: socket.socket, modules: Sequence[str]) -> Request:
 
 
 def _supervise(connection: socket.socket) -> Request:
-    """Fork the process that runs a module, in which this returns; wait for it and exit."""
+    """Fork the process that runs a module. Return in that process; else wait for it and exit."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     end_with_parent()
     _, streams, _, _ = socket.recv_fds(connection, 1, 3)

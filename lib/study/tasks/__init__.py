@@ -1,12 +1,12 @@
 """Tasks: the data that networks are trained and tested on, as plain arrays.
 
-A task is a module that registers a function (`study.tasks._registry.task`). A data set is a row of
-`sources/table.toml`. On the way from a publisher's file to a task:
+A task is made by a function that its module registers (`study.tasks._registry.task`). A data set is
+a row of `sources/table.toml`. The steps from a publisher's file to a task:
 
-- `sources` reads the publisher's files (`formats`), or makes synthetic data (`standins`)
-- `prepared` stores a data set as netCDF; notebook 00 does this once
-- `loading` loads it as a `data.Task`
-- the task's module changes it, for example permutes the pixels
+1. `sources` reads the publisher's files (`formats`), or makes synthetic data (`standins`).
+2. `prepared` stores the data set as netCDF. Notebook 00 does this once.
+3. `loading` loads the data set as a `data.Task`.
+4. The task's function changes it, for example by permuting the pixels.
 
 Nothing here depends on networks.
 """

@@ -1,9 +1,9 @@
 """The registry of tasks: make a task from its name and its settings.
 
-Each task's module registers a function with `task`. A run's configuration
-(`study.config.task.TaskSpec`) has the function's name and its settings, and `make_task` calls it.
-Settings that all tasks of prepared data sets have are defined here: the data set, and the sizes of
-its splits.
+Each task's module registers a function, the maker, with the decorator `task`. A run's configuration
+(`study.config.task.TaskSpec`) contains the maker's name and its settings, and `make_task` calls the
+maker. All tasks of prepared data sets have some common settings, which are defined here: the name
+of the data set, and the sizes of its splits.
 """
 
 import inspect
@@ -23,8 +23,8 @@ _SIZES = ("train_size", "validation_size", "test_size")
 """Settings for the sizes of the splits.
 
 `study.tasks.loading.load_prepared` keeps `train_size` and `test_size` sequences, and
-`study.tasks.loading.hold_out` removes `validation_size` sequences from the training split. A maker
-with parameters of these names divides the data itself.
+`study.tasks.loading.hold_out` moves `validation_size` sequences from the training split to a
+validation split. If a maker has parameters of these names, it handles these sizes itself.
 """
 _SETTINGS_OF_DATA = {
     "dataset": (Annotated[str, Field(pattern=r"^\w+$")], ...),
@@ -45,11 +45,11 @@ class Maker:
     make : callable
         The function.
     draws : bool
-        Whether its task draws new sequences and so needs no prepared data set.
+        Whether its task draws new sequences, so that it needs no prepared data set.
     parameters : frozenset of str
         Names of all parameters of `make`.
     settings : type of Section
-        The settings that a specification may give.
+        The settings that a run's configuration may give.
     """
 
     make: Callable[..., Task]
@@ -95,7 +95,7 @@ def task(make: Callable[..., Task]) -> Callable[..., Task]:
 
 
 def check_task(spec: Mapping) -> None:
-    """Refuse a task or a setting that is unknown, missing, of the wrong type or out of range.
+    """Refuse an unknown task, and settings that are unknown, missing or invalid.
 
     Parameters
     ----------
@@ -105,7 +105,7 @@ def check_task(spec: Mapping) -> None:
     Raises
     ------
     ValueError
-        One sentence: what was given and what was expected.
+        The message says what was given and what was expected.
     """
     maker, settings = _check_settings(spec)
     if maker.draws:  # making it is cheap: it needs no data, and draws nothing yet
@@ -131,7 +131,7 @@ def make_task(spec: Mapping, prepared: Path | None, rng: np.random.Generator) ->
     Raises
     ------
     ValueError
-        As `check_task`, or settings do not fit the data.
+        As `check_task`, or the settings do not fit the data.
     """
     maker, settings = _check_settings(spec)
     arguments = {**settings, "rng": rng}

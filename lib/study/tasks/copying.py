@@ -83,7 +83,7 @@ def draw_copies(delay: int, size: int, rng: np.random.Generator) -> Split:
 
 
 def memoryless(delay: int) -> tuple[float, float]:
-    """Return the scores of the best prediction without memory: blanks, then ten guesses.
+    """Return the scores of the best prediction without memory: blanks, then ten random symbols.
 
     Parameters
     ----------

@@ -42,10 +42,10 @@ class Split:
 
 
 class SplitWithSharedTail(Split):
-    """Sequences that all end in the same time steps, which are stored once.
+    """Sequences that end with the same time steps. These are stored only once.
 
-    Sequences are put together when `take` selects some of them; `inputs` builds all of them on
-    every access.
+    `take` joins heads and tails for the selected sequences. `inputs` joins all of them at every
+    access, so it is slow.
 
     Parameters
     ----------
@@ -90,7 +90,7 @@ class SplitWithSharedTail(Split):
 
 @dataclass(frozen=True, kw_only=True)
 class Task:
-    """The splits of a data set, or a function that draws new sequences; and what is predicted.
+    """The data, as splits of a data set or as a function that draws sequences; and their targets.
 
     Attributes
     ----------
@@ -99,11 +99,11 @@ class Task:
     kind : str
         Kind of the inputs: ``pixels``, ``tokens`` or ``series``.
     target : str
-        What is predicted: a ``class`` or a ``value`` per sequence, or with ``steps`` one per time
-        step. The type of the targets tells classes from values.
+        What is predicted: a ``class`` or a ``value`` per sequence, or with ``steps`` one class or
+        value per time step. Targets of integer type are classes.
     outputs : int
-        Number of classes K, or of values k per target; 1 for two classes with one output, the log
-        odds of class 1.
+        Number of classes K, or of values k per target. It is 1 if there are two classes and the
+        model predicts the log odds of class 1.
     train, test : Split, optional
         None if the task draws its sequences.
     validation : Split, optional
@@ -147,7 +147,7 @@ class Task:
 
     @property
     def classifies(self) -> bool:
-        """Whether targets are classes (cross entropy) and not values (squared error)."""
+        """Whether targets are classes (the loss is the cross entropy); else they are values."""
         return self.example.targets.dtype.kind == "i"
 
     @property
@@ -235,11 +235,11 @@ class Task:
     def guess(self, split: Split) -> tuple[float, float]:
         """Return the scores at chance: those of the best prediction that ignores the inputs.
 
-        If theory gives them (`memoryless`), these are returned. Otherwise classes are predicted by
-        their frequencies in the training split, and values by their mean there. If the task is to
-        predict a value like the input at every step, the last input is a prediction, too, and the
-        better of the two counts. A task that draws its sequences has no training split, so `split`
-        itself gives the frequencies and the mean.
+        If theory gives the scores (`memoryless`), these are returned. Otherwise classes are
+        predicted by their frequencies in the training split, and values by their mean in the
+        training split. If targets have the shape of the inputs and are values at every step, the
+        current input is another prediction, and the better of the two counts. A task that draws its
+        sequences has no training split, so frequencies and mean are those of `split`.
 
         Parameters
         ----------
@@ -269,7 +269,7 @@ class Task:
         counts = np.bincount(known.ravel(), minlength=classes)
         frequencies = np.bincount(targets.ravel(), minlength=classes) / targets.size
         present = frequencies > 0
-        # A class that is missing in training would make the loss infinite: add one to all counts.
+        # A class that is missing in the training split would make the loss infinite.
         if (counts[present] == 0).any():
             counts = counts + 1
         loss = -np.sum(frequencies[present] * np.log(counts[present] / counts.sum()))

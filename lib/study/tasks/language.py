@@ -1,8 +1,8 @@
-"""Language modelling: predict the next token at every step.
+"""Language modeling: predict the next token at every step.
 
-Each sequence starts from the initial state. The papers' programs read the stream in order and pass
-the state from one piece to the next. So here the first steps of a piece have less context, which
-matters more if pieces are short.
+Here every piece of the stream starts from the initial state. The papers' programs read the pieces
+in order and pass the state from one piece to the next. So the first steps of a piece have less
+context here, which matters more if pieces are short.
 """
 
 from dataclasses import replace

@@ -19,11 +19,10 @@ from study.tasks.prepared import SPLITS, load_file
 def load_prepared(path: str | Path, train_size: int = 0, test_size: int = 0) -> Task:
     """Load a prepared data set, or some of its sequences.
 
-    A subset keeps the proportions of the classes. The subset and its order depend only on the data
-    set's name and its targets, so all runs see the same sequences. Every prefix keeps the
-    proportions, too; otherwise the first sequences of a file that is sorted by class would have one
-    class only. A validation split is always whole, and the rows of a stream (``steps``) keep their
-    order.
+    A subset has the classes in the proportions of the whole data set. So has every prefix of it,
+    even if the file is sorted by class. The subset and its order depend only on the data set's name
+    and its targets, so all runs see the same sequences. A validation split is always whole. The
+    rows of a stream (``steps``) keep their order.
 
     Parameters
     ----------
@@ -50,9 +49,9 @@ def load_prepared(path: str | Path, train_size: int = 0, test_size: int = 0) -> 
 def hold_out(data: Task, size: int) -> Task:
     """Return the task with its last training sequences as the validation split.
 
-    The order of the training sequences depends only on the data set's name and keeps the
-    proportions of the classes (`load_prepared`). So the last ones are a random sample, and the same
-    one for all runs.
+    The training sequences are in a random order that depends only on the data set and keeps the
+    proportions of the classes (`load_prepared`). So the last ones are a random sample, which is the
+    same for all runs.
 
     Parameters
     ----------
@@ -86,9 +85,9 @@ def hold_out(data: Task, size: int) -> Task:
     return replace(data, train=train, validation=validation)
 
 
-@lru_cache(maxsize=4)  # successive runs read the same data; nobody writes into it
+@lru_cache(maxsize=4)  # successive runs read the same data, and nothing changes the arrays
 def _load(path: Path, modified: int, train_size: int, test_size: int) -> Task:
-    """Load a data set; `modified` is part of the cache's key, so that a new file is read."""
+    """Load a data set. `modified` is part of the key of the cache, so that a new file is read."""
     ds = load_file(path)
     validation = None
     if (ds["split"] == SPLITS.index("validation")).any():
@@ -141,7 +140,7 @@ def _in_proportion(which: str, strata: np.ndarray, size: int) -> np.ndarray:
         )
     seed = int.from_bytes(hashlib.sha256(which.encode()).digest()[:8], "big")
     shuffled = np.random.default_rng(seed).permutation(len(strata))
-    # Sequence k of the n in a stratum is placed at (k + 1/2) / n; the smallest are kept.
+    # Sequence k of a stratum of n gets the position (k + 1/2) / n. The smallest positions are kept.
     position = np.empty(len(strata))
     for label in np.unique(strata):
         members = np.flatnonzero(strata[shuffled] == label)

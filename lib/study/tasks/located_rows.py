@@ -1,7 +1,8 @@
 """Images whose rows are at the beginning, throughout or at the end of a sequence of noise.
 
-Only the distance of the rows from the end of the sequence differs, not the content of the sequence
-or its length. So the task separates remembering over time from recognising the image.
+The locations differ only in the distance of the rows from the end of the sequence. Length and
+content of the sequences are the same. So the task separates remembering over time from recognizing
+the image.
 """
 
 from dataclasses import replace
@@ -32,7 +33,7 @@ def located_rows(
     Parameters
     ----------
     data : Task
-        Square images with one channel. Their pixels are standardised to mean 0 and standard
+        Square images with one channel. Their pixels are standardized to mean 0 and standard
         deviation 1 over the training split.
     rng : numpy.random.Generator
         Source of the noise, which is drawn once per sequence.

@@ -8,8 +8,8 @@ section 3.3.2:
     :math:`\operatorname{sign}(u_{t^*})` for a pre-specified sequence location :math:`t^*`.
 
 The paper writes LTG23 for :math:`t^* = 23` and varies T. Every training batch consists of new
-sequences. There are 2^T different sequences, so test and training sequences are practically always
-different.
+sequences. There are 2^T different sequences, so a test sequence practically never appears in
+training.
 """
 
 from functools import partial

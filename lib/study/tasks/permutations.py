@@ -1,6 +1,6 @@
 """Permutations of the papers' programs, computed without torch.
 
-So the data that depend on these seeds can't change with a new version of torch.
+So a new version of torch can't change the data that depend on these seeds.
 """
 
 import numpy as np
@@ -44,6 +44,6 @@ PERMUTATIONS = {
 }
 """Functions that map a length to a permutation, by the program that uses it.
 
-UnICORNN's program uses the same permutation as ``lem``, the dissertation's author the same as
-``exprnn``. iRNN's can't be reproduced: the paper says "seed 42" and does not name the library.
+UnICORNN's program uses the permutation ``lem``, and the dissertation's author uses ``exprnn``. That
+of iRNN can't be reproduced: the paper says "seed 42" and does not name the library.
 """

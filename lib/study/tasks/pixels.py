@@ -28,7 +28,7 @@ def pixels(
     pool : int
         Images are first averaged over squares of `pool` x `pool` pixels.
     standardised : bool
-        Whether to standardise inputs to mean 0 and standard deviation 1 over the training split, as
+        Whether to standardize inputs to mean 0 and standard deviation 1 over the training split, as
         in iRNN's paper.
 
     Returns

@@ -94,7 +94,7 @@ def prepared_dataset(
     substitute : str
         One sentence if the data are not exactly the publisher's.
     vectors : mapping of str to numpy.ndarray, optional
-        Word vectors by name, (vocabulary, size) each, that an embedding may start from.
+        Sets of word vectors that an embedding may start from, by name, each (vocabulary, size).
 
     Returns
     -------
@@ -180,7 +180,7 @@ def load_file(path: str | Path) -> xr.Dataset:
     Raises
     ------
     ResultsError
-        The file is missing, damaged, or something else than a prepared data set.
+        The file is missing or damaged, or is not a prepared data set.
     """
     ds = read_netcdf(path, "prepared data", mask_and_scale=False)
     if ds.attrs.get("schema") != SCHEMA:

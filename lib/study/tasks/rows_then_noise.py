@@ -1,11 +1,12 @@
 """Images as sequences of rows, followed by noise.
 
-Noisy MNIST, noise-padded CIFAR-10, and the padded images of experiment 2.3. B. Chang et al.,
-*AntisymmetricRNN*, ICLR 2019, introduced the task, and the later papers adopt it. The inputs of a
-time step are the red, then the green, then the blue values of one row. The papers disagree about
-the noise, so `block` and `law` are settings: LEM's and UnICORNN's programs draw one block from
-N(0, 1) and append it to all training and test sequences; UnICORNN's paper says uniform; iRNN's
-paper says independent and Gaussian.
+These are noisy MNIST, noise-padded CIFAR-10, and the padded images of experiment 2.3. B. Chang et
+al., *AntisymmetricRNN*, ICLR 2019, introduced the task, and the later papers adopt it. The inputs
+of a time step are the red, then the green, then the blue values of one row.
+
+The papers disagree about the noise, so `block` and `law` are settings. LEM's and UnICORNN's
+programs draw one block from N(0, 1) and append it to all training and test sequences. UnICORNN's
+paper says that the noise is uniform. iRNN's paper says that it is independent and Gaussian.
 """
 
 from dataclasses import replace
@@ -43,7 +44,7 @@ def rows_then_noise(
     law : {"normal", "uniform"}
         Distribution of the noise: N(0, 1) or U(0, 1).
     standardised : bool
-        Whether to standardise pixels to mean 0 and standard deviation 1 over the training split
+        Whether to standardize pixels to mean 0 and standard deviation 1 over the training split
         before noise is added.
 
     Returns
@@ -93,11 +94,13 @@ def rows_then_noise(
 def padded_rows(data: Task, rng: np.random.Generator, *, padding: Size) -> Task:
     """Make the task of the dissertation's experiment 2.3.
 
-    Rows of gray images are followed by `padding` times as many rows of noise from U(0, 1). The
-    dissertation contradicts itself twice. Section 2.7 appends "independent standard Gaussian
-    noise", experiment 2.3 "iid Unif(0, 1) noise"; we follow the experiment. Pad2x has T = 56, so
-    that the name gives the total length, but Pad4x appends 112 rows to 28, so T = 140 and the name
-    gives the appended length; we follow the latter, where Pad0x is the image alone.
+    Rows of gray images are followed by `padding` times as many rows of noise from U(0, 1).
+
+    The dissertation contradicts itself twice. Section 2.7 appends "independent standard Gaussian
+    noise", and experiment 2.3 "iid Unif(0, 1) noise"; we follow the experiment. For images of 28
+    rows, Pad2x has T = 56, so the 2 in its name is the total length in images. Pad4x appends 112
+    rows, so T = 140 and the 4 is the appended length. We follow the latter, so that Pad0x is the
+    image alone.
 
     Parameters
     ----------

@@ -37,9 +37,9 @@ def series(
     share : float
         Fraction of the remaining steps to keep.
     centred : bool
-        Whether to subtract the mean of the training targets from all targets. Errors do not change.
-        Otherwise an output layer that starts at zero must first learn the mean, such as ninety
-        beats per minute.
+        Whether to subtract the mean of the training targets from all targets, which does not change
+        errors. Without it, an output layer that starts at zero must first learn the mean, such as
+        ninety beats per minute.
 
     Returns
     -------

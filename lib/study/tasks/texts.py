@@ -1,4 +1,4 @@
-"""Texts with padding before them, or after them as in UnICORNN's program."""
+"""Texts as sequences of tokens, padded in front, or at the end as in UnICORNN's program."""
 
 from dataclasses import replace
 from typing import Literal
@@ -19,7 +19,7 @@ def texts(
     filling: Literal["front", "behind"] = "front",
     vectors: str = "",
 ) -> Task:
-    """Select the last words of texts, and where short texts are padded.
+    """Keep the last words of texts, and choose where short texts are padded.
 
     Parameters
     ----------

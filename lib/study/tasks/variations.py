@@ -168,8 +168,9 @@ def noise_mask(length: int, noise_inputs: int, noise: str, spread: str = "floor"
         return _between(np.arange(length + 1) * noise_inputs // length)
     longer = max(length, noise_inputs)
     shorter = min(length, noise_inputs)
-    # Bresenham's algorithm: after k elements of the longer one, its error is
-    # longer // 2 - k * shorter; each time it would be negative, one of the shorter is inserted.
+    # Bresenham's algorithm: after k elements of the longer part, the error is
+    # longer // 2 - k * shorter. Whenever it would be negative, an element of the shorter part is
+    # inserted.
     inserted = np.maximum(0, -((longer // 2 - np.arange(longer + 1) * shorter) // longer))
     if length >= noise_inputs:
         return _between(inserted)
@@ -177,9 +178,10 @@ def noise_mask(length: int, noise_inputs: int, noise: str, spread: str = "floor"
 
 
 def _between(inserted: np.ndarray) -> np.ndarray:
-    """Return which elements are inserted, if `inserted[k]` of them come before element k of n.
+    """Return which elements of a sequence are inserted ones.
 
-    `inserted`, (n + 1,), ends with their total number.
+    `inserted`, (n + 1,), has the number of inserted elements before each of the n other elements,
+    and at the end their total number.
     """
     elements = len(inserted) - 1
     is_inserted = np.ones(elements + inserted[-1], bool)
@@ -195,7 +197,7 @@ def _add_noise(
         return inputs
     varied = np.empty((len(inputs), len(is_noise), *inputs.shape[2:]), inputs.dtype)
     varied[:, ~is_noise] = inputs
-    # Some sequences at a time, because the noise of all would need as much memory as the data.
+    # Not all sequences at once, because their noise would need as much memory as the data.
     for start in range(0, len(inputs), ROWS):
         rows = varied[start : start + ROWS]
         shape = (len(rows), int(is_noise.sum()), *inputs.shape[2:])

@@ -1,11 +1,11 @@
 """Time every GPU engine: ``python -m study.bench.gpu --out data/tables/bench_gpu.csv``.
 
-Every part runs in its own process, so a kernel that crashes the device doesn't affect other parts.
-Every measurement is written to the table at once. tests/test_gpu.py checks that the results of the
-engines are correct.
+Every part runs in its own process, so that a kernel that crashes the device doesn't affect other
+parts. Every measurement is written to the table at once. This measures times only;
+tests/test_gpu.py checks that the results of the engines are correct.
 
-The exit status is 0 if every part ran, 1 if a part failed, and 2 without a GPU. Slow engines are
-not failures.
+The exit status is 0 if every part ran, 1 if a part failed, and 2 without a GPU. A slow engine is
+not a failure.
 """
 
 import argparse
@@ -29,7 +29,7 @@ from study.bench.timers import Workload, device_timer, engines_on, training_pass
 PIXELS = Workload(100, 784, 128)
 """A mini-batch of MNIST's pixels."""
 SLICES = [Workload(32, 784, width) for width in (128, 256)]
-"""A training step of the factorial, of the dissertation's widths."""
+"""A training step of the factorial experiment, at the dissertation's widths."""
 VARIANTS = {
     ("rnn", "numba-cuda"): ("rows", "persistent"),
     ("lstm", "numba-cuda"): ("rows", "persistent"),
@@ -38,7 +38,7 @@ VARIANTS = {
 }
 """Variants of engines that are timed in addition to the one that ``auto`` chooses."""
 PATIENCE = 600.0
-"""Largest time of a part, in seconds."""
+"""Time limit of a part, in seconds."""
 _SMI = "driver_version,clocks.sm,clocks.max.sm,clocks.mem,power.limit,temperature.gpu"
 
 
@@ -62,7 +62,7 @@ def parts() -> dict[str, Callable[[Ledger], object]]:
 
 
 def time_engines(name: str, workload: Workload, ledger: Ledger, device: str = "cuda") -> list[dict]:
-    """Time a training pass with each engine of a cell. ``auto`` should choose the fastest.
+    """Time a training pass with each engine of a cell, to check that ``auto`` is the fastest.
 
     Parameters
     ----------
@@ -95,7 +95,7 @@ def time_engines(name: str, workload: Workload, ledger: Ledger, device: str = "c
 
 
 def _machine(ledger: Ledger) -> None:
-    """Add properties of the machine. It runs first and last, because clocks change under load."""
+    """Add the properties of the machine: first and last, because clock rates change under load."""
     device = torch.cuda.get_device_properties(0)
     facts = {
         "multiprocessors": device.multi_processor_count,
@@ -171,7 +171,7 @@ def main() -> int:
     if arguments.part:
         parts()[arguments.part](Ledger(arguments.out, overwrite=False, where=where))
         return 0
-    Ledger(arguments.out)  # overwrites
+    Ledger(arguments.out)  # starts a new table
     for part in (*parts(), "machine"):
         run_in_own_process(part, arguments.out, where)
     rows = read_rows(arguments.out)

@@ -1,8 +1,8 @@
 """A slice of the factorial experiment: the time of one network, and of many in one vmapped pass.
 
 A pass is a training step without the optimizer and without moving the batch to the device. All
-passes are loops over time, so the rate of one length is that of any length. Notebook 85 computes
-the cost of the whole experiment from these rates.
+passes are loops over time, so the time per time step is the same for all lengths. Notebook 85
+computes the cost of the whole experiment from these rates.
 """
 
 from collections.abc import Callable
@@ -101,10 +101,10 @@ def time_slice(
 ) -> None:
     """Time a training pass of one network, and of several with and without a CUDA graph.
 
-    The ledger receives the rows of `study.bench.race.race`, the rates that notebook 85 uses,
-    whether the pass was captured in a graph, and two checks: a network's gradient must have the
-    same bits in a pass with fewer networks and in a pass without a graph. The cache of results
-    relies on that.
+    The ledger receives the rows of `study.bench.race.race`, whether the pass was captured in a
+    graph, the rates that notebook 85 uses, and two checks. The gradient of a network must have the
+    same bits in a pass with fewer networks and in a pass without a graph, because the cache of
+    results relies on that.
 
     Parameters
     ----------
@@ -126,7 +126,7 @@ def time_slice(
     single = f"{name}, one, {engine}"
     several = f"{name}, {pass_size}"
     graph = f"{name}, {pass_size}, graph"
-    runs = {
+    passes = {
         single: networks.gradients_of_one,
         several: partial(networks.gradients, pass_size, use_cuda_graph=False),
         graph: partial(networks.gradients, pass_size, use_cuda_graph=True),
@@ -134,7 +134,7 @@ def time_slice(
     timer = wall_timer
     if device == "cuda":
         timer = device_timer
-    entrants = {label: timer(run) for label, run in runs.items()}
+    entrants = {label: timer(run) for label, run in passes.items()}
     baselines = {several: (single,), graph: (single,)}
     rows = race(entrants, ledger, size=workload, rounds=rounds, baselines=baselines)
     captured = networks.passes[True].uses_cuda_graph
@@ -160,18 +160,19 @@ def _add_rates(
     rates: dict[str, str],
     counts: Counts,
 ) -> None:
-    """Append the time of a step of each run, or of one operator of a step.
+    """Append the rate of each entrant: its time per time step, or per operator of a time step.
 
     Parameters
     ----------
     ledger, workload
         As for `time_slice`.
     times
-        Milliseconds of a pass, by label of the run.
+        Milliseconds of a pass, by label of the entrant.
     rates
-        Which rate a run gives: ``engine_us`` is the time of a step, the others that of an operator.
+        Name of the rate of each entrant. ``engine_us`` is a time per time step; the others are
+        times per operator.
     counts
-        The work of one step.
+        The work of one time step.
     """
     for label, milliseconds in times.items():
         rate = rates[label]
@@ -185,7 +186,7 @@ def _check_bits(networks: _Slice, pass_size: int, add: Callable[..., dict]) -> N
     """Compare the first network's gradient with that from other passes; `add` appends a row."""
     expected = networks.first_gradient(pass_size, use_cuda_graph=True)
     others = {
-        "bits in another company": networks.first_gradient(1, use_cuda_graph=True),
+        "bits in a smaller pass": networks.first_gradient(1, use_cuda_graph=True),
         "bits of a plain pass": networks.first_gradient(pass_size, use_cuda_graph=False),
     }
     for quantity, gradient in others.items():

@@ -12,9 +12,9 @@ from typing import BinaryIO
 from study.tasks.formats import FormatError
 
 LARGEST = 2**29
-"""Upper bound on the bytes of one file; the largest, GloVe's vectors, has two thirds of it."""
+"""Largest number of bytes of one file. The largest file, GloVe's vectors, has two thirds of it."""
 LARGEST_SUM = 2**30
-"""Upper bound on the bytes of all wanted files together; the largest set, DSA, has half of it."""
+"""Largest number of bytes of all wanted files together. The largest set, DSA, has half of it."""
 
 
 def members(
@@ -32,8 +32,8 @@ def members(
     name : str
         Name of the archive for error messages; by default that of the file.
     largest_sum : int, optional
-        Upper bound on the bytes of all wanted files together, `LARGEST_SUM` by default. A caller
-        that keeps little of each file may allow more.
+        Largest number of bytes of all wanted files together, `LARGEST_SUM` by default. A caller
+        that keeps only a small part of each file may allow more.
 
     Yields
     ------
@@ -43,14 +43,15 @@ def members(
     Raises
     ------
     FormatError
-        A wanted file or all of them have too many bytes when unpacked, or the archive is truncated
-        or not an archive.
+        One wanted file or all of them together have too many bytes when unpacked, or the archive is
+        truncated or not an archive.
     """
     name = name or archive.name
     pattern = re.compile(wanted)
-    bytes_left = LARGEST_SUM
+    limit = LARGEST_SUM
     if largest_sum is not None:
-        bytes_left = largest_sum
+        limit = largest_sum
+    bytes_left = limit
     try:
         with io.BytesIO(archive) if isinstance(archive, bytes) else archive.open("rb") as file:
             for path, open_member in _files(file):
@@ -60,20 +61,21 @@ def members(
                 content = open_member().read(LARGEST + 1)  # the stated size may be wrong
                 if len(content) > LARGEST:
                     raise FormatError(
-                        f"{name}: {path} has more than the {LARGEST} bytes that it may have"
+                        f"{name}: {path} has too many bytes; expected at most {LARGEST:,}"
                     )
                 bytes_left -= len(content)
                 if bytes_left < 0:
                     raise FormatError(
-                        f"{name}: with {path} its files have more bytes than they may have together"
+                        f"{name}: its files up to {path} have too many bytes together; expected at "
+                        f"most {limit:,}"
                     )
                 yield path, content
-    except FormatError:
+    except (FormatError, MemoryError):
         raise
     except Exception as error:  # a damaged archive makes the standard library raise anything
         reason = str(error).partition("\n")[0][:200] or type(error).__name__
         raise FormatError(
-            f"{name}: expected a zip or tar archive, got something else ({reason})"
+            f"{name}: expected a whole zip or tar archive, got something else ({reason})"
         ) from None
 
 

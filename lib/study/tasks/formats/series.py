@@ -1,8 +1,8 @@
 """Time series as text: the ``.ts`` files of the UEA archive, the ``.tsv`` files of the UCR archive.
 
-A ``.ts`` file has a header of identifiers (``@dimensions 6``, in upper or lower case) up to
-``@data``. One series per line follows: its dimensions separated by ``:``, the values of each
-dimension by ``,``, and the class last.
+A ``.ts`` file begins with a header of identifiers, such as ``@dimensions 6``, in upper or lower
+case. The header ends with ``@data``. After that, each line is one series: its dimensions, separated
+by ``:``, and at the end its class. The values of a dimension are separated by ``,``.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -15,6 +15,8 @@ from study.tasks.formats import FormatError
 
 _BYTE_ORDER_MARKS = "\ufeff", "\u00ef\u00bb\u00bf"
 """The mark that some editors write at the start of a file, read as UTF-8 and as Latin-1."""
+_WITH_VALUE = {"@classlabel", "@dimensions", "@serieslength", "@univariate", "@timestamps"}
+"""Identifiers of the header that are read and need a value."""
 
 
 @dataclass(frozen=True)
@@ -38,11 +40,13 @@ class _Header:
     univariate: bool = False
 
     def read(self, line: str) -> None:
-        """Read one identifier; raises `ValueError` if its value is invalid."""
+        """Read one identifier; raise `ValueError` if its value is missing or invalid."""
         key, *values = line.split()
+        if key.lower() in _WITH_VALUE and not values:
+            raise ValueError(f"{key} without a value")
         match key.lower():
             case "@classlabel":
-                has_classes, *labels = values or [""]
+                has_classes, *labels = values
                 contradicts = self.labels and labels != self.labels
                 if has_classes.lower() != "true" or contradicts:
                     raise ValueError(line)
@@ -113,7 +117,7 @@ def read_ts(files: Mapping[str, Iterable[str]]) -> Series:
                         raise ValueError(f"{case.shape[1]} dimensions of {len(case)} values")
                     inputs.append(case)
                     targets.append(target)
-            except (ValueError, IndexError) as error:
+            except ValueError as error:
                 raise FormatError(
                     f"{name}, line {number}: expected dimensions as many and as long as those of "
                     "the header and the first case, finite numbers, then a class that the header "

@@ -1,8 +1,8 @@
 """The two kinds of spectral features that the papers' programs compute from sound.
 
-`log_mel`, LEM's, is a mel spectrogram as librosa defines it, in NumPy and SciPy. `log_energies`,
-that of FastGRNN's authors, which iRNN also uses, is the filter bank of python_speech_features on
-HTK's mel scale.
+`log_mel` computes LEM's features: a mel spectrogram as librosa defines it, in NumPy and SciPy.
+`log_energies` computes the features of FastGRNN's authors, which iRNN also uses: the filter bank of
+python_speech_features, on HTK's mel scale.
 """
 
 from functools import cache
@@ -33,12 +33,12 @@ def log_mel(samples: np.ndarray) -> np.ndarray:
 
     From tk-rusch/LEM, src/Google12/google12_data_loader.py:
 
-    1. Magnitudes (power 1) of centred Fourier transforms of 1,024 samples every 128 samples, with a
-       Hann window, and zeros beyond the clip.
+    1. Magnitudes (not their squares) of centered Fourier transforms of 1,024 samples every 128
+       samples, with a Hann window, and zeros beyond the clip.
     2. 80 triangles of equal area on Slaney's mel scale from 40 to 8,000 Hz.
     3. Decibels relative to the clip's maximum, at least -80.
     4. Truncated, or padded with zeros (0 dB), to 126 frames.
-    5. Standardised to mean 0 and standard deviation 1 over the clip.
+    5. Standardized to mean 0 and standard deviation 1 over the clip.
 
     Parameters
     ----------
@@ -75,9 +75,9 @@ def _slaney_triangles() -> np.ndarray:
 
 
 def _triangles(frequencies: np.ndarray, edges: np.ndarray) -> np.ndarray:
-    """Return a triangle per band over the frequencies, (bands, frequencies).
+    """Return a triangular weight function for each band, (bands, frequencies).
 
-    It is 0 at an edge and at the edge after the next, and 1 at the edge between.
+    The triangle of band k rises from 0 at edge k to 1 at edge k + 1, and falls to 0 at edge k + 2.
     """
     low = edges[:-2, None]
     peak = edges[1:-1, None]

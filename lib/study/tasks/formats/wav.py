@@ -36,7 +36,7 @@ def read_wav(content: bytes, name: str, rate: int = RATE) -> np.ndarray:
     Parameters
     ----------
     content : bytes
-        The file. If its sizes were never filled in, because it was streamed, it is read to its end.
+        The file. A streamed file, whose sizes were never filled in, is read to its end.
     name : str
         Name of the file, for error messages.
     rate : int
@@ -106,7 +106,7 @@ def _chunks(content: bytes, name: str) -> Iterator[tuple[bytes, int, int]]:
 
 
 def _read_format(content: bytes, name: str) -> _Format:
-    """Return the format that the content of a chunk ``fmt`` states; refuse others than PCM."""
+    """Return the format in the content of a chunk ``fmt``; refuse other formats than PCM."""
     if len(content) < 16:
         raise FormatError(f"{name} is not a wav file of 16-bit PCM: its format is incomplete")
     code, channels, rate, _, _, bits = struct.unpack_from("<HHIIHH", content)
@@ -128,8 +128,8 @@ def _samples(content: bytes, start: int, size: int, name: str) -> np.ndarray:
         size = available - available % 2
     elif size == 0 and available:
         raise FormatError(
-            f"{name}: the file states no samples, but {available} bytes follow; "
-            "write its sizes anew, for example with sox"
+            f"{name}: its header says that there are no samples, but {available} bytes follow; "
+            "write the header again, for example with sox"
         )
     if size > available or size % 2:
         raise FormatError(

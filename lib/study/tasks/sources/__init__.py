@@ -1,9 +1,9 @@
 """Sources: get each data set from its publisher, and write it in the format of this repository.
 
-Each data set is a row of `table.toml`. The row names a reader, a function in one of these modules.
-Files come from the publisher, or from the folder in the environment variable ``LTD_DATA_MIRROR``;
-in both cases their checksums are compared. Notebook 00 calls `prepare` for each data set that a
-profile needs.
+Each data set is a row of `table.toml`, which names a reader: a function in one of these modules.
+Files come from the publisher, or from the folder that the environment variable ``LTD_DATA_MIRROR``
+names. In both cases their checksums are compared. Notebook 00 calls `prepare` for each data set
+that a profile needs.
 """
 
 from pathlib import Path
@@ -50,7 +50,7 @@ def prepare(name: str, folder: str | Path) -> Path:
         A file can't be downloaded or written.
     """
     if name not in SETS:
-        raise ValueError(f"unknown dataset {name!r}; known: {', '.join(source_names())}")
+        raise ValueError(f"unknown data set {name!r}; known: {', '.join(source_names())}")
     row = dict(SETS[name])
     read = READERS[row.pop("reader")]
     content = read(**row.pop("settings", {}))

@@ -20,7 +20,7 @@ T = TypeVar("T")
 MIRROR = "LTD_DATA_MIRROR"
 """Environment variable that names a local folder with the publishers' files."""
 SILENCE = 60.0
-"""Seconds without data after which a download fails."""
+"""Number of seconds without data after which a download fails."""
 
 
 class ChecksumError(ValueError):
@@ -117,7 +117,7 @@ def from_publisher(url: str, sha256: str, folder: str) -> Path:
     url : str
         Address of the file.
     sha256 : str
-        Its checksum; empty if the publisher states none and the caller checks the content.
+        Its checksum. It is empty if the publisher states none; the caller then checks the content.
     folder : str
         Name of the folder in ``data/raw``.
 
@@ -134,7 +134,7 @@ def from_publisher(url: str, sha256: str, folder: str) -> Path:
     """
     target = DATA / "raw" / folder
     name = url.rsplit("/", 1)[1]
-    # A file that is compressed for the transfer would have another checksum.
+    # Without compression for the transfer, which would change the checksum.
     download = pooch.HTTPDownloader(
         chunk_size=2**16, timeout=SILENCE, headers={"Accept-Encoding": "identity"}
     )
@@ -176,10 +176,12 @@ def read_or_remove(archive: Path, read: Callable[[Path], T]) -> T:
     Raises
     ------
     ChecksumError
-        `read` failed on a downloaded file.
+        `read` failed on a downloaded file. For a file in the mirror, the error of `read` is raised.
     """
     try:
         return read(archive)
+    except MemoryError:  # the file may be intact
+        raise
     except Exception as error:  # a wrong file can make `read` raise anything
         if mirror() is not None and archive.is_relative_to(mirror()):
             raise
@@ -187,7 +189,7 @@ def read_or_remove(archive: Path, read: Callable[[Path], T]) -> T:
         if isinstance(error, ChecksumError):
             raise
         raise ChecksumError(
-            f"{archive.name} is not the expected archive ({error}); it has been removed: run again "
+            f"{archive.name} is not the expected archive ({error}), so it was deleted; run again "
             "to download it again"
         ) from None
 
@@ -254,7 +256,9 @@ def check_contents(origin: str, contents: Mapping[str, bytes], where: str = "") 
     """
     for name, sha256 in ORIGINS[origin]["contents"].items():
         if name not in contents:
-            raise ValueError(f"it does not contain {name}")
+            raise ValueError(
+                f"{where or origin}: expected {name} among its contents; it is missing"
+            )
         _compare(hashlib.sha256(contents[name]).hexdigest(), sha256, where or name)
 
 
@@ -262,8 +266,8 @@ def _compare(digest: str, sha256: str, name: str) -> None:
     """Raise `ChecksumError` if a file does not have the stated SHA-256."""
     if digest != sha256:
         raise ChecksumError(
-            f"{name}: expected SHA-256 {sha256}, got {digest}; the file is cut or altered: "
-            "replace it, or run again to download it again"
+            f"{name}: expected SHA-256 {sha256}, got {digest}; the file is truncated or altered, "
+            "so replace it, or run again to download it again"
         )
 
 
@@ -287,5 +291,5 @@ def unpacked(path: Path) -> bytes:
         return gzip.decompress(path.read_bytes())
     except (EOFError, OSError, zlib.error) as error:
         raise ChecksumError(
-            f"{path.name} cannot be unpacked ({error}); the file is cut or altered: replace it"
+            f"{path.name} cannot be unpacked ({error}); it is truncated or altered, so replace it"
         ) from None

@@ -1,8 +1,8 @@
 """GloVe's word vectors (J. Pennington, R. Socher, C. Manning 2014) for the words of a vocabulary.
 
-UnICORNN's program uses GloVe's vectors of size 100 and draws those of unknown words from N(0, 1).
-The mirror has the most frequent words' vectors of this size, and vectors of size 50 for nearly all
-words of IMDB. Both sets are stored with the data, together with how many words they cover.
+UnICORNN's program uses GloVe's vectors of size 100, and draws the vectors of unknown words from
+N(0, 1). The mirror has vectors of this size for the most frequent words, and vectors of size 50 for
+nearly all words of IMDB. Both sets are stored with the data, with the number of words they cover.
 """
 
 import io

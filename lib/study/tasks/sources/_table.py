@@ -63,10 +63,10 @@ def select_splits(
     return {name: RawSplit(inputs[chosen], targets[chosen]) for name, chosen in indices.items()}
 
 
-def standardise_splits(
+def standardize_splits(
     splits: dict[str, RawSplit], axis: int | tuple[int, ...]
 ) -> dict[str, RawSplit]:
-    """Standardise all splits to mean 0 and standard deviation 1 over the training split.
+    """Standardize all splits to mean 0 and standard deviation 1 over the training split.
 
     Parameters
     ----------
@@ -77,20 +77,20 @@ def standardise_splits(
     Returns
     -------
     dict of str to RawSplit
-        Inputs that never change in the training split are only centered.
+        Inputs that are constant in the training split are only centered.
     """
     train_inputs, _ = splits["train"]
     mean = train_inputs.mean(axis)
     deviation = train_inputs.std(axis)
     deviation[deviation < 1e-6] = 1
-    standardised = {}
+    standardized = {}
     for name, (inputs, targets) in splits.items():
-        standardised[name] = RawSplit((inputs - mean) / deviation, targets)
-    return standardised
+        standardized[name] = RawSplit((inputs - mean) / deviation, targets)
+    return standardized
 
 
 def split_at_random(size: int) -> dict[str, np.ndarray]:
-    """Draw the indices of 70, 15 and 15 per cent of the sequences, as LEM's program does.
+    """Draw the indices of 70, 15 and 15 percent of the sequences, as LEM's program does.
 
     Parameters
     ----------
@@ -126,7 +126,7 @@ def split_by_group(groups: np.ndarray) -> dict[str, np.ndarray]:
     Returns
     -------
     dict of str to numpy.ndarray
-        Masks (n,) of ``train``, ``validation`` and ``test``, with 70, 15 and 15 per cent of the
+        Masks (n,) of ``train``, ``validation`` and ``test``, with 70, 15 and 15 percent of the
         groups.
     """
     names = np.unique(groups)

@@ -72,11 +72,11 @@ def vocabulary(texts: Sequence[str], size: int = VOCABULARY_SIZE) -> list[str]:
 def encode(train: Texts, test: Texts, size: int = VOCABULARY_SIZE, length: int = LENGTH) -> dict:
     """Encode the texts of both splits as ids.
 
-    The ids are those of padding, start and unknown words, followed by words in the order of their
-    frequency in the training split. A long text keeps its last tokens. A short one is padded in
-    front, so the last inputs are always words. This is the convention of Keras for IMDB and
-    Reuters, except that Keras does not use the id 3. The author's program has 20,000 words, the
-    dissertation gives no number; 10,000 is our choice.
+    The first ids stand for padding, the start of a text and unknown words. Words follow, in the
+    order of their frequency in the training split. A long text keeps its last tokens. A short text
+    is padded in front, so the last inputs are always words. This is the convention of Keras for
+    IMDB and Reuters, except that Keras does not use the id 3. The author's program has 20,000
+    words, and the dissertation gives no number; 10,000 is our choice.
 
     Parameters
     ----------
@@ -96,8 +96,11 @@ def encode(train: Texts, test: Texts, size: int = VOCABULARY_SIZE, length: int =
     ids = {word: i for i, word in enumerate(vocabulary(train[0], size), FIRST_WORD)}
 
     def sequence(text: str) -> np.ndarray:
-        tokens = [START, *(ids.get(word, UNKNOWN) for word in words(text))][-length:]
-        return np.array([PAD] * (length - len(tokens)) + tokens, np.int32)
+        tokens = [START]
+        tokens += [ids.get(word, UNKNOWN) for word in words(text)]
+        tokens = tokens[-length:]
+        padding = [PAD] * (length - len(tokens))
+        return np.array(padding + tokens, np.int32)
 
     def encoded(texts: Sequence[str]) -> np.ndarray:
         return np.stack([sequence(text) for text in texts])

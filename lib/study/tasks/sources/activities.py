@@ -9,7 +9,7 @@ from scipy.signal import butter, sosfiltfilt
 
 from study.tasks.formats.archives import members
 from study.tasks.sources._fetch import arrays, check_contents
-from study.tasks.sources._table import reader, select_splits, standardise_splits
+from study.tasks.sources._table import reader, select_splits, standardize_splits
 
 # ------------------------------------------------------------------------------- HAR-2
 
@@ -41,10 +41,11 @@ def har2() -> dict:
 
     The nine signals are the body's acceleration, angular velocity and total acceleration. J.
     Reyes-Ortiz et al., *Transition-aware human activity recognition using smartphones*,
-    Neurocomputing 2015. The papers use the windows published as UCI HAR. Here they are cut from the
-    recordings that UCI HAR was made of (HAPT): 128 samples with step 64 inside each labelled
-    interval of an activity, filtered as UCI HAR's description says. Classes as in A. Kusupati et
-    al., *FastGRNN*, 2018. The terms prohibit commercial use, so none of the data is committed.
+    Neurocomputing 2015. The papers use windows that were published as UCI HAR. Here windows are cut
+    from the recordings that UCI HAR was made of (HAPT): 128 samples with step 64, inside each
+    labeled interval of an activity, filtered as UCI HAR's description says. The classes are those
+    of A. Kusupati et al., *FastGRNN*, 2018. The terms of the data set prohibit commercial use, so
+    none of it is committed.
 
     Returns
     -------
@@ -54,11 +55,11 @@ def har2() -> dict:
     """
     inputs, targets, user = windows(arrays("hapt", _recordings))
     test = np.isin(user, TEST_USERS)
-    return standardise_splits(select_splits(inputs, targets, train=~test, test=test), (0, 1))
+    return standardize_splits(select_splits(inputs, targets, train=~test, test=test), (0, 1))
 
 
 def windows(raw: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Cut recordings into windows, inside the labelled intervals of activities.
+    """Cut recordings into windows, inside the labeled intervals of activities.
 
     Parameters
     ----------
@@ -152,7 +153,7 @@ SENSORS = 45
 TRAIN_USERS = 4
 """Users 1 to 4 are for training, the others for testing."""
 EVERY = 4
-"""The mirror has one segment in four."""
+"""The mirror has every fourth segment."""
 
 
 @reader
@@ -179,7 +180,7 @@ def dsa19() -> dict:
     targets = raw["activity"].astype(int) - 1
     test = raw["subject"] > TRAIN_USERS
     splits = select_splits(raw["inputs"], targets, train=~test, test=test)
-    return standardise_splits(splits, (0, 1)) | substitute
+    return standardize_splits(splits, (0, 1)) | substitute
 
 
 def _segments(path: Path) -> dict[str, np.ndarray]:

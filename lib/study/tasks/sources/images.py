@@ -54,7 +54,7 @@ OFFICIAL_SIZES = {"train": 50_000, "test": 10_000}
 
 @reader
 def cifar10() -> dict:
-    """Read CIFAR-10 with its official splits, or the images of them that the mirror has.
+    """Read CIFAR-10 with its official splits, or the part of them that the mirror has.
 
     Returns
     -------
@@ -111,9 +111,9 @@ NOISE_INPUTS = 1000
 def digits() -> dict:
     """Read scikit-learn's digits: 1,797 images of 8 x 8 pixels with 17 gray levels, offline.
 
-    They are the test set of E. Alpaydin and C. Kaynak. The file is sorted by writer, and every
-    fourth image is for testing. The length of the noise is scaled from the 1,000 inputs for MNIST's
-    784 pixels.
+    They are the test set of E. Alpaydin and C. Kaynak. The file is sorted by writer. Every fourth
+    image is for testing. The noise has 82 inputs, the same number per pixel as 1,000 inputs for
+    MNIST's 784 pixels.
 
     Returns
     -------

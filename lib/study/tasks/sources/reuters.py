@@ -26,8 +26,8 @@ The paper measures on at least 2,800 sequences (section 3.5); a quarter of 11,22
 def reuters() -> dict:
     """Read news by topic. Every fourth document, ordered by topic and time, is for testing.
 
-    The rule is that of Keras and gives its 46 classes: a document's label is its first topic, and
-    topics with fewer than 15 documents are left out.
+    A document's label is its first topic, and topics with fewer than 15 documents are left out.
+    This is the rule of Keras, which gives the same 46 classes.
 
     Returns
     -------

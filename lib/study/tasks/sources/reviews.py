@@ -26,7 +26,7 @@ def reviews(
     vocabulary_size: int = VOCABULARY_SIZE,
     length: int = LENGTH,
 ) -> dict:
-    """Read IMDB with its official split, 25,000 + 25,000 film reviews; half are favorable, class 1.
+    """Read IMDB with its official split: 25,000 + 25,000 film reviews, half of them favorable.
 
     Parameters
     ----------
@@ -40,8 +40,8 @@ def reviews(
     Returns
     -------
     dict
-        As `study.tasks.sources._tokens.encode`; with `vectors` also those of
-        `study.tasks.sources._glove.glove`.
+        As `study.tasks.sources._tokens.encode`. Class 1 is favorable. With `vectors`, the keys of
+        `study.tasks.sources._glove.glove` are added.
     """
     train, test = read_reviews()
     train_texts = [text for _, text in train]
@@ -113,7 +113,8 @@ def _class_and_number(review: tuple[str, str]) -> tuple[str, int]:
     return label, int(number)
 
 
-# Yelp: the Yelp data set's terms allow academic use and forbid redistribution; none is committed.
+# Yelp. The terms of the data set allow academic use and forbid redistribution, so none of it is
+# committed.
 YELP_ARCHIVE = "yelp_review_full_csv.tgz"
 YELP_FULL = {"train": 650_000, "test": 50_000}
 """Reviews in the publisher's archive, which states no checksum."""

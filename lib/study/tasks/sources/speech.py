@@ -14,7 +14,7 @@ from study.tasks.formats.sound import log_energies, log_mel
 from study.tasks.formats.wav import read_wav
 from study.tasks.prepared import RawSplit
 from study.tasks.sources._fetch import fetch, in_mirror, mirror, read_arrays
-from study.tasks.sources._table import reader, select_splits, split_by_group, standardise_splits
+from study.tasks.sources._table import reader, select_splits, split_by_group, standardize_splits
 from study.tasks.standins.tone_words import write_clips
 
 COMMANDS = ("yes", "no", "up", "down", "left", "right", "on", "off", "stop", "go")
@@ -26,12 +26,12 @@ WORDS = (
 """The thirty words of version 0.01, in alphabetical order."""
 OTHERS = sorted(set(WORDS) - set(COMMANDS))
 CLASSES: dict[str, dict[str, int]] = {
-    # LEM's program: any other word, silence, ten commands. Silence consists of the background
-    # noise, all of it in the training split.
+    # LEM's program: 0 for any other word, 1 for silence, then ten commands. Silence consists of the
+    # background noise, which is in the training split.
     "lem": dict.fromkeys(sorted([*OTHERS, "backward", "follow", "forward", "learn", "visual"]), 0)
     | {"_background_noise_": 1}
     | {word: 2 + k for k, word in enumerate(COMMANDS)},
-    # EdgeML's program ("Google-12"): any other word and ten commands; noise is left out.
+    # EdgeML's program ("Google-12"): 0 for any other word, then ten commands. Noise is left out.
     "edgeml": dict.fromkeys(OTHERS, 0) | {word: 1 + k for k, word in enumerate(COMMANDS)},
     "words": {word: k for k, word in enumerate(WORDS)},
 }
@@ -46,7 +46,7 @@ SPEAKERS = 50
 """Speakers of the stand-in."""
 STAND_IN = "tone words, made up: gliding tones of many speakers (stand-in for Speech Commands)"
 LARGEST_SUM = 2**32
-"""Upper bound on the bytes of all clips together; only their features stay in memory."""
+"""Largest number of bytes of all clips together. Only their features stay in memory."""
 LISTS = {"validation_list.txt": "validation", "testing_list.txt": "test"}
 
 
@@ -115,11 +115,11 @@ def test_clips(classes: str) -> dict:
     Returns
     -------
     dict
-        As `keywords`. The splits have 70, 15 and 15 per cent of the speakers. Clips of silence have
+        As `keywords`. The splits have 70, 15 and 15 percent of the speakers. Clips of silence have
         no speaker and are split at random.
     """
     file = read_arrays(fetch("speech_commands", TEST_SET))
-    targets = file["label"].astype(np.int64)  # other words, silence, commands: LEM's order
+    targets = file["label"].astype(np.int64)  # LEM's classes
     speakers = np.where(file["speaker"] == "", file["name"], file["speaker"])
     features = log_mel
     if classes == "edgeml":
@@ -133,7 +133,7 @@ def test_clips(classes: str) -> dict:
     inputs = np.stack([features(clip) for clip in clips])
     splits = select_splits(inputs, targets, **split_by_group(speakers))
     if classes == "edgeml":
-        splits = standardise_splits(splits, 0)
+        splits = standardize_splits(splits, 0)
     substitute = (
         f"{len(targets):,} clips of the official test set of version 0.02, split by speaker"
     )
@@ -160,10 +160,10 @@ def unpacked_clips(low: np.ndarray, high: np.ndarray) -> np.ndarray:
 
 
 def _read_splits(files: Iterable[tuple[str, bytes]], classes: str) -> dict[str, RawSplit]:
-    """Read clips with the features that belong to the classes: LEM's or EdgeML's."""
+    """Read clips, and compute LEM's features for LEM's classes, else EdgeML's features."""
     if classes == "lem":
         return read_clips(files, CLASSES[classes], log_mel)
-    return standardise_splits(read_clips(files, CLASSES[classes], log_energies), 0)
+    return standardize_splits(read_clips(files, CLASSES[classes], log_energies), 0)
 
 
 def read_clips(

@@ -12,7 +12,10 @@ from study.tasks.sources._tokens import by_frequency, encode, vocabulary
 from study.tasks.standins import markov_text
 
 ROW = 50
-"""Tokens per row of the prepared file. Rows follow each other; the task cuts its own pieces."""
+"""Tokens per row of the prepared file.
+
+The task joins the rows to a stream again, and cuts the stream into pieces of its own length.
+"""
 
 
 def tokens_of(text: str, unit: str) -> list[str]:

@@ -2,13 +2,13 @@
 
 M. Pimentel et al., *Toward a robust estimation of respiratory rate from pulse oximeters*, IEEE
 Transactions on Biomedical Engineering 2017, from PhysioNet (A. Goldberger et al. 2000), under the
-Open Data Commons Attribution licence.
+Open Data Commons Attribution License.
 
 The papers use the archive of time series regression (C. Tan et al. 2021). It has 7,949 windows for
-the heart rate and does not say how they were cut. Here a window starts every 3 s, which gives 150
-per recording and 7,950 for 53 recordings. Its target is the rate in the last second, which is
-missing for exactly one window; a mean over the window would be missing for 12 windows or for none.
-Respiratory rates of 0 are kept.
+the heart rate, and does not say how they were cut. Here a window starts every 3 s, which gives 150
+per recording and 7,950 for 53 recordings. The target is the rate in the last second. It is missing
+for exactly one window, which leaves 7,949. A mean over the window would be missing for 12 windows
+or for none. Respiratory rates of 0 are kept.
 """
 
 import io

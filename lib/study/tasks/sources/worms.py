@@ -1,10 +1,10 @@
 """EigenWorms, its stand-in, and UCR Worms.
 
 EigenWorms (A. Brown et al. 2013, in the UEA archive, A. Bagnall et al. 2018) has the movement of
-259 worms of five kinds in six coordinates, 17,984 steps. The publisher states no checksum. The
-checksums inside the zip file reveal damage, and the numbers of series and steps reveal another data
-set. If a mirror is set and does not have the file, switching series are the stand-in, and the
-prepared data set says so.
+259 worms of five kinds in six coordinates, 17,984 steps. The publisher states no checksum. But the
+zip file has checksums, which reveal damage, and the numbers of series and steps reveal another data
+set. If a mirror is set that does not have the file, switching series replace it, and the prepared
+data set says so.
 """
 
 import io
@@ -75,7 +75,7 @@ def ucr_worms() -> dict:
     """Read the UCR archive's Worms, which is related to EigenWorms but not the same data set.
 
     Laboratory, strains and classes are the same (A. Brown et al. 2013; UCR archive, H. Dau et al.
-    2018), but there is only the first eigenworm, averaged to 1 Hz and normalised per series.
+    2018), but there is only the first eigenworm, averaged to 1 Hz and normalized per series.
 
     Returns
     -------

@@ -1,4 +1,4 @@
 """Synthetic stand-ins for data sets that are not available everywhere.
 
-They have the format of the real sets, and are named as stand-ins wherever they are used.
+They have the format of the real data sets, and are called stand-ins wherever they are used.
 """

@@ -1,7 +1,7 @@
 """Beats, a stand-in for BIDMC: windows of an ECG and a PPG with known heart and breathing rates.
 
-Every patient has a heart rate, a respiratory rate and pulse shapes of their own. Both rates drift
-slowly by some per cent, so that the windows of one patient do not all have the same target.
+Every patient has their own heart rate, respiratory rate and pulse shapes. Both rates drift slowly
+by a few percent, so that the windows of one patient do not all have the same target.
 """
 
 from typing import NamedTuple
@@ -97,7 +97,7 @@ def _draw_patient(
     heart_rate = rng.uniform(*HEART) * _drift(time, rng) * (1 + RATE_MODULATION * breath)
     beats_so_far = np.cumsum(heart_rate) / 60 / RATE
     peaks = np.interp(np.arange(1, int(beats_so_far[-1]) + 1), beats_so_far, time)
-    # The order of the draws decides the data.
+    # Draw the waves in this order. Another order would change the data.
     ecg = _sum_waves(time, peaks, _draw_ecg_waves(rng))
     ppg = _sum_waves(time, peaks, _draw_ppg_waves(rng))
     channels = []
@@ -146,9 +146,9 @@ def _sum_waves(time: np.ndarray, peaks: np.ndarray, waves: list[Wave]) -> np.nda
     reach = round(0.6 * RATE)
     offsets = np.arange(-reach, reach + 1)
     for wave in waves:
-        centres = peaks + wave.delay
-        samples = np.round(centres * RATE).astype(int)[:, None] + offsets
-        distance = (samples / RATE - centres[:, None]) / wave.width
+        centers = peaks + wave.delay
+        samples = np.round(centers * RATE).astype(int)[:, None] + offsets
+        distance = (samples / RATE - centers[:, None]) / wave.width
         values = wave.height * np.exp(-(distance**2) / 2)
         inside = (samples >= 0) & (samples < len(time))
         np.add.at(signal, samples[inside], values[inside])

@@ -27,9 +27,9 @@ class Language:
     words: np.ndarray
     """The words, the most frequent first, (V,)."""
     frequency: np.ndarray
-    """Probability of each word when it is not chosen among the followers of the last, (V,)."""
+    """Probability of each word if the next word is not a follower of the last one, (V,)."""
     followers: np.ndarray
-    """Indices of the followers of each word, (V, 4); each one is twice as likely as the next."""
+    """Indices of the followers of each word, (V, 4). Each is twice as likely as the next one."""
 
 
 def language(vocabulary: int, rng: np.random.Generator) -> Language:

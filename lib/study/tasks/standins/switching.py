@@ -1,10 +1,10 @@
 r"""Switching series, a stand-in for EigenWorms: the class is the rate of an event.
 
 The channels are three pairs of noisy oscillators, with the same distribution in all classes. Events
-called turns are added, which start as a Poisson process. During a turn, :math:`3 / \sqrt 2` is
-added to both channels of the second pair, for a geometrically distributed time with a mean of 60
-steps. The class is the rate of turns. So the evidence is spread evenly over the series, and the
-optimal classifier is known (notebook 61).
+called turns are added to the second pair. Turns start as a Poisson process and last for a
+geometrically distributed time with a mean of 60 steps. During a turn, :math:`3 / \sqrt 2` is added
+to both channels of the pair. The class is the rate of turns. So the evidence is spread evenly over
+the series, and the optimal classifier is known (notebook 61).
 """
 
 import numpy as np

@@ -1,7 +1,8 @@
 """Tone words: a stand-in for Speech Commands, clips of one second in files of the same names.
 
-A word is a sum of two or three tones that glide from one frequency to another, the same in every
-clip. Speakers differ in pitch and speed; clips differ in position, loudness and noise.
+A word is a sum of two or three tones that glide from one frequency to another. All clips of a word
+have the same tones. Speakers differ in pitch and speed; clips differ in position, loudness and
+noise.
 `write_clips` yields the files that the archive of Speech Commands would contain.
 """
 
