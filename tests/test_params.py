@@ -13,6 +13,7 @@ from study.config.datasets import datasets
 from study.config.expand import expand_groups
 from study.config.file import merge_profile, read_params
 from study.config.measurement import Measure
+from study.config.names import with_names
 from study.config.network import Network
 from study.config.recipe import OPTIMISERS, WEIGHTS, Optimiser, Recipe
 from study.config.section import ParameterError, parse_section
@@ -234,6 +235,21 @@ def test_a_label_identifies_nothing():
     assert all(run.run.startswith("a, b, c") for run in runs)
 
 
+def test_equal_names_of_runs_are_numbered():
+    group = {"tasks": ["N=10"], "defaults": {"set": ONE}, "networks": {"LEM": {}}}
+    (run,) = runs_of(group)
+    names = [named.run for named in with_names([run, run, run])]
+    assert names == ["LEM, N=10", "LEM, N=10 (2)", "LEM, N=10 (3)"]
+
+
+def test_null_start_is_the_default(content):
+    content["base"]["networks"]["new"] = {"cell": "lem", "set": {"start": None}}
+    profile_of(content)
+    group = {"tasks": ["N=10"], "defaults": {"set": ONE}}
+    (run,) = runs_of(group | {"networks": {"LEM": {"set": {"start": None}}}})
+    assert run.network.start == "text"
+
+
 def test_a_profile_is_laid_over_the_base(content):
     networks = {"UnICORNN": {"set": {"batch_size": 9}}, "GRU": None}
     groups = {"noisy_images": {"defaults": {"set": {"width": 7}}, "networks": networks}}
@@ -330,6 +346,10 @@ UNFIT = "of width 32 on .* cannot .*"
      "networks.new.set.head is 'x'"),
     (_define("networks", "new", {"cell": "lem", "set": {"start": "x"}}),
      "networks.new.set.start is 'x'; expected one of"),
+    (_define("networks", "new", {"cell": "lem", "set": {"batch_size": 0}}),
+     "networks.new.set.batch_size is 0; input should be greater than 0"),
+    (_define("networks", "new", {"cell": "lem", "set": {"time_steps": "x"}}),
+     "networks.new.set.time_steps is 'x'; input should be a valid integer"),
     (_define("networks", "x" * 5000, {"cell": "rnn"}),
      "has the key .*; expected printable text of at"),
     (_define("networks", "a\x00", {"cell": "rnn"}), "expected printable"),
@@ -341,13 +361,20 @@ UNFIT = "of width 32 on .* cannot .*"
      "time_steps is 'x'; "),
     (_define("tasks", "new", {"maker": "adding", "sweep": {"time_steps": [5]}}),
      "tasks.new sweeps time_steps; put {time_steps} into its name"),
+    (_define("tasks", "n={time_steps}", {"maker": "adding", "sweep": {"time_steps": []}}),
+     "sweep.time_steps is empty; expected at least one level"),
+    (_define("tasks", "n={time_steps}",
+             {"maker": "adding", "set": {"time_steps": 5}, "sweep": {"time_steps": [6]}}),
+     "gives time_steps in set and in sweep; remove one"),
+    (_define("tasks", "n={step}", {"maker": "adding", "set": {"time_steps": 5}}),
+     "the name of tasks.n={step} is 'n={step}'; expected settings in its braces"),
     (lambda c: _define("tasks", "N=100", c["base"]["tasks"]["sMNIST"])(c),
      "two tasks have the name 'N=100'; rename one"),
     (lambda c: c["base"].update(studdy={}), "unknown parameter studdy; .*known: "),
     (lambda c: c["base"].pop("latching"), "latching is missing"),
     (lambda c: c["base"].update(tasks=7), "tasks is 7; input should be an object"),
     (lambda c: c["base"]["groups"].update(factorial=c["base"]["groups"]["pixels"]),
-     "two datasets are called 'factorial'"),
+     "two results files are called 'factorial'; rename the group"),
     (_define("groups", "../escaped", {}),
      "groups.../escaped.* is '../escaped'; string should match"),
     (_define("groups", "my group", {}), "is 'my group'; string should match"),

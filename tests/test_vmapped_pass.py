@@ -356,7 +356,7 @@ def test_nan_metric_ends_one_run_an_error_all():
         train_batched([_training("rnn", i) for i in range(2)], objective, pass_size=PLACES)
 
 
-def test_an_error_of_the_last_active_run_is_its_own():
+def test_error_of_last_active_run_marks_its_divergence():
     short = _training("rnn", 0, epochs=1)
     long = _training("rnn", 1)
     calls = 0

@@ -260,7 +260,7 @@ def test_killed_local_workers_are_replaced(trials, tmp_path, kind, pause, worker
 
 def test_local_workers_that_never_return_are_reported(trials, tmp_path, monkeypatch):
     monkeypatch.setitem(cluster._LOCAL, "distributed.scheduler.no-workers-timeout", "12s")
-    monkeypatch.setattr(cluster, "CLOSE", 5.0)
+    monkeypatch.setattr(cluster, "CLOSE_SECONDS", 5.0)
     call = partial(_run_struck, tmp_path, signal.SIGKILL, 300)
     trials.refuse("stopped", call, ConnectionError)
     where = Jobs(scheduler="local", workers=1)

@@ -52,12 +52,12 @@ def failure(layer_class: type[Recurrent], label: str) -> str:
 
 
 def _check_gradients(layer: Recurrent, u: Tensor) -> None:
-    """First derivatives by input and weights equal finite differences."""
+    """First derivatives with respect to input and weights equal finite differences."""
     assert torch.autograd.gradcheck(_function_of(layer), _inputs(layer, u), fast_mode=True)
 
 
 def _check_second_gradients(layer: Recurrent, u: Tensor) -> None:
-    """Second derivatives by input and weights equal finite differences."""
+    """Second derivatives with respect to input and weights equal finite differences."""
     assert torch.autograd.gradgradcheck(_function_of(layer), _inputs(layer, u), fast_mode=True)
 
 

@@ -3,13 +3,19 @@
 import json
 from collections.abc import Mapping
 
-from longrnn.cells import Cell, cell_class
+from longrnn.cells import cell_class
 from pydantic import ValidationError
 
 from study.config.grammar import NetworkDefinition, TaskDefinition
-from study.config.run import PARTS
+from study.config.run import PARTS, RunConfig
 from study.config.section import ParameterError, Section, format_value, similar_names
-from study.config.vocabulary import Makers, known_settings, refuse_unknown
+from study.config.vocabulary import (
+    DEFAULT_START,
+    RUN_PART,
+    Makers,
+    known_settings,
+    refuse_unknown,
+)
 
 
 def check_network(name: str, network: NetworkDefinition, makers: Makers) -> None:
@@ -21,8 +27,8 @@ def check_network(name: str, network: NetworkDefinition, makers: Makers) -> None
         Name of the network, for error messages.
     network : NetworkDefinition
     makers : mapping of str to type of Section
-        The settings of each function that makes tasks, by the function's name. A network may give
-        settings of tasks, too.
+        The class with the settings of each maker, a function that makes a task, by its name. A
+        network may give settings of tasks, too.
 
     Raises
     ------
@@ -40,32 +46,50 @@ def check_network(name: str, network: NetworkDefinition, makers: Makers) -> None
     known = known_settings(network.cell, cell.starts, makers.values())
     for key in network.set:
         refuse_unknown(key, f"{where}.set", known)
-    start = network.set.get("start", "text")
+    start = network.set.get("start")
+    if start is None:
+        start = DEFAULT_START
     if str(start) not in cell.starts:
         raise ParameterError(
             f"params.yaml: {where}.set.start is {format_value(start)}; "
             f"expected one of {similar_names(start, cell.starts)}"
         )
-    _check_values(network.set, cell, known, f"{where}.set")
-
-
-def _check_values(
-    settings: Mapping[str, object], cell: type[Cell], known: Mapping[str, str], where: str
-) -> None:
-    """Check the values of a network's settings; `known` maps each setting to its part of a run."""
     keywords = dict(cell.hyper_parameters)
     for start_method in cell.starts.values():
         keywords |= start_method.settings
-    for key, value in settings.items():
+    for key, value in network.set.items():
         if value is None:
             continue
         if key in keywords and not keywords[key].admits(value):
             raise ParameterError(
-                f"params.yaml: {where}.{key} is {format_value(value)}; expected {keywords[key]}"
+                f"params.yaml: {where}.set.{key} is {format_value(value)}; expected {keywords[key]}"
             )
-        part = known[key]
-        if part in PARTS:
-            _check_given(PARTS[part], {key: value}, where)
+        _check_part(known[key], key, value, f"{where}.set", makers)
+
+
+def _check_part(part: str, key: str, value: object, where: str, makers: Makers) -> None:
+    """Check the value of a setting that belongs to a part of a run, but not to the cell."""
+    if part in PARTS:
+        _check_given(PARTS[part], {key: value}, where)
+    elif part == RUN_PART:
+        _check_given(RunConfig, {key: value}, where)
+    elif part == "task":
+        _check_task_setting(key, value, where, makers)
+
+
+def _check_task_setting(key: str, value: object, where: str, makers: Makers) -> None:
+    """Refuse a value of a task's setting that no maker with this setting accepts."""
+    refusal: ParameterError | None = None
+    for maker in makers.values():
+        if key in maker.model_fields:
+            try:
+                _check_given(maker, {key: value}, where)
+            except ParameterError as error:
+                refusal = error
+            else:
+                return
+    if refusal is not None:
+        raise refusal
 
 
 def check_task(name: str, task: TaskDefinition, makers: Makers) -> None:
@@ -77,7 +101,7 @@ def check_task(name: str, task: TaskDefinition, makers: Makers) -> None:
         Name of the task, for error messages.
     task : TaskDefinition
     makers : mapping of str to type of Section
-        The settings of each function that makes tasks, by the function's name.
+        The class with the settings of each maker, a function that makes a task, by its name.
 
     Raises
     ------
@@ -104,8 +128,9 @@ def check_task(name: str, task: TaskDefinition, makers: Makers) -> None:
 def _check_given(kind: type[Section], values: Mapping[str, object], where: str) -> None:
     """Check the values of some fields of a section.
 
-    Fields may be missing, because another layer may give them. For the same reason, checks of
-    several fields together are skipped; pydantic reports those without a location.
+    Fields may be missing, because another layer may give them. For the same reason, pydantic's
+    checks of the complete section, which it reports without a location, are left to `parse_section`
+    in the last step.
     """
     try:
         kind.model_validate_json(json.dumps(values))

@@ -55,7 +55,10 @@ def datasets(sections: Mapping[str, Any]) -> list[str]:
 
 
 def _names_of_pair(where: str, table: Table, pair: Pair, definitions: Definitions) -> set[str]:
-    """Return the data sets that a network reads on a task: several if `dataset` is swept."""
+    """Return the data sets that a network reads on a task: several if `dataset` is swept.
+
+    The file gives every `dataset` that is read, because the setting has no default.
+    """
     levels: list[Level] = []
     for layer in setting_layers(where, table, pair, definitions):
         levels = layer.levels.get("dataset", levels)

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from study.config.grammar import NetworkDefinition, TaskDefinition
-from study.config.levels import fill_label, single_level
+from study.config.levels import fill_label, level_text
 from study.config.section import ParameterError, format_value, parse_section
 
 
@@ -51,22 +51,33 @@ def read_definitions(
 
 
 def _tasks_by_name(templates: Mapping[str, TaskDefinition]) -> dict[str, TaskDefinition]:
-    """Return the tasks by name; a template becomes one task per combination of swept levels."""
+    """Return the tasks by name. A template becomes one task per combination of swept levels."""
     tasks: dict[str, TaskDefinition] = {}
     for template, definition in templates.items():
         where = f"tasks.{template}"
-        for key in definition.sweep:
-            if f"{{{key}}}" not in template:
-                raise ParameterError(
-                    f"params.yaml: {where} sweeps {key}; put {{{key}}} into its name"
-                )
+        _check_sweeps(template, definition, where)
         for levels in itertools.product(*definition.sweep.values()):
             chosen = dict(zip(definition.sweep, levels, strict=True))
-            texts = {key: single_level(level)[0].text for key, level in chosen.items()}
-            name = fill_label(template, texts, where)
+            texts = {key: level_text(level) for key, level in chosen.items()}
+            name = fill_label(template, texts, f"the name of {where}")
             if name in tasks:
                 raise ParameterError(
                     f"params.yaml: two tasks have the name {format_value(name)}; rename one"
                 )
             tasks[name] = definition.model_copy(update={"set": definition.set | chosen})
     return tasks
+
+
+def _check_sweeps(template: str, definition: TaskDefinition, where: str) -> None:
+    """Refuse a sweep that is empty, is not in the task's name, or sweeps a setting with a value."""
+    for key, levels in definition.sweep.items():
+        if f"{{{key}}}" not in template:
+            raise ParameterError(f"params.yaml: {where} sweeps {key}; put {{{key}}} into its name")
+        if not levels:
+            raise ParameterError(
+                f"params.yaml: {where}.sweep.{key} is empty; expected at least one level"
+            )
+        if definition.set.get(key) is not None:
+            raise ParameterError(
+                f"params.yaml: {where} gives {key} in set and in sweep; remove one"
+            )

@@ -18,7 +18,13 @@ from study.config.recipe import WEIGHTS
 from study.config.run import PARTS, RunConfig
 from study.config.section import ParameterError, format_value, parse_section
 from study.config.tables import Pair, network_task_pairs, read_tables, setting_layers
-from study.config.vocabulary import Makers, known_settings, refuse_unknown
+from study.config.vocabulary import (
+    DEFAULT_START,
+    RUN_PART,
+    Makers,
+    known_settings,
+    refuse_unknown,
+)
 
 
 def expand_groups(
@@ -34,7 +40,7 @@ def expand_groups(
     groups, networks, tasks : mapping
         These sections of `params.yaml`, as plain values.
     makers : mapping
-        The settings of each function that makes tasks, by the function's name.
+        The class with the settings of each maker, a function that makes a task, by its name.
 
     Returns
     -------
@@ -114,11 +120,11 @@ def _merge_levels(
     layers = setting_layers(where, table, pair, definitions)
     cell = definitions.networks[pair.network].cell
     maker = makers[definitions.tasks[pair.task].maker]
-    # The initialization decides which settings exist. "text" stands for the one in the paper.
-    starts = [Level("text", "text")]
+    # Which settings exist depends on the initialization, whose name is the setting `start`.
+    starts = [Level(DEFAULT_START, DEFAULT_START)]
     for layer in layers:
         starts = layer.levels.get("start", starts)
-    start_names = [str(level.value) for level in starts]
+    start_names = [str(level.value or DEFAULT_START) for level in starts]
     part_by_setting = known_settings(cell, start_names, [maker])
     _refuse_unknown_by_task(pair, start_names, definitions, makers)
     levels: dict[str, list[Level]] = {}
@@ -152,10 +158,10 @@ def _refuse_unknown_by_task(
 def _drop_unused_penalties(
     combination: Mapping[str, Level], own_settings: Set[str], where: str
 ) -> dict[str, Level]:
-    """Return a combination of levels without the weights of penalties that it does not use.
+    """Drop penalty coefficients (kappa, orthogonality) that the objective doesn't use.
 
-    The defaults of a group may give a weight that only some of its networks use. If the definition
-    or the entry of a network gives a weight that it does not use, an error is raised.
+    The defaults of a group may give a coefficient that only some of its networks use. If the
+    definition or the entry of a network gives one that it does not use, an error is raised.
     """
     name = "plain"
     if "objective" in combination and combination["objective"].value is not None:
@@ -198,8 +204,8 @@ def _make_run(
         label = ", ".join([pair.network, *swept])
     names = {
         "network_name": pair.network,
-        "label": fill_label(label, texts, pair.where),
-        "task_label": fill_label(task.label or pair.task, texts, f"tasks.{pair.task}"),
+        "label": fill_label(label, texts, f"the label of {pair.where}"),
+        "task_label": fill_label(task.label or pair.task, texts, f"the label of tasks.{pair.task}"),
     }
     values = {key: level.value for key, level in combination.items() if level.value is not None}
     if values.get("kappa") == 0:
@@ -227,7 +233,7 @@ def _by_part(
         "task": {"maker": maker, "settings": task},
     }
     contents = {
-        "": run,
+        RUN_PART: run,
         "network": network,
         "hyper_parameters": hyper_parameters,
         "start_settings": start_settings,
@@ -241,7 +247,10 @@ def _by_part(
 
 
 def _refuse_equal(where: str, runs: Iterable[RunConfig]) -> None:
-    """Refuse two runs with the same settings, whatever their names."""
+    """Refuse two runs of one table with the same settings, whatever their names.
+
+    Different tables of a group may repeat a run.
+    """
     seen: dict[str, RunConfig] = {}
     for run in runs:
         same = seen.setdefault(json.dumps(run.flat_settings(), sort_keys=True), run)

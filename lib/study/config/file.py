@@ -90,7 +90,7 @@ def merge_profile(profile: str | None = None, path: Path = PARAMS) -> dict[str, 
     Raises
     ------
     ParameterError
-        The profile is unknown, or as `read_params`.
+        The profile is unknown, or `read_params` fails.
     """
     return select_profile(read_params(path), profile)
 
@@ -126,6 +126,9 @@ def select_profile(content: dict[str, Any], profile: str | None = None) -> dict[
 
 def merge_mappings(base: Any, change: Any) -> Any:
     """Override one mapping by another: mappings merge key by key, other values are replaced.
+
+    So a profile can change and add keys of a mapping, but not remove one. Where a key can be left
+    out, its value ``null`` stands for that. A named level of a sweep can't be left out.
 
     Parameters
     ----------
@@ -233,5 +236,5 @@ def _is_text(value: object) -> bool:
 
 
 def _is_number(value: object) -> bool:
-    # Also False for infinities and nan.
+    # False for infinities and nan. True for True and False, which Python counts as integers.
     return isinstance(value, int | float) and abs(value) <= _LARGEST_NUMBER

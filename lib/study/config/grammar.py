@@ -1,6 +1,11 @@
 """Grammar of `params.yaml`: the keys that a network, a task, a group and an entry may have.
 
-The header of `params.yaml` explains them. `study.config.expand` turns them into runs.
+The header of `params.yaml` explains the keys. `study.config.expand` turns them into runs.
+
+Each class here is a `study.config.section.Section`, which is the base class of everything that is
+read from the file. `Sections` are the top-level keys of a profile, and `Settings` are the keys that
+give values to settings. `Table` is a table of networks and tasks in the file. A ``label`` is for
+tables of the report.
 """
 
 from typing import Annotated, Any, TypeVar
@@ -21,12 +26,16 @@ Mapped = Annotated[dict[str, T], BeforeValidator(_empty_if_null)]
 """A mapping with string keys. ``null``, with which a profile clears a mapping, means empty."""
 GroupName = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_]*$")]
 """Name of a group, which is also the name of its results file."""
-Levels = list[Any] | dict[str, Any]
-"""Levels of a sweep: a list of values, or a mapping from display names to values."""
+Sweep = list[Any] | dict[str, Any]
+"""The levels of a swept setting: a list of values, or a mapping from display names to values."""
 
 
 class Settings(Section):
     """Settings, given in any of four ways.
+
+    A value for one task overrides a value for all tasks. To give the same setting in `set` and in
+    `sweep` is an error, and so it is in `by_task` and in `sweep_by_task` for the same task. But if
+    the value is ``null``, the sweep counts: a profile can replace a value with a sweep in this way.
 
     Attributes
     ----------
@@ -41,13 +50,13 @@ class Settings(Section):
     """
 
     set: Mapped[Any] = Field(default_factory=dict)
-    sweep: Mapped[Levels | None] = Field(default_factory=dict)
+    sweep: Mapped[Sweep | None] = Field(default_factory=dict)
     by_task: Mapped[Mapped[Any]] = Field(default_factory=dict)
-    sweep_by_task: Mapped[Mapped[Levels | None]] = Field(default_factory=dict)
+    sweep_by_task: Mapped[Mapped[Sweep | None]] = Field(default_factory=dict)
 
 
 class NetworkDefinition(Section):
-    """A network: its cell, the settings it has in every group, and its label in tables."""
+    """A network: its cell, the settings it has in every group, and its label in the report."""
 
     cell: str
     set: Mapped[Any] = Field(default_factory=dict)
@@ -55,7 +64,7 @@ class NetworkDefinition(Section):
 
 
 class TaskDefinition(Section):
-    """A task: the function in `study.tasks` that makes it, its settings, and its label in tables.
+    """A task: the function in `study.tasks` that makes it, its settings, its label in the report.
 
     If the task's name contains a setting in braces, such as ``N={time_steps}``, it defines one task
     per level of that setting in `sweep`.
@@ -77,7 +86,7 @@ class Entry(Settings):
     tasks : list of str
         The tasks to train it on; by default all tasks of the group.
     label : str
-        Label in tables; by default that of the network.
+        Label in the report; by default that of the network.
     """
 
     network: str | None = None
@@ -94,7 +103,7 @@ class Table(Section):
 
 
 class Group(Table):
-    """All runs of one dataset: a table, or several `tables`.
+    """All runs of one results file: a table, or several `tables`.
 
     If there are several tables, each starts from the tasks and defaults of the group, and may
     override them.

@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from study.config.grammar import Levels, Settings
+from study.config.grammar import Settings, Sweep
 from study.config.section import ParameterError, format_value, similar_names
 
 _COLUMNS = ("width", "learning_rate")
@@ -92,8 +92,8 @@ def level_text(value: object) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def fill_label(template: str, texts: Mapping[str, str], where: str) -> str:
-    """Fill in a label template: replace each setting in braces by its level.
+def fill_label(template: str, texts: Mapping[str, str], what: str) -> str:
+    """Fill in a label or a name: replace each setting in braces with its level.
 
     Parameters
     ----------
@@ -101,13 +101,12 @@ def fill_label(template: str, texts: Mapping[str, str], where: str) -> str:
         Such as ``LEM, width={width}``.
     texts : mapping of str to str
         The level of each setting as text.
-    where : str
-        Path in `params.yaml`, for error messages.
+    what : str
+        What the template is, such as ``the label of networks.LEM``, for error messages.
 
     Returns
     -------
     str
-        The label.
 
     Raises
     ------
@@ -118,7 +117,7 @@ def fill_label(template: str, texts: Mapping[str, str], where: str) -> str:
     def text(match: re.Match) -> str:
         if match[1] not in texts:
             raise ParameterError(
-                f"params.yaml: the label of {where} is {format_value(template)}; expected "
+                f"params.yaml: {what} is {format_value(template)}; expected "
                 f"settings in its braces, one of {similar_names(match[1], texts)}"
             )
         return texts[match[1]]
@@ -149,39 +148,40 @@ def _select_task(by_task: Mapping[str, Mapping[str, Any]], task: str) -> dict[st
 
 def _fixed_or_swept(
     values: Mapping[str, Any],
-    sweeps: Mapping[str, Levels | None],
+    sweeps: Mapping[str, Sweep | None],
     words: tuple[str, str],
     where: str,
     in_labels: bool,
 ) -> dict[str, list[Level]]:
     """Return the levels of each setting, which has either one value or a sweep."""
-    swept = {key: levels for key, levels in sweeps.items() if levels is not None}
+    swept = {key: sweep for key, sweep in sweeps.items() if sweep is not None}
     levels: dict[str, list[Level]] = {}
     for key, value in values.items():
         if key not in swept:
             levels[key] = single_level(value)
-        elif value is not None:  # null only clears an inherited value
+        # `set: {x: null}` next to a sweep of x is fine: a profile drops the base's value like this.
+        elif value is not None:
             raise ParameterError(
                 f"params.yaml: {where} gives {key} in {words[0]} and in {words[1]}; remove one"
             )
-    for key, given in swept.items():
-        levels[key] = _swept(key, given, f"{where}.{words[1]}.{key}", in_labels)
+    for key, sweep in swept.items():
+        levels[key] = _swept(key, sweep, f"{where}.{words[1]}.{key}", in_labels)
     return levels
 
 
-def _swept(key: str, given: Levels, where: str, in_labels: bool) -> list[Level]:
-    """Return the levels of a sweep."""
-    if isinstance(given, Mapping):
-        levels = [Level(value, name, name) for name, value in given.items()]
+def _swept(key: str, sweep: Sweep, where: str, in_labels: bool) -> list[Level]:
+    """Return the levels of a swept setting."""
+    if isinstance(sweep, Mapping):
+        levels = [Level(value, name, name) for name, value in sweep.items()]
     else:
         levels = []
-        for value in given:
+        for value in sweep:
             text = level_text(value)
             levels.append(Level(value, text, f"{key}={text}"))
     different = {json.dumps(level.value, sort_keys=True) for level in levels}
     if not levels or len(different) < len(levels):
         raise ParameterError(
-            f"params.yaml: {where} is {format_value(given)}; expected levels that differ from each "
+            f"params.yaml: {where} is {format_value(sweep)}; expected levels that differ from each "
             "other"
         )
     if in_labels and key not in _COLUMNS:

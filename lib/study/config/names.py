@@ -1,17 +1,17 @@
 """Give the runs of a group unique and readable names, the last step of the expansion."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 
 from study.config.levels import level_text
 from study.config.run import RunConfig
 
 
 def with_names(runs: Sequence[RunConfig]) -> tuple[RunConfig, ...]:
-    """Return the runs of a group with their names in the dataset.
+    """Return the runs of a group with their names in the results file.
 
     A name consists of the label, the task, and the settings in which runs with the same label and
-    task differ. ``(2)`` is appended to a name that is already used.
+    task differ. If a name is already used, ``(2)`` is appended, or ``(3)``, and so on.
 
     Parameters
     ----------
@@ -35,12 +35,20 @@ def with_names(runs: Sequence[RunConfig]) -> tuple[RunConfig, ...]:
             differences = [
                 f"{key}={level_text(run_levels[key])}" for key in differing if key in run_levels
             ]
-            name = ", ".join([label, *differences])
-            while name in used:
-                name += " (2)"
+            name = _unused(", ".join([label, *differences]), used)
             used.add(name)
             named[index] = runs[index].model_copy(update={"run": name})
     return tuple(named)
+
+
+def _unused(name: str, used: Set[str]) -> str:
+    """Return a name, with a number if the name is already used."""
+    if name not in used:
+        return name
+    number = 2
+    while f"{name} ({number})" in used:
+        number += 1
+    return f"{name} ({number})"
 
 
 def _differing(levels: Sequence[dict[str, object]]) -> list[str]:

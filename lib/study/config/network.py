@@ -15,7 +15,7 @@ class Dropout(Section):
     """Dropout rates.
 
     The same mask is used at all time steps of a sequence (variational dropout), except for the
-    inputs. Dropout between stacked layers is a hyper-parameter of the cell instead.
+    inputs. Dropout between stacked layers is a hyperparameter of the cell instead.
 
     Attributes
     ----------

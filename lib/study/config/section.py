@@ -27,7 +27,7 @@ _SHOWN_NAMES = 10
 
 Positive = Annotated[int, Field(gt=0, le=LARGEST_COUNT)]
 Size = Annotated[int, Field(ge=0, le=LARGEST_COUNT)]
-"""A count that may be 0; for a number of sequences, 0 means all of them."""
+"""An integer from 0, such as a number of sequences (0 for all of them), epochs or steps."""
 Draws = Annotated[int, Field(ge=0, le=10**6)]
 """A number of sequences that are generated at once, so they must fit into memory."""
 PositiveDraws = Annotated[int, Field(gt=0, le=10**6)]
@@ -53,7 +53,22 @@ class Section(BaseModel):
 
 
 def check_distinct(levels: tuple) -> tuple:
-    """Return the levels of a factor; raise `ValueError` if two of them are equal."""
+    """Return the levels of a factor, which must differ from each other.
+
+    Parameters
+    ----------
+    levels : tuple
+
+    Returns
+    -------
+    tuple
+        The same levels.
+
+    Raises
+    ------
+    ValueError
+        Two levels are equal.
+    """
     if len(set(levels)) != len(levels):
         raise ValueError(f"levels must differ from each other, got {list(levels)}")
     return levels
@@ -114,7 +129,8 @@ def parse_section(
         The message has one sentence per problem: the key, its value, and what was expected.
     """
     try:
-        # JSON turns lists into tuples where a tuple is expected and converts nothing else.
+        # Via JSON, because pydantic's strict mode then accepts an array for a tuple. For Python
+        # values it would not. Other conversions are refused in both cases.
         return kind.model_validate_json(json.dumps(content))
     except ValidationError as error:
         raise ParameterError(_explain(kind, lead, where, error, hidden_fields)) from None
@@ -133,6 +149,7 @@ def format_value(value: object) -> str:
     str
         Printable text, truncated to 80 characters.
     """
+    # An integer of more bits may have too many digits to show, or even to convert to text.
     if isinstance(value, int) and value.bit_length() > _SHOWN_TEXT:
         return f"an integer of {value.bit_length()} bits"
     printable = not isinstance(value, str) or value.isprintable()
@@ -166,7 +183,10 @@ def similar_names(name: object, known: Iterable[str]) -> str:
 
 
 def _section_at(kind: type[Section], path: Iterable[object]) -> type[Section] | None:
-    """Return the type of the section at a path inside `kind`; None if the path leaves sections."""
+    """Return the type of the section at a path inside `kind`.
+
+    It is None if a part of the path is not a section.
+    """
     for key in path:
         field = kind.model_fields.get(str(key))
         if field is not None:

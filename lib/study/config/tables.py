@@ -3,7 +3,7 @@
 A setting can be given in four layers. A later layer overrides an earlier one:
 
 1. the task's definition, under ``tasks``;
-2. the ``defaults`` of the group, merged with those of its table, which come first;
+2. the ``defaults`` of the group, overridden by the ``defaults`` of the table;
 3. the network's definition, under ``networks``;
 4. the network's entry in the group or table.
 
@@ -81,12 +81,12 @@ def read_tables(group: str, content: Any) -> dict[str, Table]:
         The content is not that of a group.
     """
     where = f"groups.{group}"
-    whole = parse_section(Group, content, where)
-    if not whole.tables:
-        return {where: whole}
+    parsed_group = parse_section(Group, content, where)
+    if not parsed_group.tables:
+        return {where: parsed_group}
     shared = {key: value for key, value in content.items() if key != "tables"}
     tables = {}
-    for name, table in whole.tables.items():
+    for name, table in parsed_group.tables.items():
         if table is not None:
             path = f"{where}.tables.{name}"
             tables[path] = parse_section(Table, merge_mappings(shared, table), path)
@@ -94,7 +94,10 @@ def read_tables(group: str, content: Any) -> dict[str, Table]:
 
 
 def network_task_pairs(where: str, table: Table, definitions: Definitions) -> Iterator[Pair]:
-    """Yield each network of a table with each of its tasks, all tasks of one network in a row.
+    """Yield each network of a table with each of its tasks.
+
+    Pairs with the same network follow each other, also from different entries, so that the results
+    file has the runs of a network next to each other.
 
     Parameters
     ----------
@@ -152,18 +155,18 @@ def setting_layers(where: str, table: Table, pair: Pair, definitions: Definition
     ParameterError
         If a task is unknown, or a setting has both a value and a sweep.
     """
-    defaults = f"{where}.defaults"
-    _refuse_unknown_tasks(defaults, table.defaults, definitions)
+    defaults_path = f"{where}.defaults"
+    _refuse_unknown_tasks(defaults_path, table.defaults, definitions)
     _refuse_unknown_tasks(pair.where, pair.entry, definitions)
     task = definitions.tasks[pair.task].set
     network = definitions.networks[pair.network].set
-    default_levels = settings_for_task(table.defaults, pair.task, defaults, in_labels=False)
+    default_levels = settings_for_task(table.defaults, pair.task, defaults_path, in_labels=False)
     entry_levels = settings_for_task(pair.entry, pair.task, pair.where, in_labels=True)
     task_levels = {key: single_level(value) for key, value in task.items()}
     network_levels = {key: single_level(value) for key, value in network.items()}
     return [
         Layer(f"tasks.{pair.task}.set", task_levels),
-        Layer(defaults, default_levels, optional=True),
+        Layer(defaults_path, default_levels, optional=True),
         Layer(f"networks.{pair.network}.set", network_levels),
         Layer(pair.where, entry_levels),
     ]

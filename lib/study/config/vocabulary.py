@@ -8,8 +8,15 @@ from study.config.run import PARTS
 from study.config.section import ParameterError, Section, similar_names
 
 Makers = Mapping[str, type[Section]]
-"""The settings of each function that makes tasks, by the function's name."""
+"""The class with the settings of each maker, by the maker's name.
 
+A maker is a function in `study.tasks` that makes a task.
+"""
+
+DEFAULT_START = "text"
+"""The default initialization of a cell, which is the one in the paper."""
+RUN_PART = "run"
+"""The part of settings that belong to a run as a whole, see `known_settings`."""
 _RUN_SETTINGS = ("batch_size", "device", "replicates")
 """Settings that belong to a run as a whole."""
 _NO_SETTINGS = ("cell", "hyper_parameters", "start_settings")
@@ -22,9 +29,9 @@ def general_settings() -> dict[str, str]:
     Returns
     -------
     dict of str to str
-        As `known_settings`, without hyper-parameters, settings of initializations and of tasks.
+        As `known_settings`, without hyperparameters, settings of initializations and of tasks.
     """
-    settings = dict.fromkeys(_RUN_SETTINGS, "")
+    settings = dict.fromkeys(_RUN_SETTINGS, RUN_PART)
     for part, kind in PARTS.items():
         settings |= {field: part for field in kind.model_fields if field not in _NO_SETTINGS}
     return settings
@@ -43,13 +50,13 @@ def known_settings(
         Names of its initializations. Names that the cell does not have are skipped; another check
         refuses them.
     makers : iterable of type of Section
-        The settings of the functions that make its tasks.
+        The classes with the settings of the makers of its tasks.
 
     Returns
     -------
     dict
-        From setting to ``""`` (the run itself), ``network``, ``recipe``, ``measurement``,
-        ``hyper_parameters``, ``start_settings`` or ``task``.
+        From setting to `RUN_PART`, ``network``, ``recipe``, ``measurement``, ``hyper_parameters``,
+        ``start_settings`` or ``task``.
     """
     kind = cell_class(cell)
     part_by_setting: dict[str, str] = {}

@@ -53,7 +53,7 @@ def set_aside(path: Path) -> Path:
     """Rename a file, folder or link to ``<stem>.damaged``, which nothing reads.
 
     If there is a file with this name, a file replaces it. In all other cases in which the name is
-    taken, a number is appended to it.
+    already used, a number is appended to it.
 
     Parameters
     ----------

@@ -16,4 +16,7 @@ How a run passes through the modules:
 
 `seeds` derives all random numbers from the settings, so results don't depend on where or when a job
 runs.
+
+In this package, a *data set* is what networks are trained on, and a *dataset* (`xarray.Dataset`) is
+a file with the results of a group.
 """

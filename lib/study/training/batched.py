@@ -1,6 +1,6 @@
 """The training loop of several models of the same shape, with one vmapped pass per step.
 
-`study.training.loop` has the loop for one model; the steps are the same.
+`study.training.loop` has the loop for one model. Each step is the same as with ``check="loss"``.
 """
 
 from collections.abc import Sequence
@@ -67,7 +67,7 @@ class Run:
         """Whether there are steps left to take."""
         return (
             not self.stopped
-            and self.state.status == COMPLETED
+            and self.state.status == COMPLETED  # the initial status; only divergence changes it
             and self.state.step < self.total_steps
         )
 
@@ -89,8 +89,8 @@ def train_batched(runs: Sequence[Run], objective: Objective, *, pass_size: int) 
     """Train models of the same shape in place, with one forward and backward pass per step.
 
     Each run has its own batches, recipe, optimizer, clipping, measurements and number of steps. A
-    run that has finished or diverged does not change while the others continue. The results of a
-    run don't depend on the other runs, to the last bit, as long as `pass_size` is the same.
+    run that has finished or diverged does not change while the others continue. For a fixed
+    `pass_size`, the results of a run are bit-identical whichever other runs share the pass.
 
     Parameters
     ----------
@@ -100,7 +100,7 @@ def train_batched(runs: Sequence[Run], objective: Objective, *, pass_size: int) 
         Function of a model, inputs and targets that returns the scalar to minimize. It must not
         branch on values, see `study.training.vmapped_pass`.
     pass_size : int
-        Number of models that the vmapped pass computes, see `VmappedPass`.
+        The vmapped pass is padded to this number of models, see `VmappedPass`.
 
     Returns
     -------
@@ -140,7 +140,8 @@ def _forward_and_backward(vmapped_pass: VmappedPass, runs: Sequence[Run]) -> lis
     Returns
     -------
     list of Run
-        The runs whose loss is finite. The others are marked as diverged and get no gradients.
+        The runs whose loss is finite. The others are marked as diverged, and their losses are not
+        part of the backward pass. On a GPU, losses are not checked here, so all runs are returned.
     """
     for run in runs:
         run.model.zero_grad()

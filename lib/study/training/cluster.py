@@ -14,11 +14,11 @@ from dask.distributed import Client, LocalCluster, Security, get_worker
 
 from study.paths import CACHE
 
-TIMEOUT = "30s"
+ANSWER_TIMEOUT = "30s"
 """Time limit for a remote scheduler to answer."""
-WORKERS = 60.0
+JOIN_SECONDS = 60.0
 """Time limit in seconds for the first worker of a remote scheduler to join."""
-CLOSE = 20.0
+CLOSE_SECONDS = 20.0
 """Time limit in seconds for local workers to end."""
 VISIBLE_DEVICES = "CUDA_VISIBLE_DEVICES"
 """Environment variable that names the GPUs of a process."""
@@ -144,10 +144,10 @@ def _local_cluster(workers: int | Literal["auto"]) -> LocalCluster:
 def _wait_for_workers(client: Client, scheduler: str) -> None:
     """Wait for the first worker of a remote scheduler; refuse workers with several threads."""
     try:
-        client.wait_for_workers(1, timeout=WORKERS)
+        client.wait_for_workers(1, timeout=JOIN_SECONDS)
     except TimeoutError:
         raise ConnectionError(
-            f"no worker has joined the scheduler at {scheduler} in {WORKERS:.0f} s; "
+            f"no worker has joined the scheduler at {scheduler} in {JOIN_SECONDS:.0f} s; "
             "start one from the driver's commit and environment with "
             f"`{worker_command(scheduler)}`"
         ) from None
@@ -237,7 +237,7 @@ def _client(scheduler: str) -> Client:
         )
     try:
         with dask.config.set(scheduler=None):
-            return Client(scheduler, timeout=TIMEOUT)
+            return Client(scheduler, timeout=ANSWER_TIMEOUT)
     except OSError as error:
         raise ConnectionError(
             f"no Dask scheduler answers at {scheduler} ({error}); start one with "
@@ -248,7 +248,7 @@ def _client(scheduler: str) -> Client:
 def _close(cluster: LocalCluster) -> None:
     """Close a local cluster; kill workers that hang while they start."""
     try:
-        cluster.close(timeout=CLOSE)
+        cluster.close(timeout=CLOSE_SECONDS)
     except TimeoutError:
         for process in multiprocessing.active_children():
             if "Dask" in process.name:

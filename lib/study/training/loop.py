@@ -42,19 +42,26 @@ def train(
     recipe : Recipe
         Optimizer, learning rate, length of training, clipping.
     record : Record, optional
-        What to measure during training, and when to stop early.
+        The plan of measurements: what to measure, at which steps, and when to stop early. The
+        measured values are in the result. By default nothing is measured.
     checkpoint : Checkpoint, optional
-        File of the run. If it holds a state, training resumes there; the result is bit-identical
-        to that of an uninterrupted run.
+        Checkpoint file. If it already contains a state, training resumes from it, and the result is
+        bit-identical to that of an uninterrupted run.
     check : {"loss", "gradients", "nothing"}
-        What to check at every step: the loss, the loss and the gradients, or nothing. The run has
-        diverged if a checked value is not finite.
+        What must be finite; otherwise the run has diverged.
+
+        - ``loss``: the loss. On a CPU it is checked at every step. On a GPU it is only checked when
+          `record` takes a measurement, see `RunState.check_loss`. A loss after the last measurement
+          is then not checked.
+        - ``gradients``: the loss as above, and the gradients at every step.
+        - ``nothing``: only what `record` checks, see `Record.add_if_due`.
 
     Returns
     -------
     RunState
-        Status, number of steps, and recorded measurements. Divergence raises no error: the status
-        is then ``DIVERGED``.
+        Status, number of steps, and recorded measurements. The status starts as ``COMPLETED`` and
+        becomes ``DIVERGED`` if a check fails or a numerical error is raised; such errors are not
+        passed on.
 
     Raises
     ------
@@ -71,7 +78,7 @@ def train(
         checkpoint.resume()  # restores model, optimizers, batches and state in place
     with state.catching_divergence():
         if state.step == 0:
-            record.add_if_due(model, state)  # no early stopping before the first step
+            record.add_if_due(model, state)  # the record of step 0 never triggers early stopping
         while state.step < total_steps:
             inputs, targets = batches.next()
             model.zero_grad()

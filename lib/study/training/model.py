@@ -163,7 +163,7 @@ def build_model(task: Task, network: Network) -> Model:
     ------
     ValueError
         The head does not fit the task, tokens have no embedding or pretrained vectors of another
-        size, a pattern of `frozen` matches no parameter, or the cell refuses its hyper-parameters.
+        size, a pattern of `frozen` matches no parameter, or the cell refuses its hyperparameters.
     """
     model = Model(
         _build_cell(task, network),

@@ -173,7 +173,7 @@ def load_profile(name: str) -> Profile:
     for group, runs in groups.items():
         if group in designs:
             raise ParameterError(
-                f"params.yaml: two datasets are called {format_value(group)}; rename one"
+                f"params.yaml: two results files are called {format_value(group)}; rename the group"
             )
         designs[group] = runs
     profile = Profile(name, sections.jobs, designs)

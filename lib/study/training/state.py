@@ -12,7 +12,11 @@ from torch import Tensor
 from study.results.schema import COMPLETED, DIVERGED
 
 NUMERICAL_ERRORS = (ArithmeticError, torch.linalg.LinAlgError)
-"""Errors that end a run as diverged: divergence is a result."""
+"""Errors that end a run as diverged, because divergence is a result and not a failure.
+
+`longrnn.probes.Diverged` and overflows of Python's numbers are kinds of `ArithmeticError`. So is
+`ZeroDivisionError`: measurement code must not divide by zero for other reasons than divergence.
+"""
 
 
 @dataclass

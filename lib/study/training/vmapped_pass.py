@@ -43,7 +43,7 @@ GRAPH_DEVICES = ("cuda",)
 class VmappedPass:
     """The forward pass of several networks with the same architecture as `model`.
 
-    The networks have the same cell, hyper-parameters and shapes of weights. They must not use
+    The networks have the same cell, hyperparameters and shapes of weights. They must not use
     dropout, because the masks of one network would depend on the others.
 
     The pass always computes the same number of networks. If there are fewer, copies of the first

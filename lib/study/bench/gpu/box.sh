@@ -1,13 +1,16 @@
 #!/bin/sh
-# Carry this repository to a GPU box without a network, and set it up there beside the box's own torch.
+# Set up this repository on a GPU machine without a network, next to the torch that it already has.
 #
-#   here:       sh lib/study/bench/gpu/box.sh pack box.tar 3.12 13.0
-#   on the box: mkdir box && tar xf box.tar -C box && sh box/lib/study/bench/gpu/box.sh unpack
+#   here:           sh lib/study/bench/gpu/box.sh pack box.tar 3.12 13.0
+#   on the machine: mkdir box && tar xf box.tar -C box && sh box/lib/study/bench/gpu/box.sh unpack
 #
-# 3.12 is the version of the box's Python (Linux on x86-64), 13.0 the newest CUDA that its driver knows (nvidia-smi says it), or
-# "none" where the box has nvcc, whose compiler then serves (CUDA_HOME). What is committed is packed, with the wheels of
-# requirements-box.in. They are installed into the environment itself, of which PYTHON is the interpreter: numba-cuda works
-# through a .pth file that a folder of its own (pip's --target) would hide.
+# 3.12 is the version of Python on that machine (Linux on x86-64). 13.0 is the newest version of CUDA
+# that its driver supports, which nvidia-smi shows. If the machine has nvcc, give "none" instead; then
+# the compiler in CUDA_HOME is used.
+#
+# `pack` packs what is committed, and the wheels of requirements-box.in. `unpack` installs the wheels
+# into the environment of the interpreter PYTHON. A folder of their own (pip's --target) does not
+# work, because numba-cuda needs its .pth file in the environment.
 set -eu
 PYTHON=${PYTHON:-python3}
 
@@ -23,8 +26,9 @@ pack)
   else
     sed "s/^nvidia-nvvm$/nvidia-nvvm==$4.*/" requirements-box.in >"$parts/wheels/needed.txt"
   fi
-  "$PYTHON" -m pip download --quiet --dest "$parts/wheels" -r "$parts/wheels/needed.txt" -c requirements.lock \
-    --only-binary :all: --python-version "$3" --platform manylinux_2_28_x86_64 \
+  "$PYTHON" -m pip download --quiet --dest "$parts/wheels" -r "$parts/wheels/needed.txt" \
+    -c requirements.lock --only-binary :all: --python-version "$3" \
+    --platform manylinux_2_28_x86_64 \
     --platform manylinux_2_27_x86_64 --platform manylinux_2_17_x86_64 --platform manylinux2014_x86_64
   git archive --output "$box" HEAD
   tar rf "$box" -C "$parts" wheels
@@ -37,10 +41,11 @@ unpack)
     exit 1
   }
   "$PYTHON" -m pip install --quiet --no-index --find-links wheels -r wheels/needed.txt
-  echo "now: PYTHONPATH=lib $PYTHON -m study.bench.gpu --out bench_gpu.csv; $PYTHON -m pytest -m gpu tests/test_gpu.py"
+  echo "now: PYTHONPATH=lib $PYTHON -m study.bench.gpu --out bench_gpu.csv"
+  echo "     PYTHONPATH=lib $PYTHON -m pytest -m gpu tests/test_gpu.py"
   ;;
 *)
-  sed -n '2,10s/^# \{0,1\}//p' "$0"
+  sed -n '2,13s/^# \{0,1\}//p' "$0"
   exit 2
   ;;
 esac

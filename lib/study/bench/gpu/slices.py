@@ -27,7 +27,7 @@ CLASSES = 10
 class Network(nn.Module):
     """A cell and a head, like `study.training.model.Model`.
 
-    It needs none of the packages that a GPU box may lack.
+    It needs none of the packages that a GPU machine may lack.
     """
 
     def __init__(self, name: str, inputs: int, hidden: int) -> None:

@@ -75,7 +75,7 @@ def members(
     except Exception as error:  # a damaged archive makes the standard library raise anything
         reason = str(error).partition("\n")[0][:200] or type(error).__name__
         raise FormatError(
-            f"{name}: expected a whole zip or tar archive, got something else ({reason})"
+            f"{name}: expected a zip or tar archive, got something else ({reason})"
         ) from None
 
 
