@@ -21,10 +21,20 @@ from claim_verdicts import (
     verdicts_on_evidence,
 )
 from drawn_claims import evidence
-from drawn_judged import FALSE, IN_NOTEBOOKS, JUDGES, TRUE, deciding, failing, linear
+from drawn_judged import (
+    FALSE,
+    IN_NOTEBOOKS,
+    JUDGES,
+    TRUE,
+    coadjoint,
+    deciding,
+    failing,
+    linear,
+)
 from refusals import refused
 from study.claims import extremes
 from study.claims.claim import ClaimError
+from study.claims.coadjoint_gaps import every_weight_learns
 from study.claims.estimates import ByVerdict, Cause, Estimate, Scale
 from study.claims.estimating import VERBS
 from study.claims.estimators import proportion
@@ -372,6 +382,13 @@ def test_spread_is_scaled_to_the_published_accuracy(accuracy, factor):
     )
     binomial = math.sqrt(ours.mean() * (100 - ours.mean())) / 100
     assert scaled.value / plain.value == pytest.approx(0.5 * factor / binomial, rel=1e-6)
+
+
+def test_a_run_that_stopped_early_has_a_last_record():
+    ds = coadjoint(np.random.default_rng(0))
+    early = ds.reindex(record=[0, 1])  # no run has a second record
+    note = every_weight_learns(early).note
+    assert note.endswith("at the last record, the share is 100%")
 
 
 # stored results

@@ -69,7 +69,8 @@ def every_weight_learns(ds: xr.Dataset) -> Estimate:
     inside = _inside_figure(ds)
     planned = (inside["status"] != NOT_PLANNED).sum("replicate")
     at_best = (kept_accuracy(inside) >= LEARNED).sum("replicate")
-    at_last = (inside["test_metric"].isel(record=-1) >= LEARNED).sum("replicate")
+    last = (inside["records"] - 1).clip(0)
+    at_last = (inside["test_metric"].isel(record=last) >= LEARNED).sum("replicate")
     scale = replace(scale_of_rows(ds), replicates=int(planned.min()))
     shares = []
     for learned, runs in zip(at_best, planned, strict=True):

@@ -9,8 +9,8 @@ from study.report.contents import Notebook
 
 _ANSWER = re.compile(r"^#+ (?!.*\bnot answer).*\banswer.*$", re.IGNORECASE | re.MULTILINE)
 """The heading of an answer, unlike “What this does not answer”."""
-_LONGEST_ANSWER = 300
-"""Characters of an answer on a list of questions."""
+_MAX_LENGTH = 300
+"""Maximum number of characters of an answer on a list of questions."""
 
 
 def answer(notebook: Notebook) -> str:
@@ -58,9 +58,9 @@ def _shorten(text: str) -> str:
     """Return a paragraph without markup, cut after a sentence if it is long."""
     plain = re.sub(r"\*+|^- |\[([^]]*)\]\([^)]*\)", r"\1", text, flags=re.MULTILINE)
     plain = " ".join(plain.split())
-    if len(plain) <= _LONGEST_ANSWER:
+    if len(plain) <= _MAX_LENGTH:
         return plain
-    sentences = plain[:_LONGEST_ANSWER].rpartition(". ")[0]
+    sentences = plain[:_MAX_LENGTH].rpartition(". ")[0]
     if sentences:
         return f"{sentences}."
-    return f"{plain[:_LONGEST_ANSWER].rpartition(' ')[0]} …"
+    return f"{plain[:_MAX_LENGTH].rpartition(' ')[0]} …"

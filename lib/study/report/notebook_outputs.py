@@ -30,7 +30,7 @@ _TERMINAL = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 """Color codes of terminals."""
 _PICTURES = ("image/png", "image/jpeg")
 _SUFFIXES = {"PNG": "png", "JPEG": "jpg"}
-_MOST_PIXELS = 50_000_000
+_MAX_PIXELS = 50_000_000
 
 
 class OutputError(ValueError):
@@ -104,7 +104,7 @@ def _picture(encoded: str, size: Mapping, page: NotebookPage) -> str:
             width = picture.width
             height = picture.height
             kind = picture.format
-            if width * height > _MOST_PIXELS:
+            if width * height > _MAX_PIXELS:
                 raise OutputError(f"its picture has {width} x {height} pixels")
             picture.load()
     except OutputError:

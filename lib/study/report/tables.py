@@ -22,7 +22,7 @@ PAGES = jinja2.Environment(
     trim_blocks=True,
     lstrip_blocks=True,
 )
-LONGEST = 1000
+MAX_ROWS = 1000
 """Rows of a table that a page shows; longer ones say that the CSV has the rest."""
 _PAIRS = (("ours_share", "published_share"), ("ours", "published"))
 _SPREADS = {"spread": "±", "mad": "MAD", "standard_error": "SE", "deviation": "SD"}
@@ -33,7 +33,7 @@ _CHANCE = "guess"
 """Column with the score of guessing."""
 _PANELS = ("task", "dataset")
 """Columns of a figure's data that say what its panels show."""
-_MOST_PANELS = 12
+_MAX_PANELS = 12
 _EMPTY = Markup('<span class="again">{}</span>').format(DASH)
 
 
@@ -81,7 +81,7 @@ def show(path: Path) -> dict:
     Returns
     -------
     dict
-        ``html``; whether it is ``cut`` after `LONGEST` rows or ``compact`` (`paired_html`), shows
+        ``html``; whether it is ``cut`` after `MAX_ROWS` rows or ``compact`` (`paired_html`), shows
         ``shares`` or ``spread``, and has published numbers (``compared``); its number of ``rows``
         and the names of its ``columns``.
     """
@@ -89,8 +89,8 @@ def show(path: Path) -> dict:
     compact = paired_html(table)
     pair = pair_columns(table)
     return {
-        "html": compact or to_html(table.head(LONGEST)),
-        "cut": compact is None and len(table) > LONGEST,
+        "html": compact or to_html(table.head(MAX_ROWS)),
+        "cut": compact is None and len(table) > MAX_ROWS,
         "compact": compact is not None,
         "shares": compact is not None and pair == _PAIRS[0],
         "compared": pair is not None and bool(table[pair[1]].notna().any()),
@@ -119,7 +119,7 @@ def panels(item: Artefact) -> str:
         return ""
     values = read_table(item.path(".csv"))[column]
     levels = values.dropna().drop_duplicates()
-    if not 1 < len(levels) <= _MOST_PANELS:
+    if not 1 < len(levels) <= _MAX_PANELS:
         return ""
     write = formatter(values)
     return ", ".join(write(level) for level in levels)

@@ -18,9 +18,9 @@ from study.results.networks import BIN_WIDTH
 
 _RUN = ["label", "task", "replicate", "stage"]
 """The columns that identify a run before or after training."""
-_SMALLEST_FIT = 5
+_MIN_BINS = 5
 """Minimum number of bins for a fit."""
-_STEEPEST = 20.0
+_MAX_DECAY = 20.0
 """Largest exponent of a power law, and largest rate of an exponential times the smallest step."""
 
 
@@ -128,7 +128,7 @@ def _fit_decay(histogram: pd.DataFrame) -> _Decay:
     fitted = _longer_side(histogram)
     size = fitted["dt"].to_numpy()
     log_density = np.log10(fitted["share"] / fitted["dt"]).to_numpy()
-    if len(size) < _SMALLEST_FIT:
+    if len(size) < _MIN_BINS:
         return _Decay(np.nan, np.nan, np.nan, len(size))
     power = stats.linregress(np.log10(size), log_density)
     exponential = stats.linregress(size, log_density)
@@ -172,7 +172,7 @@ def likelihood_ratios(rows: pd.DataFrame) -> pd.DataFrame:
 def _compare_likelihoods(histogram: pd.DataFrame) -> _Likelihoods:
     fitted = _longer_side(histogram)
     count = len(fitted)
-    if count < _SMALLEST_FIT:
+    if count < _MIN_BINS:
         return _Likelihoods(np.nan, np.nan, np.nan, count)
     share = fitted["share"].to_numpy() / fitted["share"].sum()
     half_bin = 10 ** (BIN_WIDTH / 2)
@@ -189,8 +189,8 @@ def _compare_likelihoods(histogram: pd.DataFrame) -> _Likelihoods:
         logs = _log_exponential_mass(lower, upper, rate) - rate * (lower - lowest)
         return float(share @ logs - _log_exponential_mass(lowest, highest, rate))
 
-    exponent, power = _maximize(of_power, _STEEPEST)
-    rate, exponential = _maximize(of_exponential, _STEEPEST / lowest)
+    exponent, power = _maximize(of_power, _MAX_DECAY)
+    rate, exponential = _maximize(of_exponential, _MAX_DECAY / lowest)
     return _Likelihoods(exponent, rate, power - exponential, count)
 
 
