@@ -210,6 +210,25 @@ def test_unbatched_input_equals_a_batch_of_one(layer_class, batch_first):
 
 
 @every_layer
+@pytest.mark.parametrize("batch_first", [False, True])
+def test_a_batch_may_be_empty(layer_class, batch_first):
+    arguments = {"num_layers": 2, "bidirectional": True, "batch_first": batch_first}
+    layer = build(layer_class, **arguments)
+    oracle = nn.LSTM(P, D, **arguments).double()
+    u = torch.zeros(T, 0, P, dtype=DOUBLE)
+    if batch_first:
+        u = u.transpose(0, 1)
+    output, state = layer(u)
+    expected, (h, _) = oracle(u)
+    assert output.shape == expected.shape
+    assert all(part.shape == h.shape for part in parts(state))
+    output.sum().backward()
+    assert not any(p.grad.any() for p in layer.parameters() if p.grad is not None)
+    single = getattr(longrnn, f"{layer_class.__name__}Cell")(P, D, dtype=DOUBLE)
+    assert all(part.shape == (0, D) for part in parts(single(u.flatten(0, 1))))
+
+
+@every_layer
 def test_a_split_sequence_continues_from_its_state(layer_class):
     layer = build(layer_class, num_layers=2)
     u = noise(T, B, P)
@@ -835,8 +854,8 @@ test_values_that_do_not_fit_are_refused = refused(
     (r"expected input \(batch, time, input\)",
      lambda: longrnn.LEM(P, D, batch_first=True)(torch.zeros(B, T, 5))),
     (r"got \(1, 6, 3, 2\)", lambda: LAYER(U[None])),
-    ("at least one time step", lambda: LAYER(U[:0])),
-    ("at least one time step and one sequence", lambda: LAYER(U[:, :0])),
+    (r"at least one time step, got \(0, 3, 2\)", lambda: LAYER(U[:0])),
+    (r"at least one time step, got \(0, 2\)", lambda: LAYER(U[:0, 0])),
     ("expected input of torch.float32 on cpu, got torch.float64", lambda: LAYER(U.double())),
     ("expected input of torch.float32 on cpu, got torch.int64", lambda: LAYER(U.long())),
     ("expected input of torch.float32 on cpu, got torch.float32 on meta",

@@ -27,7 +27,7 @@ def as_time_major(label: str, u: Tensor, input_size: int, *, batch_first: bool) 
     Raises
     ------
     ValueError
-        The input has another shape or is empty.
+        The input has another shape or no time steps.
     """
     if u.dim() not in (2, 3) or u.shape[-1] != input_size:
         layout = "(time, batch, input)"
@@ -37,15 +37,14 @@ def as_time_major(label: str, u: Tensor, input_size: int, *, batch_first: bool) 
             f"{label}: expected input {layout} or (time, input) with "
             f"input={input_size}, got {tuple(u.shape)}"
         )
-    if 0 in u.shape:
-        raise ValueError(
-            f"{label}: expected at least one time step and one sequence, got {tuple(u.shape)}"
-        )
+    time_major = u
     if u.dim() == 2:
-        return u.unsqueeze(1)
-    if batch_first:
-        return u.transpose(0, 1)
-    return u
+        time_major = u.unsqueeze(1)
+    elif batch_first:
+        time_major = u.transpose(0, 1)
+    if time_major.shape[0] == 0:
+        raise ValueError(f"{label}: expected at least one time step, got {tuple(u.shape)}")
+    return time_major
 
 
 def is_absent(hx: object) -> bool:

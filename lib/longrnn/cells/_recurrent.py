@@ -186,10 +186,11 @@ class Recurrent(Stack):
         """Run the layers over sequences of equal length; `u` is `input` in time-major layout."""
         time_steps, batch, _ = u.shape
         unbatched = input.dim() == 2
+        if batch == 0:  # `torch.nn.LSTM` accepts it, too; the other engines need a sequence
+            engine = "reference"
         states = self._initial_states(hx, batch, unbatched=unbatched)
-        output, final = self._run_layers(
-            u.reshape(-1, self.input_size), [Segment(time_steps, batch)], states, engine
-        )
+        segments = [Segment(time_steps, batch)]
+        output, final = self._run_layers(u.flatten(0, 1), segments, states, engine)
         output = output.unflatten(0, (time_steps, batch))
         if unbatched:
             final = tuple(part.squeeze(1) for part in final)
