@@ -12,10 +12,9 @@ for _name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUM
     os.environ.setdefault(_name, "1")
 
 import pytest
-import torch
 from study.paths import DATA
 
-torch.set_num_threads(1)
+# torch is imported late: the process that starts those of pytest-xdist does without it.
 
 
 @pytest.fixture(scope="module")
@@ -41,9 +40,19 @@ def browser():
         chromium.close()
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _one_thread():
+    """Let PyTorch compute in one thread even if the environment says otherwise."""
+    import torch
+
+    torch.set_num_threads(1)
+
+
 @pytest.fixture(autouse=True)
 def _denormals_are_kept():
     """Undo what a job of another test set for its process: jobs flush denormals."""
+    import torch
+
     torch.set_flush_denormal(False)
 
 
@@ -120,15 +129,29 @@ these start later: two processes would compile the same kernels twice.
 """
 
 
+GPU_TESTS_LEFT_OUT = pytest.StashKey[bool]()
+
+
 def pytest_collection_modifyitems(config, items):
+    import torch
+
     order = {name: place for place, name in enumerate(LONGEST)}
     items.sort(key=lambda item: order.get(item.path.stem, len(LONGEST)))
     without = [item for item in items if item.get_closest_marker("gpu")]
     if without and not torch.cuda.is_available():
         config.hook.pytest_deselected(items=without)
         items[:] = [item for item in items if not item.get_closest_marker("gpu")]
+        config.stash[GPU_TESTS_LEFT_OUT] = True
+        if hasattr(config, "workeroutput"):  # this process sends it to the one that started it
+            config.workeroutput["gpu_tests_left_out"] = True
+
+
+@pytest.hookimpl(optionalhook=True)  # pytest-xdist calls it
+def pytest_testnodedown(node):
+    if getattr(node, "workeroutput", {}).get("gpu_tests_left_out"):
+        node.config.stash[GPU_TESTS_LEFT_OUT] = True
 
 
 def pytest_terminal_summary(terminalreporter):
-    if not torch.cuda.is_available():
+    if terminalreporter.config.stash.get(GPU_TESTS_LEFT_OUT, False):
         terminalreporter.write_line("tests that need an NVIDIA GPU are left out: there is none")
