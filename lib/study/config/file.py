@@ -4,6 +4,8 @@ This is the first step from the file to runs. Limits on sizes keep a malformed f
 memory.
 """
 
+import copy
+import functools
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -58,7 +60,7 @@ def read_params(path: Path = PARAMS) -> dict[str, Any]:
         ``reproducible``, ``base`` and ``profiles``. The message names the line if there is one.
     """
     try:
-        content = _parse(path)
+        content = copy.deepcopy(_parse(path.name, path.read_bytes()))  # callers may change it
     except ParameterError:
         raise
     except MarkedYAMLError as error:
@@ -150,12 +152,12 @@ def merge_mappings(base: Any, change: Any) -> Any:
     return result
 
 
-def _parse(path: Path) -> Any:
-    """Parse a YAML file into plain values, after checking its size."""
-    data = path.read_bytes()
+@functools.lru_cache(maxsize=1)
+def _parse(name: str, data: bytes) -> Any:
+    """Parse the bytes of a YAML file into plain values, after checking their number."""
     if len(data) > _MOST_BYTES:
         raise ParameterError(
-            f"{path.name} has {len(data):,} bytes; expected at most {_MOST_BYTES:,}, "
+            f"{name} has {len(data):,} bytes; expected at most {_MOST_BYTES:,}, "
             "so check whether it is the right file"
         )
     # YAML 1.2, as DVC reads it: 1e-3 is a number and `no` is text.
@@ -165,7 +167,7 @@ def _parse(path: Path) -> Any:
         node = constructor.composer.get_single_node()
         if node is None:
             return None
-        _count_values(node, path.name, {})
+        _count_values(node, name, {})
         return constructor.construct_document(node)
     finally:
         parser.dispose()

@@ -9,6 +9,7 @@ comparison, the next `dvc repro` notices it, see `study.pipeline.ledger`.
 
 import contextlib
 import fnmatch
+import functools
 import hashlib
 import os
 import re
@@ -118,9 +119,7 @@ def outputs(stage: str, root: Path = ROOT) -> list[Path]:
 
 def _listed_paths(stage: str, section: str, root: Path) -> list[Path]:
     """Return the paths in the section ``deps`` or ``outs`` of a stage in `dvc.yaml`."""
-    from ruamel.yaml import YAML  # imported here, so that an invalid command is refused at once
-
-    stages = YAML(typ="safe").load((root / "dvc.yaml").read_text(encoding="utf-8"))["stages"]
+    stages = _parse_stages((root / "dvc.yaml").read_text(encoding="utf-8"))
     name, _, key = stage.partition("@")
     definition = stages.get(name, {})
     values: dict[str, Any] = {}
@@ -141,6 +140,14 @@ def _listed_paths(stage: str, section: str, root: Path) -> list[Path]:
             (path,) = entry
         paths.append(root / _filled(path, values))
     return paths
+
+
+@functools.lru_cache(maxsize=1)
+def _parse_stages(text: str) -> dict[str, Any]:
+    """Return the stages in the text of a `dvc.yaml`."""
+    from ruamel.yaml import YAML  # imported here, so that an invalid command is refused at once
+
+    return YAML(typ="safe").load(text)["stages"]
 
 
 def _filled(template: str, values: dict[str, Any]) -> str:
