@@ -92,6 +92,9 @@ $(shell rm -f $(VENV)/requirements)
 endif
 endif
 
+# Large parts of the environment that neither the pipeline nor the tests import.
+NOT_IMPORTED := (tests|sympy/physics|tornado/test|aiohttp|asyncssh|celery|kombu|sqlalchemy)
+
 # Create it again whenever the requirements change, so that it has exactly the listed packages.
 $(VENV)/requirements: requirements.in requirements.lock
 	@$(PYTHON) -c 'import sys; v = sys.version_info; v < (3, 11) and sys.exit( \
@@ -101,13 +104,15 @@ $(VENV)/requirements: requirements.in requirements.lock
 	@# The pip of Python 3.11 takes 20 seconds longer to find the same versions.
 	@$(PIP) --upgrade pip
 	@$(PIP) -r requirements.in -c requirements.lock
-	@# Faster than by pip: on all cores, and without the packages' tests. A few files are not Python.
-	@$(VENV)/bin/python -m compileall -qq -j 0 -x /tests/ $(VENV)/lib || true
+	@# Faster than by pip: on all cores, and without what is not imported. A few files are not Python.
+	@$(VENV)/bin/python -m compileall -qq -j 0 -x '/$(NOT_IMPORTED)/' $(VENV)/lib || true
 	@touch $@
 
 $(VENV)/project: $(VENV)/requirements pyproject.toml
 	@$(PIP) --no-deps --no-build-isolation -e .
 	@test -e .git || $(VENV)/bin/dvc config --local core.no_scm true # a ZIP download
+	@# Where PYTHONDONTWRITEBYTECODE is set, as in containers, each process would compile them again.
+	@$(VENV)/bin/python -m compileall -q lib tests
 	@touch $@
 
 # Strip the notebooks saved since. An output or an execution count would make their stages stale.
