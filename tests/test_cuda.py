@@ -166,12 +166,12 @@ ON_GPU = [name for name, engine in PASSES if engine == "numba-cuda"]
 WORK = {
     "antisymmetric": (8, 34),
     "chrono_lstm": (8, 39),
-    "cornn": (12, 52),
+    "cornn": (10, 49),
     "dt_lstm": (8, 39),
     "exponential": (10, 34),
     "gru": (8, 37),
     "indrnn": (3, 14),
-    "irnn": (12, 38),
+    "irnn": (10, 35),
     "lem": (10, 47),
     "lipschitz": (10, 39),
     "lstm": (8, 39),
@@ -183,6 +183,8 @@ WORK = {
 
 A second layer of UnICORNN is a product, two kernels, a sum over the batch, and two products.
 """
+MOST_LAUNCHES = 10
+"""Limit for every cell: in a short pass the GPU waits for the host."""
 
 
 VECTORS = {
@@ -193,7 +195,7 @@ VECTORS = {
     "exponential": 14.015625,
     "gru": 32.015625,
     "indrnn": 3.015625,
-    "irnn": 56.328125,
+    "irnn": 56.09375,
     "lem": 38.015625,
     "lipschitz": 14.015625,
     "lstm": 36.015625,
@@ -232,7 +234,7 @@ def vectors_of_a_step(name, monkeypatch, **options):
 def test_launches_and_dispatches_of_a_pass(name, monkeypatch):
     work = work_of_a_pass(name, 6, monkeypatch)
     launches, dispatches = WORK[name]
-    assert work.launches == launches
+    assert work.launches == launches <= MOST_LAUNCHES
     assert work.dispatches <= dispatches
 
 

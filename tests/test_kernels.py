@@ -15,7 +15,7 @@ import pytest
 import torch
 from longrnn import kernels
 from longrnn.cells import cell_names
-from longrnn.kernels import _blas, _cpu, _cuda, _threads
+from longrnn.kernels import _blas, _cpu, _cpu_activations, _cpu_cache, _cuda, _threads
 from numba.core.registry import CPUDispatcher
 from processes import python
 from study.bench.parity import device_of, outputs_and_gradients, random_case
@@ -149,7 +149,7 @@ def test_frozen_weights_get_no_gradient(name, engine):
 def elementwise(function, x):
     """Apply one of the scalar activations in a compiled loop."""
 
-    @numba.njit(**_cpu._OPTIONS)
+    @numba.njit(**_cpu.OPTIONS)
     def loop(x, y):
         for i in range(x.size):
             y[i] = function(x[i])
@@ -159,12 +159,12 @@ def elementwise(function, x):
     return y
 
 
-EXACT = {_cpu.tanh: np.tanh, _cpu.sigmoid: lambda x: 1 / (1 + np.exp(-x))}
+EXACT = {_cpu_activations.tanh: np.tanh, _cpu_activations.sigmoid: lambda x: 1 / (1 + np.exp(-x))}
 BOUNDS = {
-    (_cpu.tanh, np.float32): 2.5e-7,
-    (_cpu.sigmoid, np.float32): 4e-7,
-    (_cpu.tanh, np.float64): 1e-15,
-    (_cpu.sigmoid, np.float64): 1e-15,
+    (_cpu_activations.tanh, np.float32): 2.5e-7,
+    (_cpu_activations.sigmoid, np.float32): 4e-7,
+    (_cpu_activations.tanh, np.float64): 1e-15,
+    (_cpu_activations.sigmoid, np.float64): 1e-15,
 }
 
 
@@ -179,15 +179,20 @@ def test_activations_are_within_their_bounds(function, dtype):
     assert np.max(np.abs(found[normal] / truth[normal] - 1)) < BOUNDS[function, dtype]
     assert np.all(np.abs(found[~normal] - truth[~normal]) <= 2 * np.finfo(dtype).tiny)
     assert np.max(np.abs(found)) <= 1
-    if (function, dtype) == (_cpu.tanh, np.float32):  # and so the slope vanishes as PyTorch's does
+    if (function, dtype) == (
+        _cpu_activations.tanh,
+        np.float32,
+    ):  # and so the slope vanishes as PyTorch's does
         assert np.all(np.abs(found[np.abs(x) > 9.02]) == 1)
 
 
 @pytest.mark.parametrize("dtype, tiny, low", [(np.float32, 1e-42, -95), (float, 1e-310, -720)])
 def test_activations_keep_nan_infinity_and_denormals(dtype, tiny, low):
     x = np.array([np.nan, np.inf, -np.inf, tiny, -tiny, low], dtype=dtype)
-    np.testing.assert_array_equal(elementwise(_cpu.tanh, x), [np.nan, 1, -1, *x[3:5], -1])
-    y = elementwise(_cpu.sigmoid, x)
+    np.testing.assert_array_equal(
+        elementwise(_cpu_activations.tanh, x), [np.nan, 1, -1, *x[3:5], -1]
+    )
+    y = elementwise(_cpu_activations.sigmoid, x)
     np.testing.assert_array_equal(y[:5], [np.nan, 1, 0, 0.5, 0.5])
     assert 0 < y[5] < np.finfo(dtype).tiny
 
@@ -450,12 +455,13 @@ def test_cache_folder_follows_the_environment(environment, expected, tmp_path, m
         monkeypatch.delenv(name, raising=False)
     for name, value in environment.items():
         monkeypatch.setenv(name, value.format(tmp_path))
-    assert _cpu.cache_folder.__wrapped__() == tmp_path / expected
+    assert _cpu_cache.cache_folder.__wrapped__() == tmp_path / expected
 
 
 def test_kernels_run_uncached_on_a_full_disk(tmp_path, monkeypatch):
-    monkeypatch.setattr(_cpu, "cache_folder", lambda: tmp_path)
-    _cpu._warn_without_cache.cache_clear()
+    for module in (_cpu, _cpu_cache):
+        monkeypatch.setattr(module, "cache_folder", lambda: tmp_path)
+    _cpu_cache._warn_without_cache.cache_clear()
 
     def double(x):
         return x + x

@@ -141,8 +141,7 @@ def test_batched_networks_equal_single_ones_bitwise(loop, rows, count, monkeypat
     T = 5
     batch = 2
     d = 7
-    columns = 2 * d if loop is cpu_cornn._CORNN else d
-    W = torch.randn(networks, rows * d, columns, requires_grad=True)
+    W = torch.randn(networks, rows * d, d, requires_grad=True)
     g = torch.randn(networks, T, batch, rows * d, requires_grad=True)
     state = torch.randn(networks, batch, d)
     scales = torch.rand(networks, 2)
@@ -151,7 +150,7 @@ def test_batched_networks_equal_single_ones_bitwise(loop, rows, count, monkeypat
         if loop is DENSE:
             return loop(BASIC, None, W, None, None, g, None, state)[0]
         if loop is cpu_cornn._CORNN:
-            return loop(0.3, 1.5, 0.1, W, g, state, state)[0]
+            return loop(0.3, 1.5, 0.1, W, W.mT, g, state, state)[0]
         if loop is cpu_dt_lstm._DT_LSTM:
             return loop(scales, W, g, state, state)[0]
         return loop(W, g, state)[0]

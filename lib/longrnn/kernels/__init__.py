@@ -12,120 +12,50 @@ Where to look:
     the adjoint equations and says what is stored.
 ``cpu_<cell>_pull_back``, ``cuda_<cell>_pull_back``, ``_pull_back``
     Adjoint states of the LSTM and the GRU beyond the range of floats, for the probes.
-``cuda_persistent_<cell>``, ``_cuda_persistent``
-    The basic RNN, the LSTM and the GRU with weights that stay on the multiprocessor. Nobody has
-    timed them, so ``auto`` does not take them before `_measured` has their times.
+``cuda_persistent_<cell>``, ``_cuda_persistent``, ``_cuda_persistent_device``
+    The basic RNN, the LSTM and the GRU with weights that stay on the multiprocessor. They
+    have not been timed, so ``auto`` takes them only once `_measured` has their times.
 ``_cuda_gates``
-    What both kinds of kernels of the LSTM and of the GRU share.
+    What both kinds of kernels share, of the LSTM and of the GRU.
 ``library``
     PyTorch's own layers: cuDNN, oneDNN.
+``_engine``
+    What an engine is, and which inputs it supports.
 ``_recurrence``
-    A loop and its adjoint as a PyTorch operator. Its parts: ``_schema`` (arguments and results),
-    ``_functions`` (autograd), ``_second_derivatives``, ``_mapping`` and ``_folding`` (vmap).
+    A loop and its adjoint as a PyTorch operator. Its parts: ``_schema`` and ``_arguments`` (what a
+    loop takes and returns), ``_adjoint``, ``_functions`` (autograd), ``_second_derivatives``,
+    ``_mapping`` and ``_folding`` (vmap).
 ``_drive``, ``_products``, ``_runs``
     What surrounds a loop: the product of inputs and input weights, gradients of matrices, and
     several networks in one call.
-``_cpu``, ``_blas``, ``_threads``, ``_memory``
-    The CPU: compilation and activations, BLAS, threads, and memory that is used again.
+``_cpu``, ``_cpu_cache``, ``_cpu_activations``, ``_blas``, ``_threads``, ``_memory``
+    The CPU: compilation, machine code on disk, activations, BLAS, threads, and reused memory.
 ``_cpu_dense``, ``_cpu_dense_operator``
     The loops that six cells with one dense step share, and their operator.
 ``_cuda``, ``_cuda_kernel``, ``_cuda_launch``
     The GPU: Numba's target and the rules for kernels, compilation, launches.
-``_cuda_device``, ``_cuda_dense``, ``_cuda_chains``, ``_cuda_pipeline``
-    Device functions: activations, products of dense kernels, sums and loops of independent neurons.
+``_cuda_device``, ``_cuda_dense``
+    Device functions: activations, and the products of dense kernels.
+``_cuda_chains``, ``_cuda_pipeline``, ``_cuda_sums``
+    What the kernels of independent neurons share: their drive, their loop, and sums of gradients.
 ``_measured``
     Measured times of engines on GPUs; ``auto`` chooses by them.
 """
 
 import math
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from longrnn.kernels._engine import Engine, Run
 from longrnn.kernels._measured import measured_times
 from longrnn.registry import import_files
 
-Run = Callable[..., tuple[Tensor, tuple[Tensor, ...]]]
-
 PREFERENCE = ("numba-cuda", "numba-cpu", "library")
 """Engines that ``auto`` tries in this order; the reference is the last resort."""
-DTYPES = (torch.float32, torch.float64)
-"""Types of inputs that engines support."""
-
-
-@dataclass(frozen=True)
-class Engine:
-    """An engine of one cell: the function, and the inputs that it supports."""
-
-    name: str
-    cell: str
-    run: Run
-    devices: tuple[str, ...]
-    options: tuple[str, ...] = ()
-    """Keyword arguments of `run` that select a method; they don't change the result."""
-    obstacle: Callable[[], str] = str
-    """Returns the reason why this machine can't run the engine; an empty string if it can."""
-    transforms: bool = True
-    """Whether `torch.func` transforms (vmap, grad) work. If not, the reference runs inside them."""
-    most_units: Callable[[torch.dtype], int] | None = None
-    """Returns the largest hidden size for a dtype; None means no limit."""
-    slower_from: int | None = None
-    """Hidden size from which the next engine is faster on several threads, so that ``auto`` uses
-    that one there."""
-    runs: bool = False
-    """Whether one call takes several networks, as `torch.vmap` over their weights gives them."""
-    opt_in: bool = False
-    """Whether it runs only if it is named, or on a GPU on which it was measured to be faster."""
-
-    def refusal(
-        self,
-        device: str,
-        options: Collection[str] = (),
-        dtype: torch.dtype | None = None,
-        units: int | None = None,
-    ) -> str:
-        """Return the reason why the engine can't run on an input; an empty string if it can.
-
-        Parameters
-        ----------
-        device : str
-            Type of the input's device.
-        options : collection of str
-            Names of the requested options.
-        dtype : torch.dtype, optional
-            Type of the input, if known.
-        units : int, optional
-            Hidden size, if known.
-
-        Returns
-        -------
-        str
-            End of an error message.
-        """
-        if device not in self.devices:
-            return f"it runs on {' or '.join(self.devices)}, the input is on {device}"
-        unknown = sorted(set(options) - set(self.options))
-        if unknown:
-            return f"it has no option {unknown[0]!r}; it has {', '.join(self.options) or 'none'}"
-        if dtype is not None and dtype not in DTYPES:
-            return f"it computes in {' or '.join(map(str, DTYPES))}, the input is {dtype}"
-        if units is not None and dtype is not None and self.most_units is not None:
-            most = self.most_units(dtype)
-            if units > most:
-                return f"its hidden size is at most {most} in {dtype}, got {units}"
-        return self.obstacle()
-
-    def is_slower(self, units: int | None) -> bool:
-        """Return whether the next engine is faster at a hidden size, if that is known."""
-        if units is None or self.slower_from is None or units < self.slower_from:
-            return False
-        # `torch.compile` can't ask for the number of threads while it traces.
-        return torch.compiler.is_compiling() or torch.get_num_threads() > 1
-
 
 _ENGINES: dict[tuple[str, str], Engine] = {}
 
@@ -213,8 +143,11 @@ def module_of(cell: str, engine: str) -> str | None:
     str or None
         Full name of the module; None for the reference, which is part of the cell itself.
     """
-    bare = engine if (cell, engine) in _ENGINES else engine.partition("-")[0]
-    return None if bare == "reference" else _ENGINES[cell, bare].run.__module__
+    if (cell, engine) not in _ENGINES:
+        engine = engine.partition("-")[0]  # without the device
+    if engine == "reference":
+        return None
+    return _ENGINES[cell, engine].run.__module__
 
 
 def choose(
@@ -311,7 +244,9 @@ def choose_for_runs(cell: str, device: str) -> str:
     str
         The name of the engine, as from `choose`.
     """
-    reference = "reference" if device == "cpu" else f"reference-{device}"
+    reference = "reference"
+    if device != "cpu":
+        reference = f"reference-{device}"
     if (cell, device) in _FASTER_MAPPED:
         return reference
     for name in PREFERENCE:
@@ -369,7 +304,9 @@ def select(
         raise ValueError(f"engine {engine!r} cannot run {cell}: {refusal}; use engine='auto'")
     if not chosen.transforms and torch._C._are_functorch_transforms_active():
         return None
-    return partial(chosen.run, **options) if options else chosen.run
+    if not options:
+        return chosen.run
+    return partial(chosen.run, **options)
 
 
 import_files(__name__, __path__)  # each file registers its engines

@@ -5,7 +5,8 @@ The equations are in `longrnn.kernels.cpu_rnn`. The kernels are compiled for eac
 
 import numpy as np
 
-from longrnn.kernels._cpu import ONE, PHI, TANH, ZERO, activate, scalar, times_slope, variants
+from longrnn.kernels._cpu import ONE, ZERO, scalar, variants
+from longrnn.kernels._cpu_activations import PHI, TANH, activate, times_slope
 
 BASIC, INTERCHANGED, MODRELU, EULER, LIPSCHITZ, FAST = range(6)
 """The networks; from EULER on the state is not y. FastRNN is FAST plus its activation's number."""
@@ -154,16 +155,21 @@ def backward_kernel(
         if form == LIPSCHITZ:
             lambda_here = lambdas[t, start:stop]
         lambda_t = lambda_here.ravel()
-        before = y_t
+        before = y_t  # which only FastRNN reads
         if form >= FAST:
-            before = outputs[t - 1, start:stop].ravel() if t > 0 else x0[start:stop].ravel()
+            if t > 0:
+                before = outputs[t - 1, start:stop].ravel()
+            else:
+                before = x0[start:stop].ravel()
         for i in range(y_t.size):
             arrived = o_t[i] + back[i]
             if form == MODRELU:
                 if y_t[i] == ZERO:
                     arrived = ZERO
                 delta_t[i] = arrived
-                grad_first[i] += -arrived if y_t[i] < ZERO else arrived
+                if y_t[i] < ZERO:
+                    arrived = -arrived
+                grad_first[i] += arrived
             elif form >= FAST:
                 lambda_t[i] = arrived
                 grad_first[i] += arrived * y_t[i]

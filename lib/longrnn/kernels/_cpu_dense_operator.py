@@ -9,7 +9,7 @@ from itertools import pairwise
 import numpy as np
 import torch
 
-from longrnn.kernels._cpu import ACTIVATIONS
+from longrnn.kernels._cpu_activations import ACTIVATIONS
 from longrnn.kernels._cpu_dense import (
     EULER,
     FAST,
@@ -22,7 +22,7 @@ from longrnn.kernels._cpu_dense import (
 from longrnn.kernels._memory import empty_array_like
 from longrnn.kernels._products import state_product, state_products, times_state
 from longrnn.kernels._recurrence import Recurrence
-from longrnn.kernels._runs import batches_of_runs, by_run, per_sequence
+from longrnn.kernels._runs import batches_of_runs, per_sequence, with_run_axis
 from longrnn.kernels._threads import run_networks
 
 _NO_CHOICE = np.empty((0, 0), bool)
@@ -31,15 +31,17 @@ _NO_CHOICE = np.empty((0, 0), bool)
 
 def _weights(W, A, numbers, bias):
     """Return what the sequences of a network share: W, A and numbers, of every network."""
-    W_of_run = by_run(W, W)
+    W_of_run = with_run_axis(W, W)
     networks = len(W_of_run)
     if bias is not None:  # of all sequences
         numbers_of_run = [bias] * networks
     elif numbers is None:
         numbers_of_run = [np.empty(0, W.dtype)] * networks
     else:
-        numbers_of_run = by_run(W, numbers)
-    A_of_run = W_of_run if A is None else by_run(W, A)
+        numbers_of_run = with_run_axis(W, numbers)
+    A_of_run = W_of_run  # stands for a matrix that the kernels do not read
+    if A is not None:
+        A_of_run = with_run_axis(W, A)
     return [W_of_run, A_of_run, numbers_of_run]
 
 
@@ -60,7 +62,10 @@ def _backward(form, uses_W, W, A, numbers, bias, x0, outputs, y, grad_outputs, c
         y = outputs
     delta = empty_array_like(outputs)
     sums = np.zeros((2, *x0.shape), x0.dtype)
-    lambdas = empty_array_like(outputs if form == LIPSCHITZ else outputs[:1])
+    kept_lambdas = outputs[:1]
+    if form == LIPSCHITZ:
+        kept_lambdas = outputs
+    lambdas = empty_array_like(kept_lambdas)
     weights = _weights(W, A, numbers, bias)
     states = uses_W, x0, outputs, y, grad_outputs, carried
     run = backward_kernel[form]
@@ -76,7 +81,9 @@ def _backward(form, uses_W, W, A, numbers, bias, x0, outputs, y, grad_outputs, c
     elif form == MODRELU:
         grad_bias = sums[0]
     elif form == LIPSCHITZ:
-        epsilon = numbers[..., :1, None] if W.ndim == 3 else numbers[0]
+        epsilon = numbers[0]
+        if W.ndim == 3:
+            epsilon = numbers[..., :1, None]
         grad_A = lambda: epsilon * state_products(W, lambdas, x0, outputs)()  # noqa: E731
     elif form >= FAST:
         grad_numbers = _sums_of_runs(W, sums)
@@ -116,7 +123,9 @@ def _interchanged_products(uses_W, delta, x0, outputs):
     grad_A = np.zeros_like(grad_W)
     changes = np.flatnonzero(by_W[1:] != by_W[:-1]) + 1
     for start, stop in pairwise([0, *changes, len(by_W)]):
-        before = outputs[start - 1] if start > 0 else x0
+        before = x0
+        if start > 0:
+            before = outputs[start - 1]
         stretch = slice(start, stop)
         product = state_product(delta[stretch], before, outputs[stretch])()
         if by_W[start]:
@@ -155,8 +164,9 @@ def reference(form, uses_W, W, A, numbers, g, bias, x):
     final : tuple of (batch, d)
         (x,) after the last input.
     """
-    phi = ACTIVATIONS[form - FAST] if form >= FAST else torch.tanh
+    phi = torch.tanh
     if form >= FAST:
+        phi = ACTIVATIONS[form - FAST]
         alpha, beta = (per_sequence(number, x) for number in numbers.unbind(-1))
     elif form >= EULER:
         epsilon = per_sequence(numbers[..., 0], x)
@@ -179,8 +189,21 @@ def reference(form, uses_W, W, A, numbers, g, bias, x):
     return torch.stack(outputs), (x,)
 
 
-def _shapes(a):
-    y = a.g.shape if a.form >= EULER else (0, *a.x0.shape)
+def shapes(a):
+    """Return the shapes of the outputs, the final state, and y, which the adjoint may need.
+
+    Parameters
+    ----------
+    a : namedtuple
+        Settings and inputs of the operator, for the CPU or the GPU.
+
+    Returns
+    -------
+    list of tuple
+    """
+    y = 0, *a.x0.shape
+    if a.form >= EULER:
+        y = a.g.shape
     return [a.g.shape, a.x0.shape, y]
 
 
@@ -190,7 +213,7 @@ DENSE = Recurrence(
     inputs="uses_W?:1 W A? numbers? g:1 bias?:0 x0:0",
     results="outputs x_end y",
     saved="uses_W W A numbers bias x0 outputs y",
-    shapes=_shapes,
+    shapes=shapes,
     forward=_forward,
     backward=_backward,
     reference=reference,

@@ -15,7 +15,8 @@ import torch
 from torch import Tensor
 
 from longrnn.kernels._blas import single_thread
-from longrnn.kernels._cpu import kernel, scalar, sigmoid
+from longrnn.kernels._cpu import kernel, scalar
+from longrnn.kernels._cpu_activations import sigmoid
 from longrnn.kernels._pull_back import Carried
 
 LEAST = 1e-250
@@ -107,7 +108,7 @@ class Norms(NamedTuple):
     wanted: np.ndarray
     """Not zero at the steps (time,) before which norms are wanted."""
     lost: np.ndarray
-    """Receives what is not zero for a sequence whose norm fell below `LEAST` or is not finite."""
+    """Becomes 1 for a sequence whose norm fell below `LEAST` or is not finite."""
     readout: np.ndarray
     """Receives the log10 norms (time, batch) of the adjoint of h, before the wanted steps."""
     full: np.ndarray

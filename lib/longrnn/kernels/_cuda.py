@@ -6,8 +6,8 @@ Rules for kernels:
 
 - A launch goes to PyTorch's current stream, allocates nothing and does not wait, so that it can be
   captured in a graph (once compiled: run a cell before capturing it).
-- No atomics: the terms of a sum are written per chain and summed by PyTorch, always in the same
-  order.
+- No atomics: the terms of a sum are written per chain, and another launch sums them, always in the
+  same order.
 - ``fastmath`` stays off: it flushes denormals, and this project measures vanishing gradients.
   Contraction to fused multiply-add is Numba's default and stays.
 - Constants are written ``real(1)``: Numba would compute 1 + x in float64 if x is a float32. A
@@ -17,6 +17,7 @@ Rules for kernels:
   gradient that is absent is None: the kernel gets a null pointer, and a flag not to read it.
 - A dense kernel is compiled for its sizes, too: the compiler then unrolls its products, and
   addresses become part of the instructions.
+- A sequence has at least one time step; `longrnn.cells._cell.Cell.check_input` refuses others.
 """
 
 import os
@@ -31,10 +32,10 @@ from longrnn.kernels import register
 SIMULATED = os.environ.get("NUMBA_ENABLE_CUDASIM") == "1"
 """Whether Numba's simulator replaces the GPU; kernels then take CPU tensors."""
 
-# Numba warns of grids with few blocks, which a sequence of small batches is.
+# Numba warns about grids with few blocks, which small batches have.
 os.environ.setdefault("NUMBA_CUDA_LOW_OCCUPANCY_WARNINGS", "0")
-# Importing the target takes a second, which a machine without a GPU need not spend. A process that
-# has imported it already wants to compile.
+# Importing the target takes a second, which a machine without a GPU need not spend. If the process
+# has imported it already, it is going to compile.
 if SIMULATED or torch.cuda.is_available() or "numba.cuda" in sys.modules:
     from numba import cuda, types
 else:

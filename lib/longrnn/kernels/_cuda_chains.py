@@ -1,4 +1,4 @@
-r"""What layers of independent neurons share on the GPU: their drive, and gradients of weights.
+r"""What layers of independent neurons share on the GPU: their drive, and its gradients.
 
 A chain is one neuron of one sequence; a thread computes all of its time steps. Arrays are
 (time, batch, hidden), so the numbers of a chain are as many apart as there are chains, and
@@ -10,19 +10,16 @@ is one product before the kernel, and the kernel adds the bias. In the kernels `
 number of inputs, or 0 if they get V x.
 
 The gradients of w, b and V are sums over times and sequences. Each thread sums over the times of
-its chain. A second launch sums over the sequences, always in the same order.
+its chain. A second launch sums over the sequences (`longrnn.kernels._cuda_sums`).
 
 One launch takes the sequences of several runs, one run after the other. What the sequences of a run
 share then has the runs as its first axis.
 """
 
-import torch
 from torch import Tensor
 
-from longrnn.kernels._cuda import cuda, inlined_late
+from longrnn.kernels._cuda import inlined_late
 from longrnn.kernels._cuda_device import ZERO
-from longrnn.kernels._cuda_kernel import kernel, real
-from longrnn.kernels._cuda_launch import launch_chains
 from longrnn.kernels._drive import drive
 
 MOST_INPUTS = 4
@@ -96,8 +93,8 @@ def chains_per_run(state: Tensor, w: Tensor, *, vectors: int = 1) -> int:
     return state.numel() // runs
 
 
-def of_sequences(weights: Tensor, state: Tensor) -> Tensor:
-    """Return weights per neuron that broadcast over the sequences of all runs.
+def broadcast_over_sequences(weights: Tensor, state: Tensor) -> Tensor:
+    """Return weights per neuron in a shape that broadcasts over the sequences of all runs.
 
     Parameters
     ----------
@@ -265,61 +262,3 @@ def store_drive_sums(stored, sums, start, chains, inputs):
         stored[start + 3 * chains] = grad_3
     if inputs > 3:
         stored[start + 4 * chains] = grad_4
-
-
-vectors = 1
-"""Compile-time constant: the number of gradients that are vectors. That of V follows them."""
-
-
-@kernel
-def _sum_kernel(stored, first, second, third, grad_V, inputs, sequences, width, all_widths, sums):
-    """Sum `stored` (vectors + inputs, runs, sequences, width) over the sequences of each run.
-
-    `all_widths` is runs times width.
-    """
-    i = cuda.grid(1)
-    if i < sums:
-        row = i // all_widths
-        neuron = i % all_widths
-        term = i // width * sequences * width + i % width
-        total = real(0)
-        for _ in range(sequences):
-            total += stored[term]
-            term += width
-        if row == 0:
-            first[neuron] = total
-        elif row == 1 and vectors > 1:
-            second[neuron] = total
-        elif row == 2 and vectors > 2:
-            third[neuron] = total
-        else:
-            grad_V[neuron * inputs + row - vectors] = total
-
-
-def sum_over_batch(stored: Tensor, vectors: int, like: Tensor) -> list[Tensor | None]:
-    """Sum over the sequences of each run, with one launch.
-
-    Parameters
-    ----------
-    stored : (vectors + inputs, batch, width)
-        Sums over time.
-    vectors : int
-        Number of results that are vectors, at most three.
-    like : (width) or (runs, width)
-        Weights, of the shape of a vector.
-
-    Returns
-    -------
-    list
-        The vectors, then the gradient of V, which has the inputs as its last axis; None without
-        inputs. Each is a tensor of its own.
-    """
-    count, batch, width = stored.shape
-    inputs = count - vectors
-    results = [torch.empty_like(like) for _ in range(vectors)]
-    grad_V = like.new_empty(*like.shape, inputs) if inputs > 0 else None
-    padded = [*results, None, None][:3]
-    all_widths = like.numel()
-    sizes = inputs, batch * width // all_widths, width, all_widths
-    launch_chains(_sum_kernel, count * all_widths, stored, *padded, grad_V, *sizes, vectors=vectors)
-    return [*results, grad_V]

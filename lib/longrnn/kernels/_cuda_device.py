@@ -10,7 +10,7 @@ from types import FunctionType
 import numpy as np
 from numba.core.registry import CPUDispatcher
 
-from longrnn.kernels import _cpu
+from longrnn.kernels import _cpu_activations
 from longrnn.kernels._cpu import ONE, ZERO
 from longrnn.kernels._cuda import SIMULATED, device
 
@@ -78,8 +78,8 @@ def device_version(scalar: CPUDispatcher) -> Callable:
     return device(FunctionType(function.__code__, names, function.__name__))
 
 
-activate = device_version(_cpu.activate)
-times_slope = device_version(_cpu.times_slope)
+activate = device_version(_cpu_activations.activate)
+times_slope = device_version(_cpu_activations.times_slope)
 
 
 @device

@@ -1,10 +1,10 @@
-"""What the two kinds of GPU kernels of a gated cell share: the adjoint of a step, the operator.
+"""What the two kinds of GPU kernels of a gated cell share: the adjoint of a step, and an operator.
 
 The kinds are those of `longrnn.kernels.cuda_lstm` and `longrnn.kernels.cuda_gru`, and those of
 `longrnn.kernels.cuda_persistent_lstm` and `longrnn.kernels.cuda_persistent_gru`.
 """
 
-from longrnn.kernels import cpu_dt_lstm, cpu_gru
+from longrnn.kernels import cpu_dt_lstm
 from longrnn.kernels._cuda import device
 from longrnn.kernels._cuda_device import ONE, tanh
 from longrnn.kernels._runs import scalars_like
@@ -76,11 +76,6 @@ def _lstm_shapes(a):
     return [sequence, a.h0.shape, a.c0.shape, sequence, a.g.shape]
 
 
-def _gru_shapes(a):
-    sequence = (len(a.g), *a.h0.shape)
-    return [sequence, a.h0.shape, a.g.shape, sequence]
-
-
 LSTM = {
     "settings": "float iota, float phi",
     "inputs": "W g:1 h0:0 c0:0",
@@ -93,13 +88,3 @@ LSTM = {
     "runs": True,
 }
 """Arguments of `longrnn.kernels._recurrence.Recurrence` for the LSTM and the dt-LSTM."""
-GRU = {
-    "inputs": "W g:1 h0:0",
-    "results": "outputs h_end gates products",
-    "saved": "W h0 outputs gates products",
-    "shapes": _gru_shapes,
-    "reference": cpu_gru.reference,
-    "arrays": False,
-    "runs": True,
-}
-"""Arguments of `longrnn.kernels._recurrence.Recurrence` for the GRU."""

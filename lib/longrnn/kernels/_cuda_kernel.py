@@ -29,6 +29,8 @@ d = 1
 """Compile-time constant of dense kernels: the hidden size."""
 tile = 1
 """Compile-time constant of dense kernels: the number of sequences per block."""
+arriving = 0
+"""Compile-time constant of backward kernels: whether gradients of the outputs arrive."""
 
 
 class kernel:
@@ -253,4 +255,6 @@ def _number(dtype: torch.dtype):
 @cache
 def _stream(pointer: int, device: torch.device):
     """Wrap a PyTorch stream, once: Numba looks launch configurations up by this object."""
-    return cuda.external_stream(pointer) if pointer else 0
+    if pointer == 0:
+        return 0
+    return cuda.external_stream(pointer)

@@ -105,7 +105,7 @@ def _simulated(part: Argument, dtype: torch.dtype) -> np.ndarray | int | np.floa
     return part
 
 
-def launch_chains(run: kernel, chains: int, *arguments: Argument, **forms: int) -> None:
+def launch_chains(run: kernel, chains: int, *arguments: Argument, **constants: int) -> None:
     """Run a kernel with one thread for each of `chains` independent recurrences.
 
     A block has 128 threads, or fewer if that would leave multiprocessors without a block.
@@ -117,12 +117,12 @@ def launch_chains(run: kernel, chains: int, *arguments: Argument, **forms: int) 
         Number of recurrences.
     *arguments
         As in `launch`; the number of chains follows them.
-    **forms : int
+    **constants : int
         Compile-time constants.
     """
     processors = _processors(device_of(arguments))
     threads = next((count for count in (128, 64) if chains >= count * processors), 32)
-    launch(run, -(-chains // threads), threads, *arguments, chains, **forms)
+    launch(run, -(-chains // threads), threads, *arguments, chains, **constants)
 
 
 def launch_dense(
@@ -132,7 +132,7 @@ def launch_dense(
     buffers: int,
     weights: int,
     runs: int = 1,
-    **forms: int,
+    **constants: int,
 ) -> None:
     """Run a kernel with one block per `tile` sequences of a run and one thread per unit.
 
@@ -158,7 +158,7 @@ def launch_dense(
         Weights that a block reads at every step.
     runs : int
         Number of runs, whose batches follow one another. A block computes sequences of one run.
-    **forms : int
+    **constants : int
         Further compile-time constants.
     """
     batch, d = state.shape
@@ -173,7 +173,7 @@ def launch_dense(
     warps = -(-d // 32)
     threads = min(32 * warps, MOST_THREADS)
     shared = tile * buffers * vector
-    launch(run, blocks, threads, *arguments, batch, shared=shared, d=d, tile=tile, **forms)
+    launch(run, blocks, threads, *arguments, batch, shared=shared, d=d, tile=tile, **constants)
 
 
 def launch_runs(
@@ -182,7 +182,7 @@ def launch_runs(
     matrices: tuple[Tensor, ...],
     *arguments: Argument,
     buffers: int,
-    **forms: int,
+    **constants: int,
 ) -> None:
     """Run a dense kernel on one network or several.
 
@@ -197,14 +197,14 @@ def launch_runs(
         As in `launch`; the sequences per run and the batch follow them.
     buffers : int
         As in `launch_dense`.
-    **forms : int
+    **constants : int
         Further compile-time constants.
     """
     runs = runs_of(matrices[0])
     weights = sum(matrix.numel() for matrix in matrices) // runs
     sequences = len(state) // runs
     launch_dense(
-        run, state, *arguments, sequences, buffers=buffers, weights=weights, runs=runs, **forms
+        run, state, *arguments, sequences, buffers=buffers, weights=weights, runs=runs, **constants
     )
 
 
@@ -249,4 +249,6 @@ def processors_of(state: Tensor) -> int:
 
 @cache
 def _processors(device: torch.device) -> int:
-    return 1 if SIMULATED else torch.cuda.get_device_properties(device).multi_processor_count
+    if SIMULATED:
+        return 1
+    return torch.cuda.get_device_properties(device).multi_processor_count

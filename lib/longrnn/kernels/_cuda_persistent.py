@@ -1,4 +1,4 @@
-r"""Products with a matrix that stays on the multiprocessor: layout, device functions, launch.
+r"""Products with a matrix that stays on the multiprocessor: layout, choice, and launch.
 
 The dense kernels (`longrnn.kernels._cuda_dense`) read the matrix from a cache at every step. Here a
 block reads it once. Then it computes one or a few sequences of a run from beginning to end. `parts`
@@ -8,14 +8,8 @@ weights of it, the first ones in registers and the others in shared memory:
 .. math::
     (W x)_j = \sum_{p} \sum_{q < s} W_{j, p s + q} \, x_{p s + q}
 
-The sums of the parts are exchanged through shared memory, too.
-
-Each access to shared memory takes four numbers, a quarter of the instructions of one number each:
-
-- The vectors x of all `tile` sequences begin at 0, the first numbers of all of them first. All
-  threads of a warp read the same numbers, so one access serves them all.
-- From `shared_weights` on are the weights, four of a row at a time: four of the first row, four of
-  the second, and so on. So neighboring threads read neighboring memory.
+The device functions of the kernels, and where numbers are in shared memory, are in
+`longrnn.kernels._cuda_persistent_device`.
 
 The idea is from Diamos et al. 2016 (Persistent RNNs: Stashing Recurrent Weights On-Chip, ICML).
 
@@ -35,19 +29,11 @@ import torch
 from torch import Tensor
 
 from longrnn.kernels import _cuda_launch
-from longrnn.kernels._cpu import ZERO
-from longrnn.kernels._cuda import SIMULATED, device
-from longrnn.kernels._cuda_dense import unsigned
 from longrnn.kernels._cuda_kernel import kernel
 from longrnn.kernels._cuda_launch import Argument, most_shared_bytes, processors_of
 from longrnn.kernels._measured import measured_times
 from longrnn.kernels._runs import runs_of
 
-ALIGNMENT = None if SIMULATED else 16
-"""Alignment of the shared memory in bytes, so that one access can read four numbers.
-
-Numba's simulator does not support it.
-"""
 _MOST_THREADS = 512
 """Threads of a block. With this many, each one can have 128 registers of four bytes."""
 _IN_REGISTERS = {torch.float32: 44, torch.float64: 24}
@@ -188,7 +174,12 @@ def is_persistent(cell: str, variant: str, gates: int, state: Tensor) -> bool:
 
 
 def launch(
-    run: kernel, layout: Layout, matrix: Tensor, state: Tensor, *arguments: Argument, **forms: int
+    run: kernel,
+    layout: Layout,
+    matrix: Tensor,
+    state: Tensor,
+    *arguments: Argument,
+    **constants: int,
 ) -> None:
     """Run a kernel with a block for each few sequences of a run.
 
@@ -204,7 +195,7 @@ def launch(
         Gives the sizes. The batches of the runs follow one another.
     *arguments
         Other arguments of the kernel; the sequences per run and the batch follow them.
-    **forms : int
+    **constants : int
         Further compile-time constants.
     """
     batch, units = state.shape
@@ -229,145 +220,5 @@ def launch(
         parts=layout.parts,
         in_registers=layout.in_registers,
         in_memory=layout.in_memory,
-        **forms,
+        **constants,
     )
-
-
-@device
-def load_weights(
-    weights, memory, shared_weights, in_memory, matrix, first, row_stride, column_stride, rows,
-    columns, row, part, width,
-):  # fmt: skip
-    """Read a thread's weights into its registers and into shared memory.
-
-    Beyond the matrix, weights are zero.
-
-    Parameters
-    ----------
-    weights : (in_registers,)
-        Local array that receives the first weights.
-    memory : array
-        The shared memory.
-    shared_weights : int
-        Offset from which it receives the other weights of all threads.
-    in_memory : int
-        Number of these weights of a thread.
-    matrix : pointer
-        The matrix in global memory.
-    first, row_stride, column_stride : int
-        The number in row j and column k has index ``first + j * row_stride + k * column_stride``.
-    rows, columns : int
-        Size of the matrix.
-    row, part : int
-        What this thread computes.
-    width : int
-        See `Layout`.
-    """
-    in_registers = weights.size
-    column = part * (in_registers + in_memory)
-    index = first + row * row_stride + column * column_stride
-    for q in range(in_registers):
-        weights[q] = ZERO
-        if row < rows and column + q < columns:
-            weights[q] = matrix[index + q * column_stride]
-    q = 0  # no `range`: the compiler would unroll a loop that runs once
-    while q < in_memory:
-        k = in_registers + q
-        weight = ZERO
-        if row < rows and column + k < columns:
-            weight = matrix[index + k * column_stride]
-        four = (part * in_memory + q) // 4
-        memory[unsigned(shared_weights + 4 * (four * width + row) + q % 4)] = weight
-        q += 1
-
-
-@device
-def add_products(totals, weights, memory, shared_weights, in_memory, row, part, width):
-    """Set `totals` to a thread's part of its row of the products.
-
-    The compiler unrolls the loop over `weights`, because its length is constant. Otherwise they
-    could not be registers: a register has no index.
-
-    Parameters
-    ----------
-    totals : (tile,)
-        Local array that receives the sums.
-    weights, memory, shared_weights, in_memory, row, part, width
-        As for `load_weights`.
-    """
-    in_registers = weights.size
-    tile = totals.size
-    column = part * (in_registers + in_memory)
-    for i in range(tile):
-        totals[i] = ZERO
-    for q in range(in_registers):
-        for i in range(tile):
-            totals[i] += weights[q] * memory[unsigned((column + q) * tile + i)]
-    column += in_registers
-    four = shared_weights // 4 + part * in_memory // 4 * width + row
-    k = 0  # no `range`: its state would take as many instructions as the products
-    while k < in_memory:
-        for q in range(4):
-            weight = memory[unsigned(4 * four + q)]
-            for i in range(tile):
-                totals[i] += weight * memory[unsigned((column + q) * tile + i)]
-        four += width
-        column += 4
-        k += 4
-
-
-@device
-def store_part(totals, memory, sums, row, part, width):
-    """Write a part of a row to shared memory, for `add_parts`; the first part stays.
-
-    Parameters
-    ----------
-    totals : (tile,)
-        The part of the sums.
-    memory : array
-        The shared memory.
-    sums : int
-        Offset from which it receives the sums of all parts.
-    row, part, width
-        As for `load_weights`.
-    """
-    if part > 0:
-        for i in range(totals.size):
-            memory[unsigned(sums + ((part - 1) * width + row) * totals.size + i)] = totals[i]
-
-
-@device
-def add_parts(totals, memory, sums, row, parts, width):
-    """Add the other parts of a row to the first.
-
-    Parameters
-    ----------
-    totals : (tile,)
-        The first part, which becomes the sum.
-    memory, sums, row, width
-        As for `store_part`.
-    parts : int
-        See `Layout`.
-    """
-    for part in range(parts - 1):
-        for i in range(totals.size):
-            totals[i] += memory[unsigned(sums + (part * width + row) * totals.size + i)]
-
-
-@device
-def clear_vectors(memory, count, thread, threads):
-    """Set the vectors to zero, including the padding after the last unit.
-
-    Parameters
-    ----------
-    memory : array
-        The shared memory.
-    count : int
-        Length of the vectors of all sequences together.
-    thread, threads : int
-        Index of this thread, and number of threads of the block.
-    """
-    k = thread
-    while k < count:
-        memory[unsigned(k)] = ZERO
-        k += threads

@@ -118,7 +118,10 @@ def add_norm(memory, logs, scales, i, norm, least, lost, sequence):
     if log > -math.inf and not (least <= norm < math.inf):
         lost[sequence] = 1
     memory[logs + i] = log + log10_of(norm)
-    memory[scales + i] = norm if norm > 0.0 else 1.0
+    divisor = 1.0
+    if norm > 0.0:
+        divisor = norm
+    memory[scales + i] = divisor
 
 
 @device

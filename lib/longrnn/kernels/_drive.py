@@ -15,8 +15,8 @@ from longrnn.kernels._runs import sequences_by_run
 class Sources(NamedTuple):
     """What the drive of a recurrence is computed from: V below + b, and skip skipped.
 
-    A drive is as large as the outputs, and first derivatives do not need it. So it is not kept;
-    second derivatives compute it again from these, which exist anyway.
+    A drive is as large as the outputs, and first derivatives do not need it, so it is not kept.
+    Second derivatives compute it again from these tensors, which exist anyway.
     """
 
     below: Tensor | None = None
@@ -31,7 +31,9 @@ class Sources(NamedTuple):
         """Return the drive (time, batch, rows)."""
         if self.V is None:
             return self.below
-        product = drive if self.V.dim() == 2 else _drive_of_runs
+        product = drive
+        if self.V.dim() == 3:
+            product = _drive_of_runs
         result = product(self.below, self.V, self.b)
         if self.skip is not None:
             result = result + product(self.skipped, self.skip)
@@ -95,9 +97,12 @@ class _Drive(torch.autograd.Function):
 
 
 def _drive_of_runs(u: Tensor, R: Tensor, b: Tensor | None = None) -> Tensor:
-    """Return the drive of the batches of all runs, as `drive` that of one; R is (run, rows, ..)."""
+    """Return the drive of several runs; R is (runs, rows, p), and the batches follow each other."""
     rows = sequences_by_run(u, len(R))
-    result = rows @ R.mT if b is None else torch.baddbmm(b[:, None], rows, R.mT)
+    if b is None:
+        result = rows @ R.mT
+    else:
+        result = torch.baddbmm(b[:, None], rows, R.mT)
     return result.unflatten(1, (len(u), -1)).movedim(0, 1).flatten(1, 2).contiguous()
 
 

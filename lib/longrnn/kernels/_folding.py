@@ -120,7 +120,9 @@ def run_one_by_one(
     for k in range(size):
         selected = []
         for value, dim in zip(arguments, in_dims, strict=True):
-            selected.append(value.select(dim, k) if _is_mapped(value, dim) else value)
+            if _is_mapped(value, dim):
+                value = value.select(dim, k)
+            selected.append(value)
         calls.append(operator(*selected))
     stacked = tuple(torch.stack(parts) for parts in zip(*calls, strict=True))
     return stacked, (0,) * len(stacked)

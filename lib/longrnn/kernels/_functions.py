@@ -4,7 +4,7 @@ Ordinary calls bypass PyTorch's dispatcher, which takes some tenths of a millise
 with many arguments. PyTorch does not let `torch.func.grad` differentiate a registered operator, so
 inside its transforms a function calls the operator.
 
-The arguments are those of `Recurrence.run` and `Recurrence.run_adjoint`.
+The arguments are those of `Recurrence.run` and of `longrnn.kernels._adjoint.run_adjoint`.
 """
 
 from typing import Any
@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from longrnn.kernels._adjoint import run_adjoint
 from longrnn.kernels._mapping import run_adjoint_mapped, run_mapped
 from longrnn.kernels._second_derivatives import differentiate_adjoint, save_for_second
 
@@ -39,7 +40,7 @@ class Adjoint(torch.autograd.Function):
     @staticmethod
     def forward(ctx, recurrence: Any, *arguments: Any) -> tuple[Tensor, ...]:
         """Run the adjoint."""
-        gradients = recurrence.run_adjoint(*arguments)
+        gradients = run_adjoint(recurrence, *arguments)
         ctx.recurrence = recurrence
         save_for_second(recurrence, ctx, arguments)
         return gradients

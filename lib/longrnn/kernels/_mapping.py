@@ -1,7 +1,7 @@
 """Batching rules of a `Recurrence`: how its loop and its adjoint run under `torch.func.vmap`.
 
-Mapped data become a larger batch. If what the sequences share is mapped, too, such as the weights,
-or if its gradient is wanted for each index along the mapped axis, these indices are runs.
+Mapped data become a larger batch. Each index along the mapped axis is a run if something that the
+sequences share is mapped, such as the weights, or if its gradient is wanted for each index.
 """
 
 from collections.abc import Sequence
@@ -57,12 +57,12 @@ def run_adjoint_mapped(recurrence: Any, info: Any, in_dims: tuple, *arguments: A
     recurrence, info, in_dims
         As for `run_mapped`.
     *arguments
-        Arguments of `Recurrence.run_adjoint`.
+        Arguments of `longrnn.kernels._adjoint.run_adjoint`.
 
     Returns
     -------
     gradients : tuple of Tensor
-        As from `Recurrence.run_adjoint`, each with a mapped axis.
+        As from `longrnn.kernels._adjoint.run_adjoint`, each with a mapped axis.
     out_dims : tuple
         These axes; None for a gradient that is not wanted.
     """
@@ -78,15 +78,19 @@ def run_adjoint_mapped(recurrence: Any, info: Any, in_dims: tuple, *arguments: A
     axes += [None, None]  # the number of steps, and what is wanted
     gradients = recurrence.call_adjoint(*fold(arguments, in_dims, axes, info.batch_size))
     gradient_axes = []
+    out_dims = []
     for part, use in pairs:
+        axis = part.axis
+        out_dim = part.axis
         if not use:
-            gradient_axes.append(None)
+            axis = None
+            out_dim = None
         elif part.axis is None:
-            gradient_axes.append(RUNS)
-        else:
-            gradient_axes.append(part.axis)
-    out_dims = tuple(0 if axis == RUNS else axis for axis in gradient_axes)
-    return unfold(gradients, gradient_axes, info.batch_size), out_dims
+            axis = RUNS
+            out_dim = 0
+        gradient_axes.append(axis)
+        out_dims.append(out_dim)
+    return unfold(gradients, gradient_axes, info.batch_size), tuple(out_dims)
 
 
 def _axes_of_adjoint(recurrence: Any) -> list[int | None]:
@@ -116,7 +120,12 @@ def _fold_axes(
         return axes
     if not recurrence.runs:
         axes = [*settings, *SOURCE_AXES_OF_RUNS, *of_tensors]
-        foldable = not shared_gradients and is_foldable(arguments, in_dims, axes)
-        return axes if foldable else None
-    of_runs = [RUNS if axis is None else axis for axis in of_tensors]
+        if not shared_gradients and is_foldable(arguments, in_dims, axes):
+            return axes
+        return None
+    of_runs = []
+    for axis in of_tensors:
+        if axis is None:
+            axis = RUNS
+        of_runs.append(axis)
     return [*settings, *SOURCE_AXES_OF_RUNS, *of_runs]

@@ -1,8 +1,8 @@
-"""Times of engines on GPUs, by the name of the device: what ``auto`` goes by there.
+"""Measured times of engines, by the name of the GPU; ``auto`` chooses by them.
 
 Milliseconds of a forward and backward pass of 100 sequences of 784 time steps in float32, medians
 of five rounds. They are copies of rows of ``data/reference/timings/kernels`` in the repository,
-which a test compares. A kernel that was changed since has to be timed again.
+which a test compares. A kernel that changes has to be timed again.
 """
 
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ MEASURED: Mapping[str, Mapping[tuple[str, int], Mapping[str, float]]] = {
         ("rnn", 128): {"library": 2.09731, "numba-cuda": 2.89776},
     },
 }
-"""Times by device, cell and hidden size, and engine; cells with one fast engine need none.
+"""Times by device, by cell and hidden size, and by engine. Cells with one fast engine need none.
 
 A variant of an engine follows its name: ``"numba-cuda, persistent"``.
 """
@@ -24,7 +24,9 @@ A variant of an engine follows its name: ``"numba-cuda, persistent"``.
 @cache
 def device_name() -> str:
     """Return the name of the first GPU, an empty string if there is none."""
-    return torch.cuda.get_device_name(0) if torch.cuda.is_available() else ""
+    if not torch.cuda.is_available():
+        return ""
+    return torch.cuda.get_device_name(0)
 
 
 def measured_times(cell: str, units: int | None = None) -> Mapping[str, float]:
@@ -46,6 +48,8 @@ def measured_times(cell: str, units: int | None = None) -> Mapping[str, float]:
     sizes = sorted(size for name, size in times if name == cell)
     if not sizes:
         return {}
-    wanted = sizes[0] if units is None else units
+    wanted = units
+    if wanted is None:
+        wanted = sizes[0]
     nearest = min(sizes, key=lambda size: abs(size - wanted))
     return times[cell, nearest]

@@ -1,8 +1,8 @@
-"""What kernels that pull adjoint states back have in common on all devices.
+"""The interface of kernels that pull adjoint states back, on all devices.
 
-`longrnn.probes.adjoint` calls them, for the LSTM and the GRU, with few or all times wanted. What is
-pulled back is a unit vector per sequence. Every few steps it is normalized again, and the log10 of
-its norm is added to that of the sequence.
+`longrnn.probes.adjoint` calls them for the LSTM and the GRU, with a few times wanted or all. They
+pull back a unit vector per sequence. Every few steps they normalize it again, and add the log10 of
+its norm to that of the sequence.
 """
 
 from typing import Protocol

@@ -1,14 +1,14 @@
 r"""A loop over time, its adjoint and its reference as one PyTorch operator.
 
 Every engine of this project is a `Recurrence`. It registers two operators in the namespace
-``longrnn``, the loop and its adjoint, with everything PyTorch wants to know of an operator:
-results without values (`torch.compile`, `torch.export`), derivatives, and batching rules
-(`torch.func.vmap`). What surrounds a loop, such as the product of inputs and input weights, is
-ordinary PyTorch.
+``longrnn``, the loop and its adjoint, with all that PyTorch needs: the shapes of results for
+tracing (`torch.compile`, `torch.export`), derivatives, and batching rules (`torch.func.vmap`). What
+surrounds a loop, such as the product of inputs and input weights, is ordinary PyTorch.
 
-First derivatives come from the adjoint kernel. Derivatives of the adjoint, hence second and higher
-derivatives of the loop, come from `reference`: the same recurrence in a few lines of plain PyTorch
-(`longrnn.kernels._second_derivatives`). Batching rules are in `longrnn.kernels._mapping`.
+First derivatives come from the adjoint kernel (`longrnn.kernels._adjoint`). Derivatives of the
+adjoint, hence second and higher derivatives of the loop, come from `reference`: the same recurrence
+in a few lines of plain PyTorch (`longrnn.kernels._second_derivatives`). Batching rules are in
+`longrnn.kernels._mapping`.
 
 In the derivations of all engines :math:`\lambda_t` is the derivative of the loss by the output
 :math:`x_t` (:math:`y_t`, :math:`h_t`, ..) through everything that follows, :math:`o_t` the part
@@ -17,19 +17,19 @@ recurrence of the adjoints starts from the gradients of the final state.
 """
 
 from collections import namedtuple
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
+from longrnn.kernels._adjoint import run_adjoint, run_adjoint_fake
+from longrnn.kernels._arguments import as_tensor, empty_result, to_kernel_argument
 from longrnn.kernels._blas import single_thread
 from longrnn.kernels._drive import Sources, is_ordinary
 from longrnn.kernels._functions import Adjoint, Loop, MappedAdjoint, MappedLoop
 from longrnn.kernels._mapping import run_adjoint_mapped, run_mapped
-from longrnn.kernels._memory import empty_array
 from longrnn.kernels._schema import adjoint_schema, loop_schema, parse_inputs
 from longrnn.kernels._second_derivatives import differentiate_adjoint, save_for_second
 
@@ -64,22 +64,22 @@ class Recurrence:
     backward : callable
         ``backward(*settings, *saved, grad_outputs, *grad_final)`` returns the gradients of all
         inputs. `grad_outputs` and `grad_final` are the gradients that arrive at the outputs and
-        the final states. As arrays they are zeros if absent, and it may write over the latter; as
-        tensors they are None if absent, and it may not. A gradient that it returns may be None,
-        and a function that returns it if it costs a product, which is called only if the gradient
-        is wanted.
+        the final states. Arrays are zeros if a gradient is absent, and `backward` may write over
+        `grad_final`. Tensors are None if a gradient is absent, and `backward` must not write over
+        any. A gradient that it returns may be None. If a gradient costs a product, it returns a
+        function that computes it, which is called only if that gradient is wanted.
     reference : callable
         ``reference(*settings, *inputs) -> (outputs, final)`` in plain PyTorch.
     split : callable, optional
-        ``split(drive, arguments)`` returns the inputs that are not saved, made of the one drive of
-        `Sources`; by default there is one such input, the drive itself.
+        ``split(drive, arguments)`` returns the inputs that are not saved, from the drive of
+        `Sources`. By default the only such input is the drive itself.
     adjoint_takes_drive : bool
-        Whether `backward` takes the inputs that are not saved, too, before those that are.
+        Whether `backward` also takes the inputs that are not saved, before those that are.
     arrays : bool
         Whether the loops take NumPy arrays (kernels for the CPU) or contiguous tensors.
     runs : bool
-        Whether the loops and the reference take several runs at once: the batches of all runs, one
-        after the other, and what the sequences of a run share with the runs as its first axis.
+        Whether the loops and the reference take several runs at once. The batches of the runs then
+        follow one another, and what the sequences of a run share has the runs as its first axis.
     """
 
     def __init__(
@@ -149,7 +149,7 @@ class Recurrence:
     def call_adjoint(self, *arguments: Any) -> tuple[Tensor, ...]:
         """Run the adjoint as `call` does the loop.
 
-        Arguments and results are those of `run_adjoint`.
+        Arguments and results are those of `longrnn.kernels._adjoint.run_adjoint`.
         """
         if torch.compiler.is_compiling():
             return self.adjoint(*arguments)
@@ -159,7 +159,7 @@ class Recurrence:
             return self.adjoint(*arguments)
         if torch.is_grad_enabled():
             return Adjoint.apply(self, *arguments)
-        return self.run_adjoint(*arguments)
+        return run_adjoint(self, *arguments)
 
     def _register_loop(self, settings: str) -> None:
         """Register the loop with PyTorch."""
@@ -176,9 +176,12 @@ class Recurrence:
         arriving = [f"grad_{name}" for name in self.results[: 1 + self.final]]
         schema = adjoint_schema(settings, [*self.saved, *arriving], len(self.inputs))
         self.adjoint = torch.library.custom_op(
-            f"longrnn::{self.name}_backward", self.run_adjoint, mutates_args=(), schema=schema
+            f"longrnn::{self.name}_backward",
+            partial(run_adjoint, self),
+            mutates_args=(),
+            schema=schema,
         )
-        self.adjoint.register_fake(self._run_adjoint_fake)
+        self.adjoint.register_fake(partial(run_adjoint_fake, self))
         self.adjoint.register_autograd(
             partial(differentiate_adjoint, self),
             setup_context=lambda ctx, inputs, output: save_for_second(self, ctx, inputs),
@@ -203,8 +206,6 @@ class Recurrence:
         last = first + len(Sources._fields)
         return arguments[:first], Sources(*arguments[first:last]), arguments[last:]
 
-    # The loop.
-
     def run(self, *arguments: Any) -> tuple[Tensor, ...]:
         """Run the loop outside of autograd.
 
@@ -220,8 +221,8 @@ class Recurrence:
         """
         settings, _, inputs = self.parts(arguments)
         shapes = self.shapes(self.arguments(*settings, *inputs))
-        results = [self._empty(shape, inputs[-1]) for shape in shapes]
-        values = [self.to_kernel_argument(value) for value in inputs]
+        results = [empty_result(shape, inputs[-1], self.arrays) for shape in shapes]
+        values = [to_kernel_argument(value, self.arrays) for value in inputs]
         with single_thread:
             self.forward(*settings, *values, *results)
         return tuple(as_tensor(result) for result in results)
@@ -276,156 +277,10 @@ class Recurrence:
             return (None,) * (before + len(self.inputs))
         saved = ctx.saved_tensors
         every = self.call_adjoint(*ctx.settings, *saved, *arriving, ctx.steps, wanted)
-        gradients = [part if use else None for part, use in zip(every, wanted, strict=True)]
+        gradients = []
+        for gradient, use in zip(every, wanted, strict=True):
+            if not use:
+                gradient = None
+            gradients.append(gradient)
         # Sources get none: autograd follows the drive, which is an input too.
         return *[None] * before, *gradients
-
-    # Its adjoint.
-
-    def run_adjoint(self, *arguments: Any) -> tuple[Tensor, ...]:
-        """Run the adjoint outside of autograd.
-
-        Parameters
-        ----------
-        *arguments
-            Settings, the tensors of `Sources`, saved tensors, gradients that arrive, the number of
-            steps, and whether the gradient of each input is wanted, in the order of the operator's
-            schema.
-
-        Returns
-        -------
-        tuple of Tensor
-            The gradients of all inputs; a tensor without elements if a gradient is not wanted.
-        """
-        *arguments, steps, wanted = arguments
-        settings, sources, others = self.parts(arguments)
-        saved, arriving = self.split_saved(others)
-        grad_outputs, *grad_final = self._materialize(steps, arriving)
-        like = next(part for part in arriving if part is not None)
-        if self.adjoint_takes_drive:
-            known = dict(zip(self.saved, saved, strict=True))
-            drives = self.split(sources.drive(), self._known_arguments(settings, known))
-            saved = [*drives, *saved]
-        values = [self.to_kernel_argument(value) for value in saved]
-        gradients = []
-        with single_thread:
-            every = self.backward(*settings, *values, grad_outputs, *grad_final)
-            for gradient, use in zip(every, wanted, strict=True):
-                if callable(gradient) and use:
-                    gradient = gradient()
-                if use and gradient is not None:
-                    gradients.append(as_tensor(gradient))
-                else:
-                    gradients.append(like.new_empty(0))
-        return tuple(gradients)
-
-    def split_saved(self, tensors: Sequence) -> tuple[Sequence, Sequence]:
-        """Split the tensors of the adjoint.
-
-        Parameters
-        ----------
-        tensors : sequence
-            Saved tensors, then gradients that arrive.
-
-        Returns
-        -------
-        saved, arriving : sequence
-        """
-        count = len(self.saved)
-        return tensors[:count], tensors[count:]
-
-    def _materialize(self, steps: int, arriving: Sequence[Tensor | None]) -> list:
-        """Return gradients that arrive as kernel arguments.
-
-        For arrays, zeros stand for those that are absent. The kernels write over those of the
-        final states, so these are copies.
-        """
-        if not self.arrays:
-            return [self.to_kernel_argument(part) for part in arriving]
-        grad_outputs, *grad_final = arriving
-        like = next(part for part in arriving if part is not None)
-        state_shape = like.shape[1:] if grad_outputs is not None else like.shape
-        if grad_outputs is None:
-            values = [self._zeros((steps, *state_shape), like)]
-        else:
-            values = [self.to_kernel_argument(grad_outputs)]
-        for part in grad_final:
-            if part is None:
-                values.append(self._zeros(state_shape, like))
-            else:
-                values.append(self.to_kernel_argument(part.clone()))
-        return values
-
-    def _known_arguments(self, settings: Sequence, known: Mapping[str, Any]) -> tuple:
-        """Return settings and inputs by name, None for inputs that are not known."""
-        return self.arguments(*settings, *(known.get(part.name) for part in self.inputs))
-
-    def all_inputs(self, settings: Sequence, sources: Sources, saved: Sequence) -> list:
-        """Return all inputs, computing those again that were not saved.
-
-        Parameters
-        ----------
-        settings : sequence
-            Arguments that are not tensors.
-        sources : Sources
-            What the drive is computed from.
-        saved : sequence
-            The saved tensors.
-
-        Returns
-        -------
-        list of (Tensor or None)
-            In the order of `inputs`.
-        """
-        known = dict(zip(self.saved, saved, strict=True))
-        missing = [part.name for part in self.inputs if part.name not in known]
-        if missing:
-            drives = self.split(sources.drive(), self._known_arguments(settings, known))
-            known |= dict(zip(missing, drives, strict=True))
-        return [known[part.name] for part in self.inputs]
-
-    def _run_adjoint_fake(self, *arguments: Any) -> tuple[Tensor, ...]:
-        *arguments, _, wanted = arguments
-        settings, sources, others = self.parts(arguments)
-        saved, arriving = self.split_saved(others)
-        inputs = self.all_inputs(settings, sources, saved)
-        like = next(part for part in arriving if part is not None)
-        gradients = []
-        for value, use in zip(inputs, wanted, strict=True):
-            has_gradient = use and value is not None and value.is_floating_point()
-            gradients.append(like.new_empty(value.shape if has_gradient else 0))
-        return tuple(gradients)
-
-    # Arrays or tensors.
-
-    def to_kernel_argument(self, value: Tensor | None) -> Any:
-        """Return a tensor as the loops take it: a contiguous array or tensor, without a graph."""
-        if value is None:
-            return None
-        if self.arrays:
-            return value.detach().contiguous().numpy()
-        return value if value.is_contiguous() else value.contiguous()
-
-    def _empty(self, shape: Sequence[int], like: Tensor) -> Any:
-        """Return memory for a result."""
-        return empty_array(shape, like.numpy().dtype) if self.arrays else like.new_empty(shape)
-
-    def _zeros(self, shape: Sequence[int], like: Tensor) -> np.ndarray:
-        """Return zeros; NumPy's come in huge pages, PyTorch's page by page."""
-        return np.zeros(shape, like.numpy().dtype)
-
-
-def as_tensor(value: Any) -> Any:
-    """Convert an array to a tensor that shares its memory.
-
-    Parameters
-    ----------
-    value
-        Any object.
-
-    Returns
-    -------
-    object
-        A tensor for an array; any other object unchanged.
-    """
-    return torch.from_numpy(value) if isinstance(value, np.ndarray) else value

@@ -1,4 +1,4 @@
-"""What loops that take several runs at once share: batches, weights and numbers of each run.
+"""Helpers of loops that take several runs at once: batches, weights and numbers of each run.
 
 The batches of all runs follow one another. What the sequences of a run share, such as its weights,
 has the runs as its first axis.
@@ -39,11 +39,13 @@ def runs_of(W: Any) -> int:
     -------
     int
     """
-    return len(W) if W.ndim == 3 else 1
+    if W.ndim == 2:
+        return 1
+    return len(W)
 
 
-def by_run(W: Any, value: Any) -> Any:
-    """Return what the sequences of a run share, with the runs as its first axis.
+def with_run_axis(W: Any, value: Any) -> Any:
+    """Return what the sequences of a run share, with an axis of runs in front.
 
     Parameters
     ----------
@@ -57,7 +59,9 @@ def by_run(W: Any, value: Any) -> Any:
     array or tensor
         `value`, with an axis of length one if there is one run.
     """
-    return value[None] if W.ndim == 2 else value
+    if W.ndim == 2:
+        return value[None]
+    return value
 
 
 def sequences_by_run(sequences: Tensor, runs: int) -> Tensor:

@@ -1,4 +1,4 @@
-"""What a `Recurrence` takes and returns: words of its description, and schemas of its operators."""
+"""The inputs of a `Recurrence`, read from its description, and the schemas of its operators."""
 
 import re
 from collections.abc import Collection, Sequence
@@ -87,9 +87,13 @@ def adjoint_schema(settings: str, tensors: Sequence[str], gradients: int) -> str
 
 def _arguments(settings: str, tensors: Sequence[str], optional: Collection[str]) -> str:
     """Return the arguments of a schema."""
-    words = [settings] if settings else []
+    words = []
+    if settings:
+        words.append(settings)
     for name in tensors:
-        kind = "Tensor?" if name in optional else "Tensor"
+        kind = "Tensor"
+        if name in optional:
+            kind = "Tensor?"
         words.append(f"{kind} {name}")
     return ", ".join(words)
 

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from longrnn.kernels._adjoint import all_inputs, split_saved
 from longrnn.kernels._drive import Sources
 
 
@@ -23,7 +24,7 @@ def save_for_second(recurrence: Any, ctx: Any, arguments: Sequence) -> None:
     ctx
         PyTorch's context.
     arguments : sequence
-        Arguments of `Recurrence.run_adjoint`.
+        Arguments of `longrnn.kernels._adjoint.run_adjoint`.
     """
     *arguments, _, _ = arguments
     settings, sources, tensors = recurrence.parts(arguments)
@@ -46,12 +47,12 @@ def differentiate_adjoint(
     ctx
         PyTorch's context, filled by `save_for_second`.
     *cotangents : Tensor or None
-        Gradients of what `Recurrence.run_adjoint` returned.
+        Gradients of what `longrnn.kernels._adjoint.run_adjoint` returned.
 
     Returns
     -------
     tuple of (Tensor or None)
-        Gradients of the arguments of `Recurrence.run_adjoint`.
+        Gradients of the arguments of `longrnn.kernels._adjoint.run_adjoint`.
     """
     tensors = list(ctx.saved_tensors)
     variables = _variables(recurrence, tensors)
@@ -89,8 +90,8 @@ def _reference_gradient(
 ) -> list[Tensor | None]:
     """Return the gradients of all inputs by the reference, which can be differentiated."""
     count = len(Sources._fields)
-    saved, arriving = recurrence.split_saved(tensors[count:])
-    inputs = recurrence.all_inputs(settings, Sources(*tensors[:count]), saved)
+    saved, arriving = split_saved(recurrence, tensors[count:])
+    inputs = all_inputs(recurrence, settings, Sources(*tensors[:count]), saved)
     variables = [k for k, value in enumerate(inputs) if _is_differentiable(value)]
     present = [k for k, value in enumerate(arriving) if value is not None]
 

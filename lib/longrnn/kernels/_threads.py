@@ -135,7 +135,9 @@ def in_stretches(run: Callable[[int, int], None], count: int, multiple: int, is_
     is_long : bool
         Whether the work is worth more than one thread.
     """
-    threads = torch.get_num_threads() if is_long else 1
+    threads = 1
+    if is_long:
+        threads = torch.get_num_threads()
     edges = [0]
     for k in range(1, threads):
         nearest = round(count * k / threads / multiple) * multiple

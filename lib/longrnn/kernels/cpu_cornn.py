@@ -31,12 +31,13 @@ Stored: y (the output), z and f. Recomputed: nothing.
 import numpy as np
 import torch
 
-from longrnn.kernels._cpu import ONE, engine, kernel, scalar, tanh
-from longrnn.kernels._drive import Sources, drive
+from longrnn.kernels._cpu import ONE, engine, kernel, scalar
+from longrnn.kernels._cpu_activations import tanh
+from longrnn.kernels._drive import Sources
 from longrnn.kernels._memory import empty_array_like
 from longrnn.kernels._products import state_products, times_state
 from longrnn.kernels._recurrence import Recurrence
-from longrnn.kernels._runs import by_run
+from longrnn.kernels._runs import with_run_axis
 from longrnn.kernels._threads import run_networks
 
 
@@ -131,36 +132,34 @@ def _backward_kernel(M, dt, gamma, r, f, grad_y, y_carried, z_carried, delta, st
                 z_carried[k, i] += products[k - start, d + i]
 
 
-def _forward(dt, gamma, r, M, g, y0, z0, y, y_end, z_end, z, f):
+def _forward(dt, gamma, r, W, W_z, g, y0, z0, y, y_end, z_end, z, f):
+    M = np.concatenate([W, W_z], axis=-1)
     scalars = [M.dtype.type(value) for value in (dt, gamma, r)]
-    run_networks(_forward_kernel, [by_run(M, M)], y0, len(g), *scalars, g, y0, z0, y, z, f)
+    run_networks(_forward_kernel, [with_run_axis(M, M)], y0, len(g), *scalars, g, y0, z0, y, z, f)
     y_end[:] = y[-1]
     z_end[:] = z[-1]
 
 
-def _backward(dt, gamma, r, M, y0, z0, y, z, f, grad_y, y_carried, z_carried):
+def _backward(dt, gamma, r, W, W_z, y0, z0, y, z, f, grad_y, y_carried, z_carried):
+    M = np.concatenate([W, W_z], axis=-1)
     delta = empty_array_like(y)
     scalars = [M.dtype.type(value) for value in (dt, gamma, r)]
     states = f, grad_y, y_carried, z_carried, delta
-    run_networks(_backward_kernel, [by_run(M, M)], y0, len(f), *scalars, *states)
-
-    def grad_M():
-        grad_W = state_products(M, delta, y0, y)()
-        grad_W_z = state_products(M, delta, z0, z)()
-        return np.concatenate([grad_W, grad_W_z], axis=-1)
-
-    return grad_M, delta, y_carried, z_carried
+    run_networks(_backward_kernel, [with_run_axis(M, M)], y0, len(f), *scalars, *states)
+    grad_W = state_products(W, delta, y0, y)
+    grad_W_z = state_products(W_z, delta, z0, z)
+    return grad_W, grad_W_z, delta, y_carried, z_carried
 
 
-def reference(dt, gamma, r, M, g, y, z):
+def reference(dt, gamma, r, W, W_z, g, y, z):
     """Run coRNN in plain PyTorch: the operator's reference.
 
     Parameters
     ----------
     dt, gamma, r : float
         Time step, frequency, and r = 1 - dt epsilon.
-    M : (d, 2d) or (runs, d, 2d)
-        W and script W side by side.
+    W, W_z : (d, d) or (runs, d, d)
+        The matrices that multiply positions and velocities, W and script W.
     g : (time, batch, d)
         The drive.
     y, z : (batch, d)
@@ -173,6 +172,7 @@ def reference(dt, gamma, r, M, g, y, z):
     final : tuple of (batch, d)
         (y, z) after the last input.
     """
+    M = torch.cat([W, W_z], dim=-1)
     outputs = []
     for g_n in g.unbind(0):
         f = torch.tanh(times_state(M, torch.cat([y, z], dim=1)) + g_n)
@@ -188,10 +188,10 @@ def _shapes(a):
 
 OPERATOR = {
     "settings": "float dt, float gamma, float r",
-    "inputs": "M g:1 y0:0 z0:0",
+    "inputs": "W W_z g:1 y0:0 z0:0",
     "results": "y y_end z_end z f",
     "final": 2,
-    "saved": "M y0 z0 y z f",
+    "saved": "W W_z y0 z0 y z f",
     "shapes": _shapes,
     "reference": reference,
     "runs": True,
@@ -225,8 +225,8 @@ def cornn(weights, state, u):
 
 
 def run_by(recurrence: Recurrence, weights, state, u):
-    """Run coRNN by its loop on a device."""
+    """Run coRNN by its loop on a device; see `cornn` for the other arguments."""
     W, W_z, V, b, dt, gamma, epsilon = weights
     scalars = float(dt), float(gamma), float(1 - dt * epsilon)
-    M = torch.cat([W, W_z], dim=1)
-    return recurrence(*scalars, M, drive(u, V, b), *state, sources=Sources(u, V, b))
+    sources = Sources(u, V, b)
+    return recurrence(*scalars, W, W_z, sources.drive(), *state, sources=sources)

@@ -33,12 +33,13 @@ Stored: the outputs, which exist anyway, the four gates, and c. Recomputed: tanh
 import numpy as np
 import torch
 
-from longrnn.kernels._cpu import ONE, engine, kernel, sigmoid, tanh
+from longrnn.kernels._cpu import ONE, engine, kernel
+from longrnn.kernels._cpu_activations import sigmoid, tanh
 from longrnn.kernels._drive import Sources, drive
 from longrnn.kernels._memory import empty_array_like
 from longrnn.kernels._products import state_products, times_state
 from longrnn.kernels._recurrence import Recurrence
-from longrnn.kernels._runs import by_run, per_sequence, scalars_like
+from longrnn.kernels._runs import per_sequence, scalars_like, with_run_axis
 from longrnn.kernels._threads import run_networks
 
 
@@ -96,7 +97,9 @@ def _backward_kernel(
             d_f = delta_n[d : 2 * d]
             d_new = delta_n[2 * d : 3 * d]
             d_o = delta_n[3 * d :]
-            before = cells[n - 1, k] if n > 0 else c0[k]
+            before = c0[k]
+            if n > 0:
+                before = cells[n - 1, k]
             back = h_carried[k]
             mu = c_carried[k]
             for j in range(d):
@@ -133,8 +136,8 @@ def _backward(scales, W, h0, c0, outputs, cells, gates, grad_outputs, h_carried,
 
 def _weights(scales, W):
     """Return what the sequences of a network share: iota, phi and W, of every network."""
-    iota, phi = by_run(W, scales).T
-    return [iota, phi, by_run(W, W)]
+    iota, phi = with_run_axis(W, scales).T
+    return [iota, phi, with_run_axis(W, W)]
 
 
 def reference(scales, W, g, h, c):

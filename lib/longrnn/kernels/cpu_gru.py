@@ -30,12 +30,13 @@ Stored: the outputs, which exist anyway, the three gates, and :math:`a^n_t`. Rec
 import numpy as np
 import torch
 
-from longrnn.kernels._cpu import ONE, engine, kernel, sigmoid, tanh
+from longrnn.kernels._cpu import ONE, engine, kernel
+from longrnn.kernels._cpu_activations import sigmoid, tanh
 from longrnn.kernels._drive import Sources, drive
 from longrnn.kernels._memory import empty_array_like
 from longrnn.kernels._products import state_products, times_state
 from longrnn.kernels._recurrence import Recurrence
-from longrnn.kernels._runs import by_run
+from longrnn.kernels._runs import with_run_axis
 from longrnn.kernels._threads import run_networks
 
 
@@ -73,7 +74,9 @@ def _backward_kernel(
     d = W.shape[1]
     direct = np.empty_like(carried[start:stop])
     for t in range(len(outputs) - 1, -1, -1):
-        previous = outputs[t - 1] if t > 0 else h0
+        previous = h0
+        if t > 0:
+            previous = outputs[t - 1]
         for k in range(start, stop):
             r = gates[t, k, :d]
             z = gates[t, k, d : 2 * d]
@@ -107,7 +110,7 @@ def _backward_kernel(
 
 
 def _forward(W, g, h0, outputs, h_end, gates, products):
-    weights = [by_run(W, W)]
+    weights = [with_run_axis(W, W)]
     run_networks(_forward_kernel, weights, h0, len(g), g, h0, outputs, gates, products)
     h_end[:] = outputs[-1]
 
@@ -115,7 +118,7 @@ def _forward(W, g, h0, outputs, h_end, gates, products):
 def _backward(W, h0, outputs, gates, products, grad_outputs, carried):
     delta = empty_array_like(gates)
     delta_state = empty_array_like(gates)
-    weights = [by_run(W, W)]
+    weights = [with_run_axis(W, W)]
     states = h0, outputs, gates, products, grad_outputs, carried
     run_networks(_backward_kernel, weights, h0, len(outputs), *states, delta, delta_state)
     return state_products(W, delta_state, h0, outputs), delta, carried
@@ -157,17 +160,17 @@ def _shapes(a):
     return [sequence, a.h0.shape, a.g.shape, sequence]
 
 
-_GRU = Recurrence(
-    "gru_cpu",
-    inputs="W g:1 h0:0",
-    results="outputs h_end gates products",
-    saved="W h0 outputs gates products",
-    shapes=_shapes,
-    forward=_forward,
-    backward=_backward,
-    reference=reference,
-    runs=True,
-)
+OPERATOR = {
+    "inputs": "W g:1 h0:0",
+    "results": "outputs h_end gates products",
+    "saved": "W h0 outputs gates products",
+    "shapes": _shapes,
+    "reference": reference,
+    "runs": True,
+}
+"""What the operators for the CPU and the GPU have in common."""
+
+_GRU = Recurrence("gru_cpu", forward=_forward, backward=_backward, **OPERATOR)
 
 
 @engine("gru", slower_from=512, runs=True)  # than `library`, on two threads

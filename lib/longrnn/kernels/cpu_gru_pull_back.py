@@ -8,7 +8,8 @@ import numpy as np
 import torch
 
 from longrnn.kernels._blas import single_thread
-from longrnn.kernels._cpu import engine, kernel, scalar, sigmoid, tanh
+from longrnn.kernels._cpu import engine, kernel, scalar
+from longrnn.kernels._cpu_activations import sigmoid, tanh
 from longrnn.kernels._cpu_pull_back import (
     STORED_BYTES,
     as_arrays,

@@ -23,15 +23,8 @@ Stored: the outputs, which exist anyway. Recomputed: nothing.
 import numpy as np
 import torch
 
-from longrnn.kernels._cpu import (
-    ACTIVATIONS,
-    PHI,
-    activate,
-    by_phi,
-    engine,
-    phi,
-    times_slope,
-)
+from longrnn.kernels._cpu import engine
+from longrnn.kernels._cpu_activations import ACTIVATIONS, PHI, activate, by_phi, phi, times_slope
 from longrnn.kernels._drive import Sources
 from longrnn.kernels._memory import empty_array_like
 from longrnn.kernels._recurrence import Recurrence
@@ -58,7 +51,9 @@ def _backward_kernel(w, h0, outputs, grad_outputs, carried, delta, w_gradient, s
     back = carried[start:stop]
     w_sum = w_gradient[start:stop]
     for t in range(len(outputs) - 1, -1, -1):
-        before = h0[start:stop] if t == 0 else outputs[t - 1, start:stop]
+        before = h0[start:stop]
+        if t > 0:
+            before = outputs[t - 1, start:stop]
         h = outputs[t, start:stop]
         o_t = grad_outputs[t, start:stop]
         d = delta[t, start:stop]

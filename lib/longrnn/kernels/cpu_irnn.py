@@ -37,17 +37,8 @@ processor's cache.
 import numpy as np
 import torch
 
-from longrnn.kernels._cpu import (
-    ACTIVATIONS,
-    PHI,
-    ZERO,
-    activate,
-    by_phi,
-    engine,
-    phi,
-    scalar,
-    times_slope,
-)
+from longrnn.kernels._cpu import ZERO, engine, scalar
+from longrnn.kernels._cpu_activations import ACTIVATIONS, PHI, activate, by_phi, phi, times_slope
 from longrnn.kernels._drive import drive
 from longrnn.kernels._memory import empty_array_like
 from longrnn.kernels._recurrence import Recurrence
@@ -69,6 +60,14 @@ def _multiply(U, V, H, alpha, s, inner, product):
 
 
 @scalar
+def _rank(V):
+    """Return the rank of a matrix with the factor V; 0 if the matrix has no factors."""
+    if V is None:  # decided when compiling
+        return 0
+    return V.shape[1]
+
+
+@scalar
 def _round(phi, numbers, U, V, H, eta, r, h, factors, inner, z, g):
     """Run the inner steps of a round with `eta` (batch, K).
 
@@ -81,8 +80,12 @@ def _round(phi, numbers, U, V, H, eta, r, h, factors, inner, z, g):
     g_ = g.ravel()
     h_ = h.ravel()
     r_ = r.ravel()
-    for j in range(h_.size):
-        g_[j] = ZERO if from_zero else h_[j]
+    if from_zero:
+        for j in range(h_.size):
+            g_[j] = ZERO
+    else:
+        for j in range(h_.size):
+            g_[j] = h_[j]
     for i in range(K):
         rows = slice(i * batch, (i + 1) * batch)
         s = factors[rows].ravel()
@@ -116,7 +119,7 @@ def _forward_kernel(numbers, U, V, H, eta, r, h0, outputs):
     K = eta.shape[2]
     batch, d = h0.shape
     factors = np.empty((2 * K * batch, d), h0.dtype)
-    inner = np.empty((2 * K * batch, 0 if V is None else V.shape[1]), h0.dtype)
+    inner = np.empty((2 * K * batch, _rank(V)), h0.dtype)
     z = np.empty((K, batch, d), h0.dtype)
     h = h0
     for t in range(len(r)):
@@ -193,7 +196,7 @@ def _backward_kernel(
     if twice:
         count = 2 * K * batch
     factors = np.empty((2 * K * batch, d), h0.dtype)
-    inner = np.empty((2 * K * batch, 0 if V is None else V.shape[1]), h0.dtype)
+    inner = np.empty((2 * K * batch, _rank(V)), h0.dtype)
     deltas = np.empty_like(factors)
     outer = np.empty_like(inner)
     z = np.empty((K, batch, d), h0.dtype)
@@ -203,7 +206,9 @@ def _backward_kernel(
     ones = np.ones(d, h0.dtype)
     back = carried.ravel()
     for t in range(len(outputs) - 1, -1, -1):
-        h = outputs[t - 1] if t > 0 else h0
+        h = h0
+        if t > 0:
+            h = outputs[t - 1]
         _round(phi, numbers, U, V, H, eta[t], r[t], h, factors, inner, z, g)
         gamma_ = gamma.ravel()
         o_t = grad_outputs[t].ravel()
@@ -234,11 +239,22 @@ def _backward(phi, twice, from_zero, scalars, U, V, H, eta, r, h0, outputs, grad
     numbers = (twice, from_zero, *scalars)
     grad_r = empty_array_like(r)
     grad_eta = empty_array_like(eta)
-    grad_U, grad_V, grad_H = (np.zeros_like(h0[:0] if part is None else part) for part in (U, V, H))
-    transposed = tuple(None if part is None else part.T for part in (U, H, V))
+    gradients = []
+    for matrix in (U, V, H):
+        if matrix is None:
+            matrix = h0[:0]
+        gradients.append(np.zeros_like(matrix))
+    transposed = tuple(map(_transpose, (U, H, V)))
     states = U, V, H, transposed, eta, r, h0, outputs, grad_outputs, carried
-    _backward_kernel[phi](numbers, *states, grad_r, grad_eta, grad_U, grad_V, grad_H)
-    return None, grad_U, grad_V, grad_H, grad_eta, grad_r, carried
+    _backward_kernel[phi](numbers, *states, grad_r, grad_eta, *gradients)
+    return None, *gradients, grad_eta, grad_r, carried
+
+
+def _transpose(matrix):
+    """Return a transposed matrix; None for a matrix that is absent."""
+    if matrix is None:
+        return None
+    return matrix.T
 
 
 def reference(phi, twice, from_zero, scalars, U, V, H, eta, r, h):
@@ -277,7 +293,9 @@ def reference(phi, twice, from_zero, scalars, U, V, H, eta, r, h):
         U = alpha * torch.eye(len(V), dtype=V.dtype, device=V.device) + V @ H
     outputs = []
     for eta_k, r_k in zip(eta.unbind(0), r.unbind(0), strict=True):
-        g = torch.zeros_like(h) if from_zero else h
+        g = h
+        if from_zero:
+            g = torch.zeros_like(h)
         for eta_i in eta_k.unbind(1):
             s = g + sign * h
             a = s @ U.T + r_k

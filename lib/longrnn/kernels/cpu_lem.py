@@ -42,12 +42,13 @@ import math
 import numpy as np
 import torch
 
-from longrnn.kernels._cpu import ONE, ZERO, engine, scalar, sigmoid, tanh, variants
+from longrnn.kernels._cpu import ONE, ZERO, engine, scalar, variants
+from longrnn.kernels._cpu_activations import sigmoid, tanh
 from longrnn.kernels._drive import Sources, drive
 from longrnn.kernels._memory import empty_array_like
 from longrnn.kernels._products import state_products, sums_of_products, times_state
 from longrnn.kernels._recurrence import Recurrence
-from longrnn.kernels._runs import by_run, per_sequence, scalars_like
+from longrnn.kernels._runs import per_sequence, scalars_like, with_run_axis
 from longrnn.kernels._threads import run_networks
 
 
@@ -192,7 +193,9 @@ def _backward_kernel(
         for k in range(start, stop):
             back = y_carried[k]
             r_n = r[n, k]
-            before = y0[k] if n == 0 else y[n - 1, k]
+            before = y0[k]
+            if n > 0:
+                before = y[n - 1, k]
             o_n = grad_y[n, k]
             d_y = delta_y[n, k]
             d_2 = delta[n, k, d : 2 * d]
@@ -215,7 +218,9 @@ def _backward_kernel(
             through_y = product[k - start]
             gate = gates[n, k, :d]
             d_1 = delta[n, k, :d]
-            before = z0[k] if n == 0 else z[n - 1, k]
+            before = z0[k]
+            if n > 0:
+                before = z[n - 1, k]
             for i in range(d):
                 q = dt
                 step = dt
@@ -253,8 +258,8 @@ def _backward(steps, W, W_y, y0, z0, y, z, gates, r, grad_y, y_carried, z_carrie
 
 def _weights(steps, W, W_y):
     """Return what the sequences of a network share: three steps, W and W_y, of every network."""
-    dt, least, most = by_run(W, steps).T
-    return [dt, least, most, by_run(W, W), by_run(W, W_y)]
+    dt, least, most = with_run_axis(W, steps).T
+    return [dt, least, most, with_run_axis(W, W), with_run_axis(W, W_y)]
 
 
 def reference(steps, W, W_y, g, g_y, y, z):
@@ -344,7 +349,11 @@ def lem(weights, state, u):
         (y, z) after the last input.
     """
     W, W_y, V, b, dt, clip, _ = weights
-    least, most = (-math.inf, math.inf) if clip is None else (clip, 1.0)
+    least = -math.inf
+    most = math.inf
+    if clip is not None:
+        least = clip
+        most = 1.0
     rows = len(W)  # the blocks that read y; with a single scale one
     g = drive(u, V[:rows], b[:rows])
     g_y = drive(u, V[rows:], b[rows:])

@@ -8,7 +8,8 @@ import numpy as np
 import torch
 
 from longrnn.kernels._blas import single_thread
-from longrnn.kernels._cpu import engine, kernel, scalar, sigmoid, tanh
+from longrnn.kernels._cpu import engine, kernel, scalar
+from longrnn.kernels._cpu_activations import sigmoid, tanh
 from longrnn.kernels._cpu_pull_back import (
     STORED_BYTES,
     as_arrays,
@@ -108,7 +109,9 @@ def _backward_kernel(W, arguments, c0, cells, adjoint, norms):
     _, batch, d = adjoint.shape
     delta = np.empty((batch, 4 * d), W.dtype)
     for t in range(len(arguments) - 1, -1, -1):
-        before = c0 if t == 0 else cells[t - 1]
+        before = c0
+        if t > 0:
+            before = cells[t - 1]
         for k in range(batch):
             i, f, g, o = _blocks(arguments[t, k], d)
             d_i, d_f, d_g, d_o = _blocks(delta[k], d)

@@ -51,7 +51,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from longrnn.kernels._cpu import PHI, engine
+from longrnn.kernels._cpu import engine
+from longrnn.kernels._cpu_activations import PHI
 from longrnn.kernels._cpu_dense import BASIC, EULER, FAST, LIPSCHITZ, MODRELU
 from longrnn.kernels._cpu_dense_operator import DENSE
 from longrnn.kernels._drive import Sources

@@ -33,12 +33,13 @@ Stored: the outputs, which exist anyway, z and c. Recomputed: nothing.
 import numpy as np
 import torch
 
-from longrnn.kernels._cpu import ONE, engine, kernel, sigmoid, tanh
+from longrnn.kernels._cpu import ONE, engine, kernel
+from longrnn.kernels._cpu_activations import sigmoid, tanh
 from longrnn.kernels._drive import Sources
 from longrnn.kernels._memory import empty_array_like
 from longrnn.kernels._products import state_products, times_state
 from longrnn.kernels._recurrence import Recurrence
-from longrnn.kernels._runs import batches_of_runs, by_run, per_sequence, scalars_like
+from longrnn.kernels._runs import batches_of_runs, per_sequence, scalars_like, with_run_axis
 from longrnn.kernels._threads import run_networks
 
 
@@ -76,7 +77,9 @@ def _backward_kernel(
     d = h0.shape[1]
     direct = np.empty_like(carried[start:stop])
     for t in range(len(outputs) - 1, -1, -1):
-        previous = outputs[t - 1] if t > 0 else h0
+        previous = h0
+        if t > 0:
+            previous = outputs[t - 1]
         for k in range(start, stop):
             z = gates[t, k, :d]
             c = gates[t, k, d:]
@@ -119,19 +122,21 @@ def _backward(scalars, W, h0, outputs, gates, grad_outputs, carried):
     states = h0, outputs, gates, grad_outputs, carried
     gradients = delta, delta_state, sums
     run_networks(_backward_kernel, weights, h0, len(outputs), *states, *gradients)
-    grad_scalars = []
+    of_runs = []
     for batch in batches_of_runs(len(weights[-1]), len(h0)):
         # In float64: what is left of one less the other may be a small part of either.
         grad_p_and_q = sums[:, batch].sum(axis=(1, 2), dtype=float)
-        grad_scalars.append(np.append(0, grad_p_and_q).astype(h0.dtype))
-    grad_scalars = grad_scalars[0] if W.ndim == 2 else np.stack(grad_scalars)
+        of_runs.append(np.append(0, grad_p_and_q).astype(h0.dtype))
+    grad_scalars = of_runs[0]
+    if W.ndim == 3:
+        grad_scalars = np.stack(of_runs)
     return grad_scalars, state_products(W, delta_state, h0, outputs), delta, carried
 
 
 def _weights(scalars, W):
     """Return what the sequences of a network share: kappa, p, q and W, of every network."""
-    kappa, p, q = by_run(W, scalars).T
-    return [kappa, p, q, by_run(W, W)]
+    kappa, p, q = with_run_axis(W, scalars).T
+    return [kappa, p, q, with_run_axis(W, W)]
 
 
 def _reference(scalars, W, g, h):

@@ -32,7 +32,8 @@ Stored: c, both gates, and what they weigh, the candidate and the highway. Recom
 import numpy as np
 import torch
 
-from longrnn.kernels._cpu import ONE, engine, kernel, scalar, sigmoid
+from longrnn.kernels._cpu import ONE, engine, kernel, scalar
+from longrnn.kernels._cpu_activations import sigmoid
 from longrnn.kernels._drive import Sources, drive
 from longrnn.kernels._memory import empty_array_like
 from longrnn.kernels._recurrence import Recurrence
@@ -128,7 +129,9 @@ def _backward_kernel(
     vf_sum = vf_sum[start:stop]
     vr_sum = vr_sum[start:stop]
     for t in range(len(c) - 1, -1, -1):
-        before = c0[start:stop] if t == 0 else c[t - 1, start:stop]
+        before = c0[start:stop]
+        if t > 0:
+            before = c[t - 1, start:stop]
         x_t = x[t, start:stop]
         k_t = k[t, start:stop]
         o_t = grad_h[t, start:stop]
@@ -240,7 +243,10 @@ def sru(weights, state, u):
         v_f, v_r = (per_chain(part, c0) for part in v.chunk(2))
         W_f, W_x, W_r = W.chunk(3)
         b_f, b_r = b.chunk(2)
-        highway = alpha * (x if skip is None else drive(x, skip))
+        carried = x
+        if skip is not None:
+            carried = drive(x, skip)
+        highway = alpha * carried
         drives = (drive(x, W_f, b_f), drive(x, W_x), drive(x, W_r, b_r), highway)
         sources = Sources(x, torch.cat([W_f, W_r]), b)
         x, (c,) = _SRU(*drives, v_f, v_r, c0, sources=sources)

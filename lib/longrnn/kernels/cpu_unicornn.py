@@ -43,7 +43,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from longrnn.kernels._cpu import ONE, engine, kernel, scalar, tanh, variants
+from longrnn.kernels._cpu import ONE, engine, kernel, scalar, variants
+from longrnn.kernels._cpu_activations import tanh
 from longrnn.kernels._drive import Sources
 from longrnn.kernels._memory import empty_array_like
 from longrnn.kernels._recurrence import Recurrence
@@ -160,7 +161,8 @@ def _backward_kernel(
         y_n = y_now
         z_n = z_now
         if way != REVERSIBLE:
-            y_before = y_now if n == 0 else y[n - 1, start:stop]
+            if n > 0:
+                y_before = y[n - 1, start:stop]
             y_n = y[n, start:stop]
             z_n = z[n, start:stop]
         elif n + 1 == kept * every:
@@ -189,11 +191,13 @@ def _backward_kernel(
 
 
 def _forward(way, checkpoint, alpha, g, w, h, y0, z0, y, y_end, z_end, z, y_kept):
-    every = checkpoint if way == "reversible" else 1
+    every = 1  # step between velocities that are kept
+    if way == "reversible":
+        every = checkpoint
+    elif way == "recovered":
+        every = len(g) + 1  # none is kept
     alpha = w.dtype.type(alpha)
     z_end[:] = z0
-    if way == "recovered":
-        every = len(g) + 1  # no velocity is kept
     run_chains(_forward_kernel, len(g), w, h, alpha, g, y0, z_end, y, z, every)
     y_end[:] = y[-1]
     if way == "reversible":
@@ -299,6 +303,8 @@ def run_layers(
         if skips[k - 1] is not None:  # below (103)
             sources = sources._replace(skipped=inputs[k - skip - 1], skip=skips[k - 1])
         g = sources.drive()
+        if backward == "stored":
+            sources = None  # the drive itself is kept
         outputs, ends = recurrence(
             backward,
             checkpoint,
@@ -308,11 +314,14 @@ def run_layers(
             per_chain(dt * torch.sigmoid(c), y0),
             y0,
             z0,
-            sources=None if backward == "stored" else sources,
+            sources=sources,
         )
         final += ends
-        # The mask is the same at all times.
-        inputs.append(outputs if masks[k - 1] is None else masks[k - 1] * outputs)
+        mask = masks[k - 1]  # the same at all times
+        if mask is None:
+            inputs.append(outputs)
+        else:
+            inputs.append(mask * outputs)
     return outputs, tuple(final)
 
 

@@ -9,7 +9,7 @@ registers. One launch takes several runs, whose batches follow one another.
 import numpy as np
 import torch
 
-from longrnn.kernels import _cuda_gates, cuda_persistent_gru
+from longrnn.kernels import cpu_gru, cuda_persistent_gru
 from longrnn.kernels._cuda import cuda, engine
 from longrnn.kernels._cuda_dense import (
     dot_products,
@@ -21,15 +21,13 @@ from longrnn.kernels._cuda_dense import (
 )
 from longrnn.kernels._cuda_device import ONE, load_or_zero, sigmoid, tanh
 from longrnn.kernels._cuda_gates import gru_deltas
-from longrnn.kernels._cuda_kernel import d, kernel, real, tile
+from longrnn.kernels._cuda_kernel import arriving, d, kernel, real, tile
 from longrnn.kernels._cuda_launch import is_present, launch_runs, most_units
 from longrnn.kernels._cuda_persistent import is_persistent
 from longrnn.kernels._drive import Sources
 from longrnn.kernels._products import state_products
 from longrnn.kernels._recurrence import Recurrence
 
-arriving = 0
-"""Compile-time constant, which a launch sets: whether gradients of the outputs arrive."""
 _BUFFERS = 7
 """Vectors in shared memory of the backward kernel. The forward kernel gets as many and uses two."""
 
@@ -166,12 +164,14 @@ def _backward(W, h0, outputs, gates, products, grad_outputs, grad_h_end):
     gradients = grad_outputs, grad_h_end, delta, delta_state, grad_h0
     tensors = W, h0, outputs, gates, products, *gradients
     numbers = is_present(grad_h_end), len(outputs)
-    forms = {"buffers": _BUFFERS, "arriving": is_present(grad_outputs)}
-    launch_runs(_backward_kernel, h0, (W,), *tensors, *numbers, **forms)
+    options = {"buffers": _BUFFERS, "arriving": is_present(grad_outputs)}
+    launch_runs(_backward_kernel, h0, (W,), *tensors, *numbers, **options)
     return state_products(W, delta_state, h0, outputs), delta, grad_h0
 
 
-_GRU = Recurrence("gru_cuda", forward=_forward, backward=_backward, **_cuda_gates.GRU)
+_GRU = Recurrence(
+    "gru_cuda", forward=_forward, backward=_backward, arrays=False, **cpu_gru.OPERATOR
+)
 
 
 @engine("gru", most_units=most_units(_BUFFERS), runs=True, opt_in=True, options=("variant",))

@@ -9,10 +9,11 @@ from typing import NamedTuple
 
 import torch
 
-from longrnn.kernels._cpu import PHI
+from longrnn.kernels._cpu_activations import PHI
 from longrnn.kernels._cuda import cuda, engine, inlined_late
 from longrnn.kernels._cuda_chains import (
     add_to_drive_sums,
+    broadcast_over_sequences,
     chains_per_run,
     drive_in_pytorch,
     drive_of,
@@ -21,26 +22,23 @@ from longrnn.kernels._cuda_chains import (
     load_drive_weights,
     neuron_of,
     no_drive_sums,
-    of_sequences,
     product_or_inputs,
     source_of,
     start_of_drive,
     step_of_drive,
     store_drive_sums,
-    sum_over_batch,
 )
 from longrnn.kernels._cuda_device import ZERO, activate, times_slope
-from longrnn.kernels._cuda_kernel import kernel, real
+from longrnn.kernels._cuda_kernel import arriving, kernel, real
 from longrnn.kernels._cuda_launch import is_present, launch_chains
 from longrnn.kernels._cuda_pipeline import pipelined
+from longrnn.kernels._cuda_sums import sum_over_batch
 from longrnn.kernels._drive import Sources
 from longrnn.kernels._recurrence import Recurrence
 from longrnn.kernels.cpu_indrnn import reference
 
 inputs = 0
 """Compile-time constant: the number of inputs of a narrow layer, 0 for a wide one."""
-arriving = 0
-"""Compile-time constant: whether gradients of the outputs arrive."""
 phi = 0
 """Compile-time constant: the number of the activation."""
 
@@ -210,13 +208,13 @@ def _backward(phi, x, V, w, b, h0, outputs, grad_outputs, grad_h_end):
 
 
 def _reference(phi, g, x, V, w, b, h0):
-    g = drive_in_pytorch(g, x, V) + of_sequences(b, h0)
-    return reference(phi, g, of_sequences(w, h0), h0)
+    g = drive_in_pytorch(g, x, V) + broadcast_over_sequences(b, h0)
+    return reference(phi, g, broadcast_over_sequences(w, h0), h0)
 
 
 def _shapes(a):
-    T = len(a.g if a.x is None else a.x)
-    return [(T, *a.h0.shape), a.h0.shape]
+    source, _ = source_of(a.g, a.x, a.V)
+    return [(len(source), *a.h0.shape), a.h0.shape]
 
 
 _INDRNN = Recurrence(

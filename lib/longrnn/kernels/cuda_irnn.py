@@ -15,11 +15,11 @@ PyTorch computes the gradients of the matrix and of the step sizes from both.
 import numpy as np
 import torch
 
-from longrnn.kernels._cpu import PHI
-from longrnn.kernels._cuda import cuda, engine
+from longrnn.kernels._cpu_activations import PHI
+from longrnn.kernels._cuda import cuda, device, engine
 from longrnn.kernels._cuda_dense import dot_products, set_offsets
 from longrnn.kernels._cuda_device import ZERO, activate, load_or_zero, times_slope
-from longrnn.kernels._cuda_kernel import d, kernel, real, tile, unbounded
+from longrnn.kernels._cuda_kernel import arriving, d, kernel, real, tile, unbounded
 from longrnn.kernels._cuda_launch import is_present, launch_dense, most_units
 from longrnn.kernels._drive import drive
 from longrnn.kernels._products import sum_of_products
@@ -28,8 +28,16 @@ from longrnn.kernels.cpu_irnn import reference, step_sizes
 
 _BUFFERS = 4
 """Vectors in shared memory of each kernel."""
-arriving = 0
-"""Compile-time constant: whether gradients of the outputs arrive."""
+varying = 0
+"""Compile-time constant: whether there are step sizes for every time step and sequence."""
+
+
+@device
+def _step_size(eta, row, inner, K, varying):
+    """Return the size of an inner step; `row` counts the sequences of all rounds so far."""
+    if varying:
+        return eta[row * K + inner]
+    return eta[inner]
 
 
 @unbounded  # with bounds some of its registers spill
@@ -39,8 +47,8 @@ def _forward_kernel(
     """Run all rounds of the sequences of a block.
 
     `twice` is 1 in form (8), `previous` is 1 if g_0 is the state before the round. `U_T` is
-    transposed, `eta` is (time, batch, K). `factors` (time, batch, K or 2 K, d) gets all s and then
-    all a, `z` (time, batch, K, d) the activations.
+    transposed. `eta` is (K,), or (time, batch, K) if it is varying. `factors` (time, batch, K or
+    2 K, d) gets all s and then all a, `z` (time, batch, K, d) the activations.
     """
     thread = cuda.threadIdx.x
     threads = cuda.blockDim.x
@@ -88,10 +96,10 @@ def _forward_kernel(
                             memory[a + slot] = value
                             factors[(sequence * count + K + inner) * d + j] = value
                         else:
-                            row = sequence * K + inner
                             value = activate(phi, value)
-                            z[row * d + j] = value
-                            memory[g + slot] += eta[row] * (value - alpha * memory[s + slot])
+                            z[(sequence * K + inner) * d + j] = value
+                            step = _step_size(eta, sequence, inner, K, varying)
+                            memory[g + slot] += step * (value - alpha * memory[s + slot])
                 if turn == 0:
                     cuda.syncthreads()
                 factor = a
@@ -144,12 +152,14 @@ def _backward_kernel(
             for j in range(thread, d, threads):
                 for i in range(tile):
                     slot = j * tile + i
-                    factor_row = (base + sequences[i]) * count + inner
-                    row = (base + sequences[i]) * K + inner
+                    sequence = base + sequences[i]
+                    factor_row = sequence * count + inner
+                    row = sequence * K + inner
+                    step = _step_size(eta, sequence, inner, K, varying)
                     value = z[row * d + j]
                     gradient = memory[gamma + slot]
                     shares[row * d + j] = gradient * (value - alpha * factors[factor_row * d + j])
-                    value = times_slope(phi, eta[row] * gradient, value)
+                    value = times_slope(phi, step * gradient, value)
                     memory[delta + slot] = value
                     if twice > 0:
                         deltas[(factor_row + K) * d + j] = value
@@ -163,7 +173,7 @@ def _backward_kernel(
                         sequence = base + sequences[i]
                         value = total[i]
                         if turn == twice:
-                            step = eta[sequence * K + inner]
+                            step = _step_size(eta, sequence, inner, K, varying)
                             deltas[(sequence * count + inner) * d + j] = memory[factor + slot]
                             value -= alpha * step * memory[gamma + slot]
                             memory[gamma + slot] += value
@@ -183,31 +193,45 @@ def _backward_kernel(
             grad_h0[sequences[i] * d + j] = memory[back + j * tile + i]
 
 
-def _forward(phi, K, twice, previous, alpha, sign, U, eta, r, h0, outputs, h_end, factors, z):
+def _forward(phi, K, twice, previous, alpha, sign, U, eta, etas, r, h0, outputs, h_end, factors, z):
     numbers = phi, K, twice, previous, alpha, sign
-    tensors = U.T.contiguous(), eta, r, h0, factors, z, outputs, h_end
+    step_sizes, options = _step_sizes_of(eta, etas)
+    tensors = U.T.contiguous(), step_sizes, r, h0, factors, z, outputs, h_end
     sizes = {"buffers": _BUFFERS, "weights": U.numel()}
-    launch_dense(_forward_kernel, h0, *numbers, *tensors, len(r), **sizes)
+    launch_dense(_forward_kernel, h0, *numbers, *tensors, len(r), **sizes, **options)
 
 
 def _backward(
-    phi, K, twice, previous, alpha, sign, U, eta, r, h0, factors, z, grad_outputs, grad_h_end
+    phi, K, twice, previous, alpha, sign, U, eta, etas, r, h0, factors, z, grad_outputs, grad_h_end
 ):
     deltas = torch.empty_like(factors)
     shares = torch.empty_like(z)
     grad_h0 = torch.empty_like(h0)
     numbers = phi, K, twice, previous, alpha, sign
-    tensors = U, eta, factors, z, grad_outputs, grad_h_end, deltas, shares, grad_h0
-    sizes = {"buffers": _BUFFERS, "weights": U.numel(), "arriving": is_present(grad_outputs)}
+    step_sizes, options = _step_sizes_of(eta, etas)
+    options["arriving"] = is_present(grad_outputs)
+    tensors = U, step_sizes, factors, z, grad_outputs, grad_h_end, deltas, shares, grad_h0
+    sizes = {"buffers": _BUFFERS, "weights": U.numel()}
     has_h_end = is_present(grad_h_end)
-    launch_dense(_backward_kernel, h0, *numbers, *tensors, has_h_end, len(z), **sizes)
+    launch_dense(_backward_kernel, h0, *numbers, *tensors, has_h_end, len(z), **sizes, **options)
     grad_U = lambda: sum_of_products(deltas, factors)  # noqa: E731
+    grad_etas = lambda: shares.sum(dim=-1)  # noqa: E731
+    grad_eta = lambda: grad_etas().sum(dim=(0, 1))  # noqa: E731
     grad_r = deltas[:, :, :K].sum(dim=2)
-    return grad_U, shares.sum(dim=-1), grad_r, grad_h0
+    return grad_U, grad_eta, grad_etas, grad_r, grad_h0
 
 
-def _reference(phi, K, twice, previous, alpha, sign, U, eta, r, h0):
-    return reference(phi, twice > 0, previous == 0, (alpha, sign), U, None, None, eta, r, h0)
+def _step_sizes_of(eta, etas):
+    """Return the step sizes that the kernels read, and their compile-time constant."""
+    if etas is None:
+        return eta, {"varying": 0}
+    return etas, {"varying": 1}
+
+
+def _reference(phi, K, twice, previous, alpha, sign, U, eta, etas, r, h0):
+    if etas is None:
+        etas = eta.expand(*r.shape[:2], K)
+    return reference(phi, twice > 0, previous == 0, (alpha, sign), U, None, None, etas, r, h0)
 
 
 def _shapes(a):
@@ -220,9 +244,9 @@ def _shapes(a):
 _IRNN = Recurrence(
     "irnn_cuda",
     settings="int phi, int K, int twice, int previous, float alpha, float sign",
-    inputs="U eta:1 r:1 h0:0",
+    inputs="U eta? etas?:1 r:1 h0:0",  # step sizes (K,), or of every time step and sequence
     results="outputs h_end factors z",
-    saved="U eta r h0 factors z",
+    saved="U eta etas r h0 factors z",
     shapes=_shapes,
     forward=_forward,
     backward=_backward,
@@ -256,6 +280,9 @@ def irnn(weights, state, u):
     if U is None:
         U = alpha * torch.eye(len(V), dtype=V.dtype, device=V.device) + V @ H
     numbers = PHI[phi], len(eta), int(form == 8), int(not from_zero), float(alpha), float(sign)
-    eta = step_sizes(eta, rounds, u)
-    outputs, (h,) = _IRNN(*numbers, U, eta, drive(u, W, b), h0)
+    etas = None
+    if rounds:
+        etas = step_sizes(eta, rounds, u).contiguous()
+        eta = None
+    outputs, (h,) = _IRNN(*numbers, U, eta, etas, drive(u, W, b), h0)
     return outputs, (h, *(part + len(u) for part in rounds))

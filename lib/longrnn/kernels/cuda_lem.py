@@ -1,23 +1,25 @@
 r"""LEM on the GPU: one block per group of sequences, one thread per hidden unit.
 
 The forward and adjoint equations are those of `longrnn.kernels.cpu_lem`, for (3) of Rusch et al.
-2022. Here p and q are the values of the logistic functions in (3), without the factor
-:math:`\Delta t`; in `cpu_lem` the time steps q and q-bar include it. Without `clip` the time steps
-are clipped to [0, 2], which changes none of them, because dt is at most 2. With a single scale
-(Table 9) the weights of p and q are zero and their inputs are infinite, so that both are 1 and
-their derivatives are 0.
+2022. In the kernels `gate_z` and `gate_y` are the values of the logistic functions, without the
+factor :math:`\Delta t` (:math:`q / \Delta t` and :math:`\bar q / \Delta t` there). `target_z` and
+`target_y` are the values of tanh, toward which z and y relax (s and r there). With `clip=None` the
+bounds of the time steps are [0, 2], a no-op because dt is at most 2. With a single scale (Table 9)
+the weights of the gates are zero and their inputs are infinite, so that both gates are 1 and their
+derivatives are 0.
 
 The states are in shared memory, and neighboring threads read neighboring weights, as in
 `longrnn.kernels.cuda_rnn`. Each time step needs two barriers, because y depends on all units of z.
 One launch takes several runs, whose batches follow one another.
 
-How to read the indices: a block has `tile` sequences and all d units; a thread takes the units j =
-`thread`, `thread` + `threads`, and so on. In arrays (time, batch, d) the value of sequence i and
-unit j is at ``base + offsets[i] + j``; in arrays (time, batch, 4 d) block b of four is at ``4 *
-(base + offsets[i]) + b * d + j``. A name that ends in `_at` is where a vector (d, tile) begins in
-shared memory, and one that ends in `_start` where the weights of a run begin.
+How to read the indices: a CUDA block has `tile` sequences and all d units; a thread takes the units
+j = `thread`, `thread` + `threads`, and so on. In arrays (time, batch, d) the value of sequence i
+and unit j is at ``base + offsets[i] + j``; in arrays (time, batch, 4 d) the value k of four is at
+``4 * (base + offsets[i]) + k * d + j``. A name that ends in `_start` is where the weights of a run
+begin.
 
-Stored for the backward pass: y (the output), z, and p q s r. Recomputed: the clipped time steps.
+Stored for the backward pass: y (the output), z, gates and targets. Recomputed: the clipped time
+steps.
 """
 
 import numpy as np
@@ -33,7 +35,7 @@ from longrnn.kernels._cuda_dense import (
     store_vectors,
 )
 from longrnn.kernels._cuda_device import ZERO, device_version, load_or_zero, sigmoid, tanh
-from longrnn.kernels._cuda_kernel import d, many_registers, real, tile
+from longrnn.kernels._cuda_kernel import arriving, d, many_registers, real, tile
 from longrnn.kernels._cuda_launch import is_present, launch_runs, most_units
 from longrnn.kernels._drive import Sources
 from longrnn.kernels._products import state_products, sums_of_products
@@ -46,8 +48,6 @@ _relax = device_version(relax)
 _pull_back = device_version(pull_back)
 _BUFFERS = 7
 """Vectors in shared memory of the backward kernel. The forward kernel gets as many and uses two."""
-arriving = 0
-"""Compile-time constant, which a launch sets: whether gradients of the outputs arrive."""
 
 
 @many_registers  # otherwise registers spill in float64
@@ -57,7 +57,8 @@ def _forward_kernel(
     """Run all steps of the sequences of a block.
 
     `W_T` (d, 3 d) and `W_y_T` (d, d) are transposed, one after the other for all runs. There are
-    `sequences` per run, together `batch`. `gates` (time, batch, 4 d) gets p q s r.
+    `sequences` per run, together `batch`. `gates` (time, batch, 4 d) gets
+    gate_z, gate_y, target_z and target_y.
     """
     thread = cuda.threadIdx.x
     threads = cuda.blockDim.x
@@ -95,13 +96,13 @@ def _forward_kernel(
             for i in range(tile):
                 slot = z_at + j * tile + i
                 k = 4 * (base + offsets[i]) + j
-                p = sigmoid(a_1[i] + g_1[i])
-                q = sigmoid(a_2[i] + g_2[i])
-                s = tanh(a_z[i] + g_z[i])
-                gates[k] = p
-                gates[k + d] = q
-                gates[k + 2 * d] = s
-                value = _relax(_clip(dt * p, least, most), memory[slot], s)
+                gate_z = sigmoid(a_1[i] + g_1[i])
+                gate_y = sigmoid(a_2[i] + g_2[i])
+                target_z = tanh(a_z[i] + g_z[i])
+                gates[k] = gate_z
+                gates[k + d] = gate_y
+                gates[k + 2 * d] = target_z
+                value = _relax(_clip(dt * gate_z, least, most), memory[slot], target_z)
                 memory[slot] = value
                 z[base + offsets[i] + j] = value
             j += threads
@@ -114,10 +115,10 @@ def _forward_kernel(
             for i in range(tile):
                 slot = y_at + j * tile + i
                 k = 4 * (base + offsets[i]) + j
-                q = gates[k + d]
-                r = tanh(a_y[i] + g_y[i])
-                gates[k + 3 * d] = r
-                value = _relax(_clip(dt * q, least, most), memory[slot], r)
+                gate_y = gates[k + d]
+                target_y = tanh(a_y[i] + g_y[i])
+                gates[k + 3 * d] = target_y
+                value = _relax(_clip(dt * gate_y, least, most), memory[slot], target_y)
                 memory[slot] = value
                 y[base + offsets[i] + j] = value
             j += threads
@@ -134,9 +135,8 @@ def _backward_kernel(
 ):  # fmt: skip
     """Backpropagate through all steps of the sequences of a block.
 
-    `delta` (time, batch, 4 d) gets the gradients of the drives, in the order 1 2 z y.
-
-    `grad_y0` and `grad_z0` get the gradients of the initial state.
+    `delta` (time, batch, 4 d) gets the gradients with respect to the drives, in the order 1 2 z y.
+    `grad_y0` and `grad_z0` get those with respect to the initial state.
     """
     thread = cuda.threadIdx.x
     threads = cuda.blockDim.x
@@ -151,11 +151,10 @@ def _backward_kernel(
     W_start = run * 3 * d * d
     W_y_start = run * d * d
     memory = cuda.shared.array(0, real)
-    # A name that ends in _at is the index of the first value of that array in shared memory.
     delta_12z_at = 0  # (3 d, tile)
     delta_y_at = 3 * d * tile
-    # The other vectors hold values that only the thread that wrote them reads: lambda and mu, the
-    # parts of the gradients by the previous y and z that bypass the gates; and delta_2, which waits
+    # Only the thread that wrote the other vectors reads them: lambda and mu, the parts of the
+    # gradients with respect to the previous y and z that bypass the gates; and delta_2, which waits
     # here until all threads have read delta_12z of the later step.
     lambda_at = 4 * d * tile
     mu_at = 5 * d * tile
@@ -179,11 +178,13 @@ def _backward_kernel(
             for i in range(tile):
                 slot = j * tile + i
                 k = 4 * (base + offsets[i]) + j
-                q = gate[i]
-                r = target[i]
+                gate_y = gate[i]
                 gradient = arrived[i] + memory[lambda_at + slot] + total[i]
-                step = _clip(dt * q, least, most)
-                d_y, d_2, direct = _pull_back(q, dt * q, step, before[i], r, gradient)
+                step_y = dt * gate_y
+                clipped = _clip(step_y, least, most)
+                d_y, d_2, direct = _pull_back(
+                    gate_y, step_y, clipped, before[i], target[i], gradient
+                )
                 memory[delta_2_at + slot] = d_2
                 memory[delta_y_at + slot] = d_y
                 memory[lambda_at + slot] = direct
@@ -203,11 +204,13 @@ def _backward_kernel(
             for i in range(tile):
                 slot = j * tile + i
                 k = 4 * (base + offsets[i]) + j
-                p = gate[i]
-                s = target[i]
+                gate_z = gate[i]
                 gradient = memory[mu_at + slot] + total[i]
-                step = _clip(dt * p, least, most)
-                d_z, d_1, direct = _pull_back(p, dt * p, step, before[i], s, gradient)
+                step_z = dt * gate_z
+                clipped = _clip(step_z, least, most)
+                d_z, d_1, direct = _pull_back(
+                    gate_z, step_z, clipped, before[i], target[i], gradient
+                )
                 memory[delta_12z_at + slot] = d_1
                 memory[delta_12z_at + d * tile + slot] = memory[delta_2_at + slot]
                 memory[delta_12z_at + 2 * d * tile + slot] = d_z
@@ -241,10 +244,10 @@ def _backward(dt, least, most, W, W_y, y0, z0, y, z, gates, grad_y, grad_y_end, 
     tensors = W, W_y, y0, z0, y, z, gates, grad_y, grad_y_end, grad_z_end, delta, grad_y0, grad_z0
     flags = is_present(grad_y_end), is_present(grad_z_end)
     numbers = *flags, dt, least, most, len(y)
-    forms = {"buffers": _BUFFERS, "arriving": is_present(grad_y)}
-    launch_runs(_backward_kernel, y0, (W, W_y), *tensors, *numbers, **forms)
+    options = {"buffers": _BUFFERS, "arriving": is_present(grad_y)}
+    launch_runs(_backward_kernel, y0, (W, W_y), *tensors, *numbers, **options)
+    # Both gradients of weights are functions, which `Recurrence` calls only if they are wanted.
     grad_W = state_products(W, delta[..., : 3 * d], y0, y)
-    # A function, which `Recurrence` calls only if this gradient is wanted.
     grad_W_y = lambda: sums_of_products(W_y, delta[..., 3 * d :], z)  # noqa: E731
     return grad_W, grad_W_y, delta, grad_y0, grad_z0
 
@@ -256,15 +259,15 @@ def _reference(dt, least, most, W, W_y, g, y0, z0):
 
 
 def _split_drive(drive, arguments):
-    """Return the inputs that are not saved, made of the drive of `Sources`: only g."""
+    """Compute the input that is not saved for the backward pass, g, from the drive."""
     return (_add_infinite_gates(drive, arguments.W),)
 
 
 def _add_infinite_gates(g, W):
-    """Return the drives of all four blocks, p q s r.
+    """Return the drives of both gates and both targets.
 
-    With a single scale, `g` has only those of s and r. Infinite drives of p and q are put before
-    them, so that both logistic functions are 1.
+    With a single scale, `g` has only those of the targets. Infinite drives of the gates are put
+    before them, so that both gates are 1.
     """
     rows, d = W.shape[-2:]  # 3 d rows
     if g.shape[2] == rows + d:

@@ -26,15 +26,13 @@ from longrnn.kernels._cuda_dense import (
 )
 from longrnn.kernels._cuda_device import load_or_zero, sigmoid, tanh
 from longrnn.kernels._cuda_gates import lstm_deltas
-from longrnn.kernels._cuda_kernel import d, kernel, real, tile
+from longrnn.kernels._cuda_kernel import arriving, d, kernel, real, tile
 from longrnn.kernels._cuda_launch import is_present, launch_runs, most_units
 from longrnn.kernels._cuda_persistent import is_persistent
 from longrnn.kernels._drive import Sources
 from longrnn.kernels._products import state_products
 from longrnn.kernels._recurrence import Recurrence
 
-arriving = 0
-"""Compile-time constant, which a launch sets: whether gradients of the outputs arrive."""
 _BUFFERS = 9
 """Vectors in shared memory of the backward kernel. The forward kernel gets as many and uses three.
 """
@@ -181,8 +179,8 @@ def _backward(iota, phi, W, h0, c0, outputs, cells, gates, grad_outputs, grad_h_
     tensors = W, c0, cells, gates, *arrived, delta, grad_h0, grad_c0
     flags = is_present(grad_h_end), is_present(grad_c_end)
     numbers = *flags, iota, phi, len(cells)
-    forms = {"buffers": _BUFFERS, "arriving": is_present(grad_outputs)}
-    launch_runs(_backward_kernel, h0, (W,), *tensors, *numbers, **forms)
+    options = {"buffers": _BUFFERS, "arriving": is_present(grad_outputs)}
+    launch_runs(_backward_kernel, h0, (W,), *tensors, *numbers, **options)
     return state_products(W, delta, h0, outputs), delta, grad_h0, grad_c0
 
 

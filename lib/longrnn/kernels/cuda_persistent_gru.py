@@ -14,36 +14,32 @@ With 128 units in float32, 44 of the 49,152 weights are in the registers of each
 import numpy as np
 import torch
 
-from longrnn.kernels import _cuda_gates, _cuda_persistent
+from longrnn.kernels import _cuda_persistent, cpu_gru
 from longrnn.kernels._cuda import cuda, device
 from longrnn.kernels._cuda_dense import load_vectors, set_offsets_in_run, state_before, unsigned
 from longrnn.kernels._cuda_device import ONE, ZERO, load_or_zero, sigmoid, tanh
 from longrnn.kernels._cuda_gates import gru_deltas
-from longrnn.kernels._cuda_kernel import d, many_registers, real, tile
+from longrnn.kernels._cuda_kernel import arriving, d, many_registers, real, tile
 from longrnn.kernels._cuda_launch import is_present
-from longrnn.kernels._cuda_persistent import (
+from longrnn.kernels._cuda_persistent import backward_layout, forward_layout
+from longrnn.kernels._cuda_persistent_device import (
     ALIGNMENT,
     add_parts,
     add_products,
-    backward_layout,
     clear_vectors,
-    forward_layout,
+    in_memory,
+    in_registers,
     load_weights,
+    parts,
+    shared_offsets,
     store_part,
+    width,
 )
 from longrnn.kernels._products import state_products
 from longrnn.kernels._recurrence import Recurrence
 
 GATES = 3
 """Gates of a unit: W is (3 d, d)."""
-
-# Compile-time constants, which a launch sets; see `longrnn.kernels._cuda_persistent.Layout`.
-width = 32
-parts = 1
-in_registers = 4
-in_memory = 0
-arriving = 0
-"""Compile-time constant: whether gradients of the outputs arrive."""
 
 
 @many_registers
@@ -67,17 +63,13 @@ def _forward_kernel(W, g, h0, outputs, h_end, gates, products, T, sequences, bat
     g_t = cuda.local.array(tile, real)
     run = cuda.blockIdx.y
     set_offsets_in_run(offsets, cuda.blockIdx.x, run, sequences, d)
-    # In shared memory: vectors (height, tile), weights, sums of parts, gates r z of all units.
     memory = cuda.shared.array(0, real, ALIGNMENT)
-    height = parts * (in_registers + in_memory)
-    shared_weights = height * tile
-    sums = shared_weights + parts * width * in_memory
-    exchanged = sums + (parts - 1) * width * tile
+    shared_weights, sums, exchanged = shared_offsets(width, parts, in_registers, in_memory, tile)
     first = run * 3 * d * d
     load_weights(
         weights, memory, shared_weights, in_memory, W, first, d, 1, 3 * d, d, row, part, width
     )  # fmt: skip
-    clear_vectors(memory, height * tile, thread, cuda.blockDim.x)
+    clear_vectors(memory, shared_weights, thread, cuda.blockDim.x)
     cuda.syncthreads()
     load_vectors(memory, 0, h0, offsets, thread, cuda.blockDim.x, d)
     cuda.syncthreads()
@@ -163,16 +155,13 @@ def _backward_kernel(
     direct = cuda.local.array(tile, real)  # what reaches h through z
     run = cuda.blockIdx.y
     set_offsets_in_run(offsets, cuda.blockIdx.x, run, sequences, d)
-    # In shared memory: vectors (height, tile), weights, sums of parts.
     memory = cuda.shared.array(0, real, ALIGNMENT)
-    height = parts * (in_registers + in_memory)
-    shared_weights = height * tile
-    sums = shared_weights + parts * width * in_memory
+    shared_weights, sums, _ = shared_offsets(width, parts, in_registers, in_memory, tile)
     first = run * 3 * d * d
     load_weights(
         weights, memory, shared_weights, in_memory, W, first, 1, d, d, 3 * d, j, part, width
     )  # fmt: skip
-    clear_vectors(memory, height * tile, thread, cuda.blockDim.x)
+    clear_vectors(memory, shared_weights, thread, cuda.blockDim.x)
     base = (T - 1) * batch * d  # offset of the time step in arrays that are d wide
     for i in range(tile):
         back[i] = ZERO
@@ -235,12 +224,12 @@ def _backward(W, h0, outputs, gates, products, grad_outputs, grad_h_end):
     gradients = grad_outputs, grad_h_end, delta, delta_state, grad_h0
     tensors = h0, outputs, gates, products, *gradients
     numbers = is_present(grad_h_end), len(outputs)
-    forms = {"arriving": is_present(grad_outputs)}
-    _cuda_persistent.launch(_backward_kernel, layout, W, h0, *tensors, *numbers, **forms)
+    options = {"arriving": is_present(grad_outputs)}
+    _cuda_persistent.launch(_backward_kernel, layout, W, h0, *tensors, *numbers, **options)
     return state_products(W, delta_state, h0, outputs), delta, grad_h0
 
 
 RECURRENCE = Recurrence(
-    "gru_persistent_cuda", forward=_forward, backward=_backward, **_cuda_gates.GRU
+    "gru_persistent_cuda", forward=_forward, backward=_backward, arrays=False, **cpu_gru.OPERATOR
 )
 """``RECURRENCE(W, g, h0) -> (outputs, (h_T,))``, with the drive g of all times."""

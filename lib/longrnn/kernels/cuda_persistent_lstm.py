@@ -20,31 +20,27 @@ from longrnn.kernels._cuda import cuda, device
 from longrnn.kernels._cuda_dense import load_vectors, set_offsets_in_run, state_before, unsigned
 from longrnn.kernels._cuda_device import ZERO, load_or_zero, sigmoid, tanh
 from longrnn.kernels._cuda_gates import lstm_deltas
-from longrnn.kernels._cuda_kernel import d, many_registers, real, tile
+from longrnn.kernels._cuda_kernel import arriving, d, many_registers, real, tile
 from longrnn.kernels._cuda_launch import is_present
-from longrnn.kernels._cuda_persistent import (
+from longrnn.kernels._cuda_persistent import backward_layout, forward_layout
+from longrnn.kernels._cuda_persistent_device import (
     ALIGNMENT,
     add_parts,
     add_products,
-    backward_layout,
     clear_vectors,
-    forward_layout,
+    in_memory,
+    in_registers,
     load_weights,
+    parts,
+    shared_offsets,
     store_part,
+    width,
 )
 from longrnn.kernels._products import state_products
 from longrnn.kernels._recurrence import Recurrence
 
 GATES = 4
 """Gates of a unit: W is (4 d, d)."""
-
-# Compile-time constants, which a launch sets; see `longrnn.kernels._cuda_persistent.Layout`.
-width = 32
-parts = 1
-in_registers = 4
-in_memory = 0
-arriving = 0
-"""Compile-time constant: whether gradients of the outputs arrive."""
 
 
 @many_registers
@@ -71,17 +67,13 @@ def _forward_kernel(
     c = cuda.local.array(tile, real)
     run = cuda.blockIdx.y
     set_offsets_in_run(offsets, cuda.blockIdx.x, run, sequences, d)
-    # In shared memory: vectors (height, tile), weights, sums of parts, gates i f g of all units.
     memory = cuda.shared.array(0, real, ALIGNMENT)
-    height = parts * (in_registers + in_memory)
-    shared_weights = height * tile
-    sums = shared_weights + parts * width * in_memory
-    exchanged = sums + (parts - 1) * width * tile
+    shared_weights, sums, exchanged = shared_offsets(width, parts, in_registers, in_memory, tile)
     first = run * 4 * d * d
     load_weights(
         weights, memory, shared_weights, in_memory, W, first, d, 1, 4 * d, d, row, part, width
     )  # fmt: skip
-    clear_vectors(memory, height * tile, thread, cuda.blockDim.x)
+    clear_vectors(memory, shared_weights, thread, cuda.blockDim.x)
     cuda.syncthreads()
     load_vectors(memory, 0, h0, offsets, thread, cuda.blockDim.x, d)
     for i in range(tile):
@@ -178,16 +170,13 @@ def _backward_kernel(
     mu = cuda.local.array(tile, real)
     run = cuda.blockIdx.y
     set_offsets_in_run(offsets, cuda.blockIdx.x, run, sequences, d)
-    # In shared memory: vectors (height, tile), weights, sums of parts.
     memory = cuda.shared.array(0, real, ALIGNMENT)
-    height = parts * (in_registers + in_memory)
-    shared_weights = height * tile
-    sums = shared_weights + parts * width * in_memory
+    shared_weights, sums, _ = shared_offsets(width, parts, in_registers, in_memory, tile)
     first = run * 4 * d * d
     load_weights(
         weights, memory, shared_weights, in_memory, W, first, 1, d, d, 4 * d, j, part, width
     )  # fmt: skip
-    clear_vectors(memory, height * tile, thread, cuda.blockDim.x)
+    clear_vectors(memory, shared_weights, thread, cuda.blockDim.x)
     base = (T - 1) * batch * d  # offset of the time step in arrays that are d wide
     for i in range(tile):
         back[i] = ZERO
@@ -254,8 +243,8 @@ def _backward(iota, phi, W, h0, c0, outputs, cells, gates, grad_outputs, grad_h_
     tensors = c0, cells, gates, *arrived, delta, grad_h0, grad_c0
     flags = is_present(grad_h_end), is_present(grad_c_end)
     numbers = *flags, iota, phi, len(cells)
-    forms = {"arriving": is_present(grad_outputs)}
-    _cuda_persistent.launch(_backward_kernel, layout, W, h0, *tensors, *numbers, **forms)
+    options = {"arriving": is_present(grad_outputs)}
+    _cuda_persistent.launch(_backward_kernel, layout, W, h0, *tensors, *numbers, **options)
     return state_products(W, delta, h0, outputs), delta, grad_h0, grad_c0
 
 

@@ -14,31 +14,27 @@ from longrnn.kernels._cpu_dense_operator import reference
 from longrnn.kernels._cuda import cuda
 from longrnn.kernels._cuda_dense import load_vectors, set_offsets_in_run, unsigned
 from longrnn.kernels._cuda_device import ONE, ZERO, load_or_zero, tanh
-from longrnn.kernels._cuda_kernel import d, many_registers, real, tile
+from longrnn.kernels._cuda_kernel import arriving, d, many_registers, real, tile
 from longrnn.kernels._cuda_launch import is_present
-from longrnn.kernels._cuda_persistent import (
+from longrnn.kernels._cuda_persistent import backward_layout, forward_layout
+from longrnn.kernels._cuda_persistent_device import (
     ALIGNMENT,
     add_parts,
     add_products,
-    backward_layout,
     clear_vectors,
-    forward_layout,
+    in_memory,
+    in_registers,
     load_weights,
+    parts,
+    shared_offsets,
     store_part,
+    width,
 )
 from longrnn.kernels._products import state_products
 from longrnn.kernels._recurrence import Recurrence
 
 GATES = 1
 """The matrix is (d, d)."""
-
-# Compile-time constants, which a launch sets; see `longrnn.kernels._cuda_persistent.Layout`.
-width = 32
-parts = 1
-in_registers = 4
-in_memory = 0
-arriving = 0
-"""Compile-time constant: whether gradients of the outputs arrive."""
 
 
 @many_registers
@@ -54,15 +50,12 @@ def _forward_kernel(M, g, x0, outputs, x_end, T, sequences, batch):
     g_t = cuda.local.array(tile, real)
     run = cuda.blockIdx.y
     set_offsets_in_run(offsets, cuda.blockIdx.x, run, sequences, d)
-    # In shared memory: vectors (height, tile), weights, sums of parts.
     memory = cuda.shared.array(0, real, ALIGNMENT)
-    height = parts * (in_registers + in_memory)
-    shared_weights = height * tile
-    sums = shared_weights + parts * width * in_memory
+    shared_weights, sums, _ = shared_offsets(width, parts, in_registers, in_memory, tile)
     load_weights(
         weights, memory, shared_weights, in_memory, M, run * d * d, d, 1, d, d, row, part, width
     )  # fmt: skip
-    clear_vectors(memory, height * tile, thread, cuda.blockDim.x)
+    clear_vectors(memory, shared_weights, thread, cuda.blockDim.x)
     cuda.syncthreads()
     load_vectors(memory, 0, x0, offsets, thread, cuda.blockDim.x, d)
     cuda.syncthreads()
@@ -106,15 +99,12 @@ def _backward_kernel(
     arrived = cuda.local.array(tile, real)
     run = cuda.blockIdx.y
     set_offsets_in_run(offsets, cuda.blockIdx.x, run, sequences, d)
-    # In shared memory: vectors (height, tile), weights, sums of parts.
     memory = cuda.shared.array(0, real, ALIGNMENT)
-    height = parts * (in_registers + in_memory)
-    shared_weights = height * tile
-    sums = shared_weights + parts * width * in_memory
+    shared_weights, sums, _ = shared_offsets(width, parts, in_registers, in_memory, tile)
     load_weights(
         weights, memory, shared_weights, in_memory, M, run * d * d, 1, d, d, d, row, part, width
     )  # fmt: skip
-    clear_vectors(memory, height * tile, thread, cuda.blockDim.x)
+    clear_vectors(memory, shared_weights, thread, cuda.blockDim.x)
     base = (T - 1) * batch * d  # offset of the time step
     for i in range(tile):
         back[i] = ZERO
@@ -156,8 +146,8 @@ def _backward(M, x0, outputs, grad_outputs, grad_x_end):
     layout = backward_layout(GATES, x0.shape[1], x0.dtype)
     tensors = M, x0, outputs, grad_outputs, grad_x_end, delta, grad_x0
     numbers = is_present(grad_x_end), len(outputs)
-    forms = {"arriving": is_present(grad_outputs)}
-    _cuda_persistent.launch(_backward_kernel, layout, *tensors, *numbers, **forms)
+    options = {"arriving": is_present(grad_outputs)}
+    _cuda_persistent.launch(_backward_kernel, layout, *tensors, *numbers, **options)
     return state_products(M, delta, x0, outputs), delta, grad_x0
 
 

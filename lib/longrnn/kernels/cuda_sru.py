@@ -13,15 +13,15 @@ import torch
 
 from longrnn.kernels._cuda import cuda, engine, inlined_late
 from longrnn.kernels._cuda_chains import (
+    broadcast_over_sequences,
     chains_per_run,
     neuron_of,
-    of_sequences,
-    sum_over_batch,
 )
 from longrnn.kernels._cuda_device import ONE, ZERO, device_version
-from longrnn.kernels._cuda_kernel import kernel, real
+from longrnn.kernels._cuda_kernel import arriving, kernel, real
 from longrnn.kernels._cuda_launch import is_present, launch_chains
 from longrnn.kernels._cuda_pipeline import pipelined
+from longrnn.kernels._cuda_sums import sum_over_batch
 from longrnn.kernels._drive import drive
 from longrnn.kernels._recurrence import Recurrence
 from longrnn.kernels.cpu_sru import pull_back, reference, step
@@ -29,8 +29,6 @@ from longrnn.kernels.cpu_sru import pull_back, reference, step
 _gates_and_state = device_version(step)
 _pull_back = device_version(pull_back)
 
-arriving = 0
-"""Compile-time constant: whether gradients of the outputs arrive."""
 last = 0
 """Compile-time constant: whether a gradient of the last output by itself arrives."""
 
@@ -61,7 +59,7 @@ def _fetch(arrays, t):
 
 @inlined_late
 def _step(neuron, state, inputs, arrays, t):
-    """The state is c and the output, which no step reads."""
+    """Take one step; the state is c and the output, which no step reads."""
     v_f, v_r, b_f, b_r, alpha = neuron
     g_f, q, g_r, x = inputs
     c, _ = state
@@ -206,7 +204,9 @@ def _backward(alpha, g, x, v, b, c0, c, grad_outputs, grad_c_end, grad_h_end):
     grad_x = torch.empty_like(x)
     grad_c0 = torch.empty_like(c0)
     stored = c0.new_empty(2, batch, 2 * d)
-    run_steps = _RUN_IN_FLOAT64 if c0.dtype == torch.float64 else run_adjoint_steps
+    run_steps = run_adjoint_steps
+    if c0.dtype == torch.float64:
+        run_steps = _RUN_IN_FLOAT64
     launch_chains(
         _backward_kernel,
         c0.numel(),
@@ -222,8 +222,8 @@ def _backward(alpha, g, x, v, b, c0, c, grad_outputs, grad_c_end, grad_h_end):
 
 def _reference(alpha, g, x, v, b, c0):
     g_f, candidate, g_r = g.chunk(3, dim=-1)
-    v_f, v_r = (of_sequences(part, c0) for part in v.chunk(2, dim=-1))
-    b_f, b_r = (of_sequences(part, c0) for part in b.chunk(2, dim=-1))
+    v_f, v_r = (broadcast_over_sequences(part, c0) for part in v.chunk(2, dim=-1))
+    b_f, b_r = (broadcast_over_sequences(part, c0) for part in b.chunk(2, dim=-1))
     outputs, (c,) = reference(g_f + b_f, candidate, g_r + b_r, alpha * x, v_f, v_r, c0)
     return outputs, (c, outputs[-1])
 
@@ -268,7 +268,10 @@ def sru(weights, state, u):
     below = u
     final = []
     for (W, v, b, skip), c0 in zip(layers, state[:-1], strict=True):
-        highway = below.contiguous() if skip is None else drive(below, skip)
+        if skip is None:
+            highway = below.contiguous()
+        else:
+            highway = drive(below, skip)
         below, (c, h) = _SRU(alpha, drive(below, W), highway, v, b, c0)
         final.append(c)
     return below, (*final, h)

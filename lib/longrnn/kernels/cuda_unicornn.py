@@ -15,6 +15,7 @@ import torch
 from longrnn.kernels._cuda import cuda, engine, inlined_late
 from longrnn.kernels._cuda_chains import (
     add_to_drive_sums,
+    broadcast_over_sequences,
     chains_per_run,
     drive_in_pytorch,
     drive_of,
@@ -23,18 +24,17 @@ from longrnn.kernels._cuda_chains import (
     load_drive_weights,
     neuron_of,
     no_drive_sums,
-    of_sequences,
     product_or_inputs,
     source_of,
     start_of_drive,
     step_of_drive,
     store_drive_sums,
-    sum_over_batch,
 )
 from longrnn.kernels._cuda_device import ONE, ZERO, device_version, sigmoid, tanh
-from longrnn.kernels._cuda_kernel import kernel, real
+from longrnn.kernels._cuda_kernel import arriving, kernel, real
 from longrnn.kernels._cuda_launch import is_present, launch_chains
 from longrnn.kernels._cuda_pipeline import pipelined
+from longrnn.kernels._cuda_sums import sum_over_batch
 from longrnn.kernels._drive import Sources
 from longrnn.kernels._recurrence import Recurrence
 from longrnn.kernels.cpu_unicornn import oscillate, pull_back, reference
@@ -48,8 +48,6 @@ keep = 0
 """Compile-time constant: whether the forward kernel stores the velocities."""
 recover = 0
 """Compile-time constant: whether the backward kernel recovers velocities from positions."""
-arriving = 0
-"""Compile-time constant: whether gradients of the outputs arrive."""
 
 
 class _Arrays(NamedTuple):
@@ -136,8 +134,10 @@ def _adjoint_fetch(arrays, n):
     drive = arrays.drive_end - n * arrays.drive_step
     inputs_n = fetch_drive(arrays.source, drive, arrays.inputs)
     before = arrays.y[index - arrays.chains]
-    # If the velocity is to be recovered, the step computes it from both positions.
-    z = arrays.y[index] if arrays.recover else arrays.z[index]
+    if arrays.recover:
+        z = arrays.y[index]  # the position, from which the step computes the velocity
+    else:
+        z = arrays.z[index]
     arrived = ZERO
     if arrays.arriving:
         arrived = arrays.grad_y[index]
@@ -191,7 +191,10 @@ def _backward_kernel(
         state = lambda_, mu, real(0), real(0), no_drive_sums(real(0))
         state = _run_adjoint_steps(neuron, state, arrays, T - 1)
         # The first step: the state before it is not in y.
-        z_1 = y[i] if recover else z[i]
+        if recover:
+            z_1 = y[i]
+        else:
+            z_1 = z[i]
         arrived = ZERO
         if arriving:
             arrived = grad_y[i]
@@ -238,16 +241,26 @@ def _backward(way, dt, alpha, g, x, V, w, b, c, y0, z0, y, z, grad_y, grad_y_end
 
 
 def _reference(way, dt, alpha, g, x, V, w, b, c, y0, z0):
-    w, b, c = (of_sequences(part, y0) for part in (w, b, c))
+    w, b, c = (broadcast_over_sequences(part, y0) for part in (w, b, c))
     g = drive_in_pytorch(g, x, V) + b
     return reference(way, 1, alpha, g, w, dt * torch.sigmoid(c), y0, z0)
 
 
 def _shapes(a):
     batch, d = a.y0.shape
-    T = len(a.g if a.x is None else a.x)
-    velocities = T if a.way == "stored" else 0
+    source, _ = source_of(a.g, a.x, a.V)
+    T = len(source)
+    velocities = 0
+    if a.way == "stored":
+        velocities = T
     return [(T, batch, d), (batch, d), (batch, d), (velocities, batch, d)]
+
+
+def _unsaved(way, dt, alpha):
+    """Return the names of the results that the backward pass does not read."""
+    if way == "recovered":
+        return ("z",)
+    return ()
 
 
 _LAYER = Recurrence(
@@ -257,7 +270,7 @@ _LAYER = Recurrence(
     results="y y_end z_end z",
     final=2,
     saved="x V w b c y0 z0 y z",
-    unsaved=lambda way, dt, alpha: ("z",) if way == "recovered" else (),
+    unsaved=_unsaved,
     shapes=_shapes,
     forward=_forward,
     backward=_backward,
@@ -309,6 +322,9 @@ def unicornn(weights, state, u, *, backward: str = "stored"):
         of_layer = (g, x, V, w, b, c, y0, z0)
         outputs, ends = _LAYER(backward, float(dt), float(alpha), *of_layer, sources=sources)
         final += ends
-        mask = masks[k - 1]
-        below.append(outputs if mask is None else mask * outputs)  # one mask for all times
+        mask = masks[k - 1]  # the same at all times
+        if mask is None:
+            below.append(outputs)
+        else:
+            below.append(mask * outputs)
     return outputs, tuple(final)

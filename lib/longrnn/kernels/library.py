@@ -100,7 +100,10 @@ class _FullFloat32Layer(torch.autograd.Function):
         remaining = iter(computed)
         by_input = []
         for tensor in inputs:
-            by_input.append(next(remaining) if tensor.requires_grad else None)
+            gradient = None
+            if tensor.requires_grad:
+                gradient = next(remaining)
+            by_input.append(gradient)
         return None, *by_input
 
 
@@ -139,7 +142,9 @@ def _backward(name, u, W, R, b, c0, h0, grad_outputs, *grad_final):
         present = [(result, arrived) for result, arrived in pairs if arrived is not None]
         results, arriving = zip(*present, strict=True)
         gradients = torch.autograd.grad(results, leaves, arriving)
-    grad_c0 = None if c0 is None else gradients[5]
+    grad_c0 = None
+    if c0 is not None:
+        grad_c0 = gradients[5]
     return *gradients[:4], grad_c0, gradients[4]
 
 
@@ -174,7 +179,9 @@ def _reference(name, u, W, R, b, c, h):
 
 def _shapes(a):
     batch, d = a.h0.shape
-    c_units = 0 if a.c0 is None else d
+    c_units = d
+    if a.c0 is None:
+        c_units = 0
     return [(len(a.u), batch, d), (batch, d), (batch, c_units)]
 
 
@@ -198,7 +205,9 @@ def _register(name: str, *cells: str) -> None:
     def run(weights, state, u):
         W, R, b = weights
         if torch.compiler.is_dynamo_compiling():
-            c0 = state[1] if len(state) > 1 else None
+            c0 = None
+            if len(state) > 1:
+                c0 = state[1]
             outputs, final = _LAYER(name, u, W, R, b, c0, state[0])
             return outputs, final[: len(state)]
         if u.device.type == "cuda":

@@ -1,0 +1,190 @@
+"""Device functions of the kernels with weights that stay on the multiprocessor.
+
+Each access to shared memory takes four numbers, a quarter of the instructions of one number each:
+
+- The vectors x of all `tile` sequences begin at 0, the first numbers of all of them first. All
+  threads of a warp read the same numbers, so one access serves them all.
+- From `shared_weights` on are the weights, four of a row at a time: four of the first row, four of
+  the second, and so on. So neighboring threads read neighboring memory.
+- From `sums` on are the parts of the products that the threads of a row exchange, except the first.
+- From `exchanged` on are the gates that the threads of a unit exchange, in the forward kernels of
+  gated cells.
+"""
+
+from longrnn.kernels._cpu import ZERO
+from longrnn.kernels._cuda import SIMULATED, device
+from longrnn.kernels._cuda_dense import unsigned
+
+ALIGNMENT = 16
+"""Alignment of the shared memory in bytes, so that one access can read four numbers."""
+if SIMULATED:
+    ALIGNMENT = None  # Numba's simulator does not support it
+
+# Compile-time constants of the kernels, which a launch sets; see
+# `longrnn.kernels._cuda_persistent.Layout`.
+width = 32
+parts = 1
+in_registers = 4
+in_memory = 0
+
+
+@device
+def shared_offsets(width, parts, in_registers, in_memory, tile):
+    """Return where the regions of the shared memory begin that follow the vectors.
+
+    Parameters
+    ----------
+    width, parts, in_registers, in_memory : int
+        See `longrnn.kernels._cuda_persistent.Layout`.
+    tile : int
+        Number of sequences per block.
+
+    Returns
+    -------
+    shared_weights, sums, exchanged : int
+        Offsets, see the module's docstring. The first is also the length of all vectors.
+    """
+    shared_weights = parts * (in_registers + in_memory) * tile
+    sums = shared_weights + parts * width * in_memory
+    exchanged = sums + (parts - 1) * width * tile
+    return shared_weights, sums, exchanged
+
+
+@device
+def load_weights(
+    weights, memory, shared_weights, in_memory, matrix, first, row_stride, column_stride, rows,
+    columns, row, part, width,
+):  # fmt: skip
+    """Read a thread's weights into its registers and into shared memory.
+
+    Beyond the matrix, weights are zero.
+
+    Parameters
+    ----------
+    weights : (in_registers,)
+        Local array that receives the first weights.
+    memory : array
+        The shared memory.
+    shared_weights : int
+        Offset from which it receives the other weights of all threads.
+    in_memory : int
+        Number of these weights of a thread.
+    matrix : pointer
+        The matrix in global memory.
+    first, row_stride, column_stride : int
+        The number in row j and column k has index ``first + j * row_stride + k * column_stride``.
+    rows, columns : int
+        Size of the matrix.
+    row, part : int
+        What this thread computes.
+    width : int
+        See `longrnn.kernels._cuda_persistent.Layout`.
+    """
+    in_registers = weights.size
+    column = part * (in_registers + in_memory)
+    index = first + row * row_stride + column * column_stride
+    for q in range(in_registers):
+        weights[q] = ZERO
+        if row < rows and column + q < columns:
+            weights[q] = matrix[index + q * column_stride]
+    q = 0  # no `range`: the compiler would unroll a loop that runs once
+    while q < in_memory:
+        k = in_registers + q
+        weight = ZERO
+        if row < rows and column + k < columns:
+            weight = matrix[index + k * column_stride]
+        four = (part * in_memory + q) // 4
+        memory[unsigned(shared_weights + 4 * (four * width + row) + q % 4)] = weight
+        q += 1
+
+
+@device
+def add_products(totals, weights, memory, shared_weights, in_memory, row, part, width):
+    """Set `totals` to a thread's part of its row of the products.
+
+    The compiler unrolls the loop over `weights`, because its length is constant. Otherwise they
+    could not be registers: a register has no index.
+
+    Parameters
+    ----------
+    totals : (tile,)
+        Local array that receives the sums.
+    weights, memory, shared_weights, in_memory, row, part, width
+        As for `load_weights`.
+    """
+    in_registers = weights.size
+    tile = totals.size
+    column = part * (in_registers + in_memory)
+    for i in range(tile):
+        totals[i] = ZERO
+    for q in range(in_registers):
+        for i in range(tile):
+            totals[i] += weights[q] * memory[unsigned((column + q) * tile + i)]
+    column += in_registers
+    four = shared_weights // 4 + part * in_memory // 4 * width + row
+    k = 0  # no `range`: its state would take as many instructions as the products
+    while k < in_memory:
+        for q in range(4):
+            weight = memory[unsigned(4 * four + q)]
+            for i in range(tile):
+                totals[i] += weight * memory[unsigned((column + q) * tile + i)]
+        four += width
+        column += 4
+        k += 4
+
+
+@device
+def store_part(totals, memory, sums, row, part, width):
+    """Write a part of a row to shared memory, for `add_parts`; the first part stays.
+
+    Parameters
+    ----------
+    totals : (tile,)
+        The part of the sums.
+    memory : array
+        The shared memory.
+    sums : int
+        Offset from which it receives the sums of all parts.
+    row, part, width
+        As for `load_weights`.
+    """
+    if part > 0:
+        for i in range(totals.size):
+            memory[unsigned(sums + ((part - 1) * width + row) * totals.size + i)] = totals[i]
+
+
+@device
+def add_parts(totals, memory, sums, row, parts, width):
+    """Add the other parts of a row to the first.
+
+    Parameters
+    ----------
+    totals : (tile,)
+        The first part, which becomes the sum.
+    memory, sums, row, width
+        As for `store_part`.
+    parts : int
+        See `longrnn.kernels._cuda_persistent.Layout`.
+    """
+    for part in range(parts - 1):
+        for i in range(totals.size):
+            totals[i] += memory[unsigned(sums + (part * width + row) * totals.size + i)]
+
+
+@device
+def clear_vectors(memory, count, thread, threads):
+    """Set the vectors to zero, including the padding after the last unit.
+
+    Parameters
+    ----------
+    memory : array
+        The shared memory.
+    count : int
+        Length of the vectors of all sequences together.
+    thread, threads : int
+        Index of this thread, and number of threads of the block.
+    """
+    k = thread
+    while k < count:
+        memory[unsigned(k)] = ZERO
+        k += threads
