@@ -357,7 +357,7 @@ def test_results_of_workers_with_several_threads_are_ignored(where, tmp_path, ca
 def test_missing_data_and_silent_schedulers_are_named(prepared, tmp_path, monkeypatch):
     with pytest.raises(ValueError, match="'digits' is not prepared: .*run notebook 00 first"):
         run_study(LOCAL, tmp_path, tmp_path / "cache")
-    monkeypatch.setattr(cluster, "ANSWER_TIMEOUT", "1s")
+    monkeypatch.setattr(cluster, "ANSWER_TIMEOUT", "200ms")
     with pytest.raises(ConnectionError, match="no Dask scheduler answers at tcp://127.0.0.1:1"):
         run_study(Jobs(scheduler="tcp://127.0.0.1:1", workers=1), prepared, tmp_path)
 
