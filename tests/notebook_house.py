@@ -18,6 +18,7 @@ BENCHMARKS = [name for name in ALL if "8" <= name < "9"]
 SMALL = {
     "23_adjoint_regimes": {"kink_epochs": 2},
     "34_recovery": {"seeds": 4, "small_seeds": 1},
+    "41_linear_networks": {"ceiling_starts": 10},
     "49_train_one_network": {"steps": 50},
     "51_unicornn_memory": {"seeds": 1, "points": 3},
     "54_irnn_theory": {"draws": 20},

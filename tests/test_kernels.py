@@ -351,7 +351,7 @@ import numba, torch
 numba.njit(lambda x: x + x)(1.0)
 """
 
-_FIRST_USE = _PREPARED + """
+_FIRST_USE = """
 from longrnn.cells import make_cell
 from longrnn.kernels import cpu_indrnn
 sys.path.append("tests")
@@ -370,7 +370,7 @@ for processes in (2, 1):  # of two at once, one compiles and the other waits; a 
 
 
 def test_processes_share_the_machine_code(tmp_path):
-    done = python("-c", _FIRST_USE, env=os.environ | {"LONGRNN_CACHE": str(tmp_path)})
+    done = python("-c", _PREPARED + _FIRST_USE, env=os.environ | {"LONGRNN_CACHE": str(tmp_path)})
     assert (done.returncode, done.stdout) == (0, "[0, 1]\n[1]\n"), done.stderr
 
 
@@ -413,7 +413,7 @@ def test_blas_has_one_thread_inside_kernels_only():
     assert done.stdout == "ok\n", done.stderr
 
 
-_TWO_VARIANTS = _PREPARED + """
+_TWO_VARIANTS = """
 def use(folder):
     os.environ["NUMBA_CACHE_DIR"] = folder
     from longrnn.cells import make_cell
@@ -438,7 +438,7 @@ for folder in sys.argv[1:]:
 def test_cached_kernels_of_variants_are_kept_apart(tmp_path):
     env = {name: value for name, value in os.environ.items() if name != "LONGRNN_CACHE"}
     # The second process reads what the first one wrote; the third cannot write.
-    done = python("-c", _TWO_VARIANTS, tmp_path, tmp_path, "/proc/none", env=env)
+    done = python("-c", _PREPARED + _TWO_VARIANTS, tmp_path, tmp_path, "/proc/none", env=env)
     assert done.stdout == "ok\n" * 3, done.stderr
     assert re.findall(r"cannot be cached \(.*'(.*)'\)", done.stderr) == ["/proc/none"]
 
