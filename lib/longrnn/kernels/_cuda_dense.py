@@ -3,7 +3,8 @@
 The dense kernels (`longrnn.kernels.cuda_rnn`, `longrnn.kernels.cuda_lem` and others) keep the
 vectors of a block in shared memory. Each vector there is (d, tile): the first numbers of all `tile`
 sequences, then the second ones, and so on. All threads of a warp read the same numbers of it, so
-one access serves them all. In global memory a state is (batch, d).
+one access serves them all. A name that ends in `_at` is the offset of a vector. In global memory a
+state is (batch, d).
 """
 
 import numpy as np

@@ -49,38 +49,38 @@ def _forward_kernel(W_T, g, h0, outputs, h_end, gates, products, T, sequences, b
     set_offsets_in_run(offsets, cuda.blockIdx.x, run, sequences, d)
     matrix = run * 3 * d * d  # where the run's matrix begins
     memory = cuda.shared.array(0, real)
-    now = 0
-    following = d * tile
-    load_vectors(memory, now, h0, offsets, thread, threads, d)
+    now_at = 0
+    next_at = d * tile
+    load_vectors(memory, now_at, h0, offsets, thread, threads, d)
     cuda.syncthreads()
     base = 0  # offset of the time step in arrays that are d wide
     for _ in range(T):
         j = thread  # no `range`: its length would take a division
         while j < d:
-            driven_products(total, g_t, W_T, matrix, j, 3, memory, now, g, base, offsets, d)
+            driven_products(total, g_t, W_T, matrix, j, 3, memory, now_at, g, base, offsets, d)
             for i in range(tile):
                 r = sigmoid(total[i])
                 gates[3 * (base + offsets[i]) + j] = r
                 n[i] = r
             for i in range(tile):  # read before the product, which hides the latency
                 g_t[i] = g[3 * (base + offsets[i]) + 2 * d + j]
-            dot_products(total, W_T, matrix + 2 * d + j, 3 * d, memory, now, d)
+            dot_products(total, W_T, matrix + 2 * d + j, 3 * d, memory, now_at, d)
             for i in range(tile):
                 products[base + offsets[i] + j] = total[i]
                 n[i] = tanh(n[i] * total[i] + g_t[i])
                 gates[3 * (base + offsets[i]) + 2 * d + j] = n[i]
-            driven_products(total, g_t, W_T, matrix, d + j, 3, memory, now, g, base, offsets, d)
+            driven_products(total, g_t, W_T, matrix, d + j, 3, memory, now_at, g, base, offsets, d)
             for i in range(tile):
                 z = sigmoid(total[i])
                 gates[3 * (base + offsets[i]) + d + j] = z
-                h = (ONE - z) * n[i] + z * memory[now + j * tile + i]
-                memory[following + j * tile + i] = h
+                h = (ONE - z) * n[i] + z * memory[now_at + j * tile + i]
+                memory[next_at + j * tile + i] = h
                 outputs[base + offsets[i] + j] = h
             j += threads
         cuda.syncthreads()
-        now, following = following, now
+        now_at, next_at = next_at, now_at
         base += batch * d
-    store_vectors(h_end, memory, now, offsets, thread, threads, d)
+    store_vectors(h_end, memory, now_at, offsets, thread, threads, d)
 
 
 @kernel
@@ -103,9 +103,9 @@ def _backward_kernel(
     set_offsets_in_run(offsets, cuda.blockIdx.x, run, sequences, d)
     matrix = run * 3 * d * d  # where the run's matrix begins
     memory = cuda.shared.array(0, real)
-    now = 0  # the gradients of W h of this step, and of the one after it
-    following = 3 * d * tile
-    direct = 6 * d * tile  # values that only one thread uses: what reaches h through z
+    now_at = 0  # the gradients of W h of this step, and behind them those of the step after it
+    later_at = 3 * d * tile
+    direct_at = 6 * d * tile  # values that only one thread uses: what reaches h through z
     base = (T - 1) * batch * d  # offset of the time step in arrays that are d wide
     for t in range(T - 1, -1, -1):
         j = thread  # no `range`: its length would take a division
@@ -119,9 +119,9 @@ def _backward_kernel(
                 for i in range(tile):
                     back[i] = load_or_zero(grad_h_end, offsets[i] + j, has_h_end)
             else:
-                dot_products(back, W, matrix + j, d, memory, following, 3 * d)
+                dot_products(back, W, matrix + j, d, memory, later_at, 3 * d)
                 for i in range(tile):
-                    back[i] += memory[direct + j * tile + i]
+                    back[i] += memory[direct_at + j * tile + i]
             for i in range(tile):
                 slot = j * tile + i
                 k = 3 * (base + offsets[i]) + j
@@ -130,10 +130,10 @@ def _backward_kernel(
                 lambda_ = arrived[i] + back[i]
                 gates_t = r, z, gates[k + 2 * d]
                 delta_r, delta_z, delta_n = gru_deltas(gates_t, product[i], before[i], lambda_)
-                memory[direct + slot] = lambda_ * z
-                memory[now + slot] = delta_r
-                memory[now + d * tile + slot] = delta_z
-                memory[now + 2 * d * tile + slot] = delta_n * r
+                memory[direct_at + slot] = lambda_ * z
+                memory[now_at + slot] = delta_r
+                memory[now_at + d * tile + slot] = delta_z
+                memory[now_at + 2 * d * tile + slot] = delta_n * r
                 delta[k] = delta_r
                 delta[k + d] = delta_z
                 delta[k + 2 * d] = delta_n
@@ -142,13 +142,13 @@ def _backward_kernel(
                 delta_state[k + 2 * d] = delta_n * r
             j += threads
         cuda.syncthreads()
-        now, following = following, now
+        now_at, later_at = later_at, now_at
         base -= batch * d
     j = thread
     while j < d:
-        dot_products(back, W, matrix + j, d, memory, following, 3 * d)
+        dot_products(back, W, matrix + j, d, memory, later_at, 3 * d)
         for i in range(tile):
-            grad_h0[offsets[i] + j] = back[i] + memory[direct + j * tile + i]
+            grad_h0[offsets[i] + j] = back[i] + memory[direct_at + j * tile + i]
         j += threads
 
 

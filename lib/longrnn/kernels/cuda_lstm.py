@@ -57,46 +57,50 @@ def _forward_kernel(
     set_offsets_in_run(offsets, cuda.blockIdx.x, run, sequences, d)
     matrix = run * 4 * d * d  # where the run's matrix begins
     memory = cuda.shared.array(0, real)
-    now = 0
-    following = d * tile
-    c_now = 2 * d * tile  # values that only one thread uses
-    load_vectors(memory, now, h0, offsets, thread, threads, d)
-    load_vectors(memory, c_now, c0, offsets, thread, threads, d)
+    now_at = 0
+    next_at = d * tile
+    c_at = 2 * d * tile  # values that only one thread uses
+    load_vectors(memory, now_at, h0, offsets, thread, threads, d)
+    load_vectors(memory, c_at, c0, offsets, thread, threads, d)
     cuda.syncthreads()
     base = 0  # offset of the time step in arrays that are d wide
     for _ in range(T):
         j = thread  # no `range`: its length would take a division
         while j < d:
-            driven_products(total, g_t, W_T, matrix, j, 4, memory, now, g, base, offsets, d)
+            driven_products(total, g_t, W_T, matrix, j, 4, memory, now_at, g, base, offsets, d)
             for i in range(tile):
                 value = sigmoid(total[i])
                 gates[4 * (base + offsets[i]) + j] = value
                 c[i] = iota * value
-            driven_products(total, g_t, W_T, matrix, 2 * d + j, 4, memory, now, g, base, offsets, d)
+            driven_products(
+                total, g_t, W_T, matrix, 2 * d + j, 4, memory, now_at, g, base, offsets, d
+            )
             for i in range(tile):
                 value = tanh(total[i])
                 gates[4 * (base + offsets[i]) + 2 * d + j] = value
                 c[i] *= value
-            driven_products(total, g_t, W_T, matrix, d + j, 4, memory, now, g, base, offsets, d)
+            driven_products(total, g_t, W_T, matrix, d + j, 4, memory, now_at, g, base, offsets, d)
             for i in range(tile):
                 value = sigmoid(total[i])
                 gates[4 * (base + offsets[i]) + d + j] = value
-                c[i] += phi * value * memory[c_now + j * tile + i]
-            driven_products(total, g_t, W_T, matrix, 3 * d + j, 4, memory, now, g, base, offsets, d)
+                c[i] += phi * value * memory[c_at + j * tile + i]
+            driven_products(
+                total, g_t, W_T, matrix, 3 * d + j, 4, memory, now_at, g, base, offsets, d
+            )
             for i in range(tile):
                 value = sigmoid(total[i])
                 gates[4 * (base + offsets[i]) + 3 * d + j] = value
                 h = value * tanh(c[i])
-                memory[c_now + j * tile + i] = c[i]
-                memory[following + j * tile + i] = h
+                memory[c_at + j * tile + i] = c[i]
+                memory[next_at + j * tile + i] = h
                 cells[base + offsets[i] + j] = c[i]
                 outputs[base + offsets[i] + j] = h
             j += threads
         cuda.syncthreads()
-        now, following = following, now
+        now_at, next_at = next_at, now_at
         base += batch * d
-    store_vectors(h_end, memory, now, offsets, thread, threads, d)
-    store_vectors(c_end, memory, c_now, offsets, thread, threads, d)
+    store_vectors(h_end, memory, now_at, offsets, thread, threads, d)
+    store_vectors(c_end, memory, c_at, offsets, thread, threads, d)
 
 
 @kernel
@@ -119,10 +123,10 @@ def _backward_kernel(
     set_offsets_in_run(offsets, cuda.blockIdx.x, run, sequences, d)
     matrix = run * 4 * d * d  # where the run's matrix begins
     memory = cuda.shared.array(0, real)
-    now = 0  # the deltas of this step, and of the one after it
-    following = 4 * d * tile
-    mu = 8 * d * tile  # values that only one thread uses
-    load_gradients(memory, mu, grad_c_end, has_c_end, offsets, thread, threads, d)
+    now_at = 0  # the deltas of this step, and behind them those of the step after it
+    later_at = 4 * d * tile
+    mu_at = 8 * d * tile  # values that only one thread uses
+    load_gradients(memory, mu_at, grad_c_end, has_c_end, offsets, thread, threads, d)
     base = (T - 1) * batch * d  # offset of the time step in arrays that are d wide
     for t in range(T - 1, -1, -1):
         j = thread  # no `range`: its length would take a division
@@ -136,32 +140,35 @@ def _backward_kernel(
                 for i in range(tile):
                     back[i] = load_or_zero(grad_h_end, offsets[i] + j, has_h_end)
             else:
-                dot_products(back, W, matrix + j, d, memory, following, 4 * d)
+                dot_products(back, W, matrix + j, d, memory, later_at, 4 * d)
             for i in range(tile):
                 slot = j * tile + i
                 k = 4 * (base + offsets[i]) + j
                 gates_t = gates[k], gates[k + d], gates[k + 2 * d], gates[k + 3 * d]
-                delta_i, delta_f, delta_new, delta_o, memory[mu + slot] = lstm_deltas(
-                    iota, phi, gates_t, before[i], c_t[i], arrived[i] + back[i], memory[mu + slot]
+                lambda_ = arrived[i] + back[i]
+                mu = memory[mu_at + slot]
+                delta_i, delta_f, delta_new, delta_o, mu = lstm_deltas(
+                    iota, phi, gates_t, before[i], c_t[i], lambda_, mu
                 )
-                memory[now + slot] = delta_i
-                memory[now + d * tile + slot] = delta_f
-                memory[now + 2 * d * tile + slot] = delta_new
-                memory[now + 3 * d * tile + slot] = delta_o
+                memory[mu_at + slot] = mu
+                memory[now_at + slot] = delta_i
+                memory[now_at + d * tile + slot] = delta_f
+                memory[now_at + 2 * d * tile + slot] = delta_new
+                memory[now_at + 3 * d * tile + slot] = delta_o
                 delta[k] = delta_i
                 delta[k + d] = delta_f
                 delta[k + 2 * d] = delta_new
                 delta[k + 3 * d] = delta_o
             j += threads
         cuda.syncthreads()
-        now, following = following, now
+        now_at, later_at = later_at, now_at
         base -= batch * d
     j = thread
     while j < d:
-        dot_products(back, W, matrix + j, d, memory, following, 4 * d)
+        dot_products(back, W, matrix + j, d, memory, later_at, 4 * d)
         for i in range(tile):
             grad_h0[offsets[i] + j] = back[i]
-            grad_c0[offsets[i] + j] = memory[mu + j * tile + i]
+            grad_c0[offsets[i] + j] = memory[mu_at + j * tile + i]
         j += threads
 
 
