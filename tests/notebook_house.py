@@ -25,7 +25,7 @@ SMALL = {
     "80_bench_cpu": {"rounds": 1},
     "81_bench_statistics": {"rounds": 1, "models": "1"},
     "82_time_figure_1": {"rounds": 1, "lengths": "32"},
-    "83_bench_coadjoint": {"rounds": 1, "lengths": "28"},
+    "83_bench_coadjoint": {"rounds": 1, "lengths": "28", "memory_length": 100},
     "84_bench_adding": {"rounds": 1},
     "85_bill_of_the_factorial": {"cells": "rnn unicornn", "widths": "128"},
     "86_conformance": {"layers": "LRU"},
