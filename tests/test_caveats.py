@@ -76,13 +76,6 @@ def test_a_stopping_rule_is_a_caveat(goal, caveat):
     assert estimated(ds, **FAILS)[0].caveats.to_agree == f"LEM was {TRIED_ONCE}"
 
 
-def test_compressed_images_are_a_caveat():
-    ds = drawn({"LEM": 80.0, "LSTM": 70.0}, spread=0.1)(np.random.default_rng(0))
-    ds["substitute"] = "run", ["decoded from JPEG copies", ""]
-    (part,) = estimate_claim(Networks(ds), made_claim()).parts
-    assert part.caveats.to_agree.endswith("setting; the data are decoded from JPEG copies")
-
-
 def test_a_run_that_blew_up_counts_as_guessing():
     """One of six runs at the neighboring rate; the gain is a sixth of the distance to chance."""
     ds = at_rates({"LEM": [0.5, 0.5]}, (0.001, 0.003), "error", guess=1.0)

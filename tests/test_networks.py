@@ -137,7 +137,6 @@ STAND_INS = [
     ("images, made up (stand-in for MNIST)", "mnist", True),
     ("", "digits", True),
     ("", "mnist", False),
-    ("decoded from JPEG copies of the images", "cifar10", True),
     ("14,987 of 50,000 training images", "cifar10", False),  # a part of the paper's data
     ("windows cut anew from the recordings", "heart_rate", False),
 ]

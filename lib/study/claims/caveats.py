@@ -1,13 +1,12 @@
 """Caveats to a verdict on networks that stands: what a reader must know before quoting it.
 
 Pages mark a verdict with caveats by a dagger (†). Objections, which change the verdict, are in
-`study.claims.undecided`, `study.claims.tuning` and `study.claims.short_runs`. There are four
+`study.claims.undecided`, `study.claims.tuning` and `study.claims.short_runs`. There are three
 caveats:
 
 - the verdict goes against a network that was tuned over fewer settings than the one it is compared
   with, or against networks that were each trained at a single setting;
 - the claim is that an error comes close to zero, and training stopped once it was small;
-- the images were compressed, so their pixels differ from the paper's;
 - the claim is that several networks fail, and only some of them learn.
 """
 
@@ -19,7 +18,6 @@ from study.claims.networks import Networks
 from study.claims.search import rates_tried, settings_tried
 from study.claims.short_runs import ClaimKind, claim_kind
 from study.claims.tuning import losers
-from study.results.data_used import COMPRESSED
 from study.results.runs import first_records
 from study.results.schema import COMPLETED
 
@@ -51,11 +49,7 @@ def find_caveats(
     to_agree = [unequal.to_agree]
     if claim_kind(claim.comparison.verb, claim.region) is ClaimKind.LEARNS:
         to_agree.extend(stopped_at_target(networks, name) for name in pair)
-    compressed = compressed_data(networks, *pair)
-    return ByVerdict(
-        to_agree=join_reasons(*to_agree, compressed),
-        to_differ=join_reasons(unequal.to_differ, compressed),
-    )
+    return ByVerdict(to_agree=join_reasons(*to_agree), to_differ=unequal.to_differ)
 
 
 def find_unequal(
@@ -136,31 +130,6 @@ def stopped_at_target(networks: Networks, name: NetworkRef) -> str:
         f"training stops once the validation error is below {goal:g}, as in {count} of "
         f"{len(rows)} runs of {name}, so it is unknown how much smaller their errors would become"
     )
-
-
-def compressed_data(networks: Networks, *names: NetworkRef) -> str:
-    """Explain that networks were trained on images that had been compressed.
-
-    Parameters
-    ----------
-    networks
-        The networks on the claim's task.
-    names
-        Some of them.
-
-    Returns
-    -------
-    str
-        The caveat; empty if the images have the paper's pixels.
-    """
-    substitutes: dict[str, None] = {}  # an ordered set
-    for name in names:
-        substitutes.update(dict.fromkeys(networks.runs(name)["substitute"]))
-    caveats = []
-    for substitute in substitutes:
-        if COMPRESSED in substitute:
-            caveats.append(f"the data are {substitute}")
-    return join_reasons(*caveats)
 
 
 def runs_at_chance(networks: Networks, name: NetworkRef) -> str:

@@ -9,8 +9,6 @@ from study.results.names import label
 
 STAND_INS = ("digits", "imdb_ratings", "ucr_worms")
 """Data sets that no paper uses. Synthetic data are marked as a stand-in in ``substitute``."""
-COMPRESSED = "JPEG"
-"""A word of ``substitute`` if images were compressed again, so that their pixels differ."""
 
 
 def describe_stand_in(task_settings: str, substitute: str) -> str:
@@ -36,35 +34,11 @@ def describe_stand_in(task_settings: str, substitute: str) -> str:
     return ""
 
 
-def is_comparable(task_settings: str, substitute: str) -> bool:
-    """Return whether a task reads the paper's data, or real data of the same source.
-
-    A part of the paper's data is comparable, and so are windows cut again from the same
-    recordings. Other data, synthetic data, and images that were compressed again are not.
-
-    Parameters
-    ----------
-    task_settings
-        The task's settings, as JSON.
-    substitute
-        Description of the replaced data, as stored with the prepared data set; empty if none are.
-
-    Returns
-    -------
-    bool
-
-    Examples
-    --------
-    >>> is_comparable('{"dataset": "cifar10"}', "14,987 of 50,000 training images")
-    True
-    >>> is_comparable('{"dataset": "cifar10"}', "decoded from JPEG copies of the images")
-    False
-    """
-    return not describe_stand_in(task_settings, substitute) and COMPRESSED not in substitute
-
-
 def has_stand_ins(ds: xr.Dataset) -> bool:
-    """Return whether any run read data that are not comparable to the paper's.
+    """Return whether any run read data that stand in for the paper's.
+
+    A part of the paper's data is no stand-in, and neither are windows cut again from the same
+    recordings.
 
     Parameters
     ----------
@@ -74,7 +48,7 @@ def has_stand_ins(ds: xr.Dataset) -> bool:
     Returns
     -------
     bool
-        See `is_comparable`.
+        See `describe_stand_in`.
     """
     if "dataset" in ds.dims:
         return bool(ds["dataset"].isin(STAND_INS).any())
@@ -84,7 +58,7 @@ def has_stand_ins(ds: xr.Dataset) -> bool:
     substitutes = [""] * len(tasks)
     if "substitute" in ds:
         substitutes = ds["substitute"].values
-    return not all(map(is_comparable, tasks, substitutes))
+    return any(map(describe_stand_in, tasks, substitutes))
 
 
 def shortest_and_longest(ds: xr.Dataset) -> tuple[int, int] | tuple[()]:
