@@ -26,6 +26,7 @@ from study.training.record import Record, epoch_ends
 from study.training.run_data import RunData, reduce_to_head
 from study.training.scores import evaluate, predictions, task_loss
 from study.training.seeds import seeds, torch_seed
+from study.training.state import RunState
 from torch.nn import functional as F
 from toys import norm, toy_task, weights
 
@@ -130,6 +131,21 @@ def test_infinite_loss_ends_before_weights_move(finite):
     assert done.status == DIVERGED and done.step == 5
     assert [row["step"] for row in done.rows] == [4]
     assert torch.isfinite(weights(model)).all()
+
+
+def test_loss_after_the_last_record_is_checked(monkeypatch):
+    def add_only(state, loss):  # as on a GPU
+        state.loss_sum = state.loss_sum + loss.detach()
+
+    monkeypatch.setattr(RunState, "check_loss", add_only)
+    calls = iter(range(100))
+
+    def failing(model, inputs, labels):
+        return _objective(model, inputs, labels) * (math.nan if next(calls) == 3 else 1)
+
+    record = Record(lambda model: {}, (2,))
+    done = _train(_model(), Recipe(learning_rate=0.1, steps=4), record=record, objective=failing)
+    assert done.status == DIVERGED and [row["step"] for row in done.rows] == [2]
 
 
 def test_nan_weight_marks_divergence_before_it_is_measured():
@@ -356,16 +372,18 @@ def test_memory_of_a_batch_is_exact(monkeypatch):
     monkeypatch.setattr("study.training.memory.psutil.virtual_memory", lambda: memory)
     message = (
         "toy: batches of 50000 sequences of 20 steps at width 64 need about {} GiB, there are .*; "
-        "lower {}"
+        "{}"
     )
     for task, predicted, size in ((TEXTS, 0, 2.9), (every, 3 * 1000, 14.0)):  # of the softmax
         memory.available = 4 * 20 * 50_000 * (2 + STATE_ARRAYS * 64 + predicted)
         check_memory(task, 20, 50_000, 64, cpu)
         memory.available -= 1
-        with pytest.raises(ValueError, match=message.format(size, "batch_size to 49999")):
+        with pytest.raises(ValueError, match=message.format(size, "lower batch_size to 49999")):
             check_memory(task, 20, 50_000, 64, cpu)
     memory.available = 0
-    with pytest.raises(ValueError, match=message.format(14.0, "the length or their number")):
+    with pytest.raises(
+        ValueError, match=message.format(14.0, "use shorter sequences or a smaller width")
+    ):
         check_memory(every, 20, 50_000, 64, cpu)
 
 

@@ -86,6 +86,17 @@ def test_steps_before_the_start_are_not_measured():
     np.testing.assert_allclose(singular_values(cell, u, start=30), expected)
 
 
+def test_jacobians_are_measured_without_dropout():
+    torch.manual_seed(2)
+    cell = make_cell("unicornn", 1, 4, layers=2, dropout=0.5)
+    u = _noise(5)
+    before = torch.random.get_rng_state()
+    first = list(step_jacobians(cell, u))
+    torch.testing.assert_close(list(step_jacobians(cell, u)), first)
+    assert torch.equal(torch.random.get_rng_state(), before)
+    assert cell.training
+
+
 def test_exponents_survive_products_beyond_float_range():
     u = _noise(200, batch=1)
     assert largest_exponent(linear(1e-3 * np.eye(2)), u).item() == pytest.approx(math.log(1e-3))

@@ -69,7 +69,8 @@ def step_jacobians(
     check_is_cell(cell)
     if not 0 <= start < len(u):
         raise ValueError(f"expected a start between 0 and {len(u) - 1}, got {start}")
-    cell = copy.deepcopy(cell).double().requires_grad_(False)
+    # Without dropout, whose masks would differ between calls and advance PyTorch's generator.
+    cell = copy.deepcopy(cell).double().requires_grad_(False).eval()
     weights = cell.weights()
     state = cell.initial_state(u.shape[1])
     if parts is None:

@@ -55,8 +55,8 @@ class Run:
             self.model, self.recipe, self.batches.steps_per_epoch
         )
         if self.checkpoint is not None:
-            optimizers = self.optimizers + self.schedulers
-            self.checkpoint.track(self.model, optimizers, self.batches, self.state)
+            steppers = [*self.optimizers, *self.schedulers]
+            self.checkpoint.track(self.model, steppers, self.batches, self.state)
             self.checkpoint.resume()
         if self.state.step == 0:
             with self.state.catching_divergence():
@@ -122,15 +122,18 @@ def train_batched(runs: Sequence[Run], objective: Objective, *, pass_size: int) 
         if not active:
             break
         try:
-            finite = _forward_and_backward(vmapped_pass, active)
+            finite_runs = _forward_and_backward(vmapped_pass, active)
         except NUMERICAL_ERRORS:
             if len(active) > 1:
                 raise  # in a batched pass we can't tell which run failed
             active[0].state.status = DIVERGED
             break
-        for run in finite:
+        for run in finite_runs:
             with run.state.catching_divergence():
                 run.step()
+    for run in runs:  # on a GPU, losses after the last record are not checked yet
+        with run.state.catching_divergence():
+            run.state.check_loss_sum()
     return [run.state for run in runs]
 
 

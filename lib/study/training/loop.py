@@ -51,8 +51,7 @@ def train(
         What must be finite; otherwise the run has diverged.
 
         - ``loss``: the loss. On a CPU it is checked at every step. On a GPU it is only checked when
-          `record` takes a measurement, see `RunState.check_loss`. A loss after the last measurement
-          is then not checked.
+          `record` takes a measurement and at the end, see `RunState.check_loss`.
         - ``gradients``: the loss as above, and the gradients at every step.
         - ``nothing``: only what `record` checks, see `Record.add_if_due`.
 
@@ -98,6 +97,7 @@ def train(
                 break
             if checkpoint is not None:
                 checkpoint.save_if_due(total_steps)
+        state.check_loss_sum()  # on a GPU, losses after the last record are not checked yet
     return state
 
 

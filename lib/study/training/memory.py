@@ -49,7 +49,7 @@ def check_memory(
     if largest_batch > 0:
         advice = f"lower batch_size to {largest_batch}"
     else:
-        advice = "lower the length or their number"
+        advice = "use shorter sequences or a smaller width"
     raise ValueError(
         f"{task.name}: batches of {batch_size} sequences of {time_steps} steps at width {width} "
         f"need about {batch_size * sequence_bytes / 2**30:.1f} GiB, "

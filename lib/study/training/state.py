@@ -34,8 +34,8 @@ class RunState:
     best : tuple of (dict, dict), optional
         Row and ``state_dict`` with the best score so far, see `study.training.record.Record.score`.
     loss_sum : Tensor or float
-        Sum of the losses so far, on the GPU. It is checked only when a row is recorded, because
-        reading it makes the host wait for the GPU. Not used on a CPU.
+        Sum of the losses so far, on the GPU. It is only checked when a row is recorded and at the
+        end, because reading it makes the host wait for the GPU. Not used on a CPU.
     """
 
     step: int = 0
