@@ -203,7 +203,9 @@ def compare_with_published(ours: pd.DataFrame, published: pd.DataFrame) -> pd.Da
     columns += ["published_spread", "parameters", "published_parameters", "note"]
     table = table.sort_values("order", kind="stable")[columns]
     counts = dict.fromkeys(("n", "diverged", "parameters", "published_parameters"), "Int64")
-    return table.assign(note=table["note"].fillna("")).astype(counts).reset_index(drop=True)
+    # A column without any note is read as numbers, which cannot take an empty text.
+    notes = table["note"].astype(object).fillna("")
+    return table.assign(note=notes).astype(counts).reset_index(drop=True)
 
 
 def curves(ds: xr.Dataset, name: str = "test_metric", *more: str) -> pd.DataFrame:
