@@ -62,7 +62,7 @@ def summarize_intervention(effects: pd.DataFrame) -> str:
     decayed_late = rows.loc["dose -10, rows at the end"]
     sentences = [
         "We changed only the backward pass of small networks that see a digit early or late in a "
-        f"sequence ({seeds} seeds). In LSTM, GRU and basic RNN, a constant gradient norm "
+        f"sequence ({seeds} seeds). In LSTMs, GRUs and basic RNNs, a constant gradient norm "
         f"{_early_and_late(restored_early, restored_late)}.",
         *_conclusion(rows),
         "Decay by ten orders of magnitude, forced on three other cells, "
@@ -76,8 +76,8 @@ def _restored(rows: pd.DataFrame) -> list[str]:
     early = rows.loc["renormalised, rows at the beginning"]
     late = rows.loc["renormalised, rows at the end"]
     return [
-        f"In LSTM, GRU and basic RNN, a constant gradient norm {_effect(early)} if the digit comes "
-        f"early, and {_effect(late, short=True)} if it comes late."
+        f"In LSTMs, GRUs and basic RNNs, a constant gradient norm {_effect(early)} if the digit "
+        f"comes early, and {_effect(late, short=True)} if it comes late."
     ]
 
 
@@ -104,7 +104,7 @@ def _unexplained(rows: pd.DataFrame) -> list[str]:
 def _unpredicted(late: pd.Series) -> str:
     """Say that decay costs more than was predicted if the digit comes late."""
     if late["high"] < -_PREDICTED_AT_END:
-        return ", for which we had predicted no harm"
+        return ", although we had predicted no harm"
     return ""
 
 

@@ -59,8 +59,7 @@ def render_blocks(stored: Path) -> dict[str, str]:
         "## Main findings",
         _wrap(
             "Verdicts after Holm's correction. In parentheses: our 95 % interval, the paper's "
-            "value, our seeds (of the smallest group) and, where known, how many of its training "
-            "steps we ran."
+            "value, our seeds (smallest group) and, if known, our steps of the paper's total."
         ),
         f"{_findings(judged)}\n{_intervention(read_table(stored / 'intervention.csv'))}",
     ]
@@ -121,13 +120,13 @@ def _cautions(judged: pd.DataFrame) -> str:
         "at our size; at the paper's size it may still be true. *Undecided*: neither.",
         f"{len(decided)} claims are decided: {kinds['agree']} agree, {kinds['differ']} differ. "
         f"{remaining} of them survive Holm's correction for many tests (in parentheses). In "
-        f"{kinds[NOT_REFUTED]} more, the paper sees little or no effect, and so do we: weak "
-        "evidence.",
+        f"{kinds[NOT_REFUTED]} more, the paper claims little or no effect, and we fail to refute "
+        "that: weak evidence.",
         f"{few} of the {len(decided)} rest on {_FEW_SEEDS} seeds or fewer. Seeds we added "
         "after a first verdict are not corrected for.",
-        "Most runs are shorter than the paper's. So a lead may be only faster learning; a dagger "
-        f"(†) marks this and other caveats, on {reserved} of the {len(decided)}. If we "
-        "see no lead, the claim is *too small to test*.",
+        "Most runs are shorter than the paper's. So a lead may just be faster learning; a dagger "
+        f"(†) marks this or another caveat on {reserved} of the {len(decided)}. If we see no "
+        "lead, our run is *too small to test* the claim.",
     )
     return "\n".join(_wrap(f"- {point}", hanging="  ") for point in points)
 
