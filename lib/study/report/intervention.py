@@ -104,7 +104,7 @@ def _unexplained(rows: pd.DataFrame) -> list[str]:
 def _unpredicted(late: pd.Series) -> str:
     """Say that decay costs more than was predicted if the digit comes late."""
     if late["high"] < -_PREDICTED_AT_END:
-        return ", although we had predicted no harm"
+        return ", where we had predicted no harm"
     return ""
 
 

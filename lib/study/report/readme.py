@@ -119,13 +119,12 @@ def _cautions(judged: pd.DataFrame) -> str:
         "even if our number is far from the paper's. *Differ*: it is false on the whole interval, "
         "at our size; at the paper's size it may still be true. *Undecided*: neither.",
         f"{len(decided)} claims are decided: {kinds['agree']} agree, {kinds['differ']} differ. "
-        f"{remaining} of them survive Holm's correction for many tests (in parentheses). In "
-        f"{kinds[NOT_REFUTED]} more, the paper claims little or no effect, and we fail to refute "
-        "that: weak evidence.",
+        f"{remaining} of them survive Holm's correction for many tests (in parentheses). "
+        f"{kinds[NOT_REFUTED]} more claim little or no effect and are not refuted: weak evidence.",
         f"{few} of the {len(decided)} rest on {_FEW_SEEDS} seeds or fewer. Seeds we added "
         "after a first verdict are not corrected for.",
         "Most runs are shorter than the paper's. So a lead may just be faster learning; a dagger "
-        f"(†) marks this or another caveat on {reserved} of the {len(decided)}. If we see no "
+        f"(†) marks this or another caveat on {reserved} of the {len(decided)}. With no "
         "lead, our run is *too small to test* the claim.",
     )
     return "\n".join(_wrap(f"- {point}", hanging="  ") for point in points)
