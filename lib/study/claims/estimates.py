@@ -160,12 +160,12 @@ def not_testable(reason: str, cause: Cause, scale: Scale | None = None) -> Estim
 
 
 def join_reasons(*reasons: str) -> str:
-    """Join the reasons that are not empty into one text.
+    """Join reasons into one text that names each of them once.
 
     Parameters
     ----------
     reasons
-        Reasons; some may be empty.
+        Reasons; some may be empty, and some may be joined already.
 
     Returns
     -------
@@ -174,7 +174,11 @@ def join_reasons(*reasons: str) -> str:
 
     Examples
     --------
-    >>> join_reasons("too few runs", "", "at chance")
+    >>> join_reasons("too few runs", "", "too few runs; at chance")
     'too few runs; at chance'
     """
-    return "; ".join(reason for reason in reasons if reason)
+    joined: dict[str, None] = {}  # an ordered set
+    for reason in reasons:
+        if reason:
+            joined.update(dict.fromkeys(reason.split("; ")))
+    return "; ".join(joined)
