@@ -125,9 +125,9 @@ class Estimate:
     ratio: bool = False
     of_variance: bool = False
     undecided_because: str = ""
-    too_short: ByVerdict = ByVerdict()
-    untuned: ByVerdict = ByVerdict()
-    caveats: ByVerdict = ByVerdict()
+    too_short: ByVerdict = field(default_factory=ByVerdict)
+    untuned: ByVerdict = field(default_factory=ByVerdict)
+    caveats: ByVerdict = field(default_factory=ByVerdict)
     parts: tuple["Estimate", ...] = ()
     df: float = math.inf
     sampled: float = 0.0

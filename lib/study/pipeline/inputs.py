@@ -11,6 +11,7 @@ import contextlib
 import fnmatch
 import functools
 import hashlib
+import itertools
 import os
 import re
 from collections.abc import Iterator
@@ -188,10 +189,8 @@ def digests(paths: list[Path], root: Path = ROOT) -> dict[Path, str]:
 
 def _is_ignored(path: Path, patterns: list[str]) -> bool:
     """Return whether a file or one of the folders in its relative path matches a pattern."""
-    for pattern in patterns:
-        if any(fnmatch.fnmatch(part, pattern) for part in path.parts):
-            return True
-    return False
+    pairs = itertools.product(path.parts, patterns)
+    return any(fnmatch.fnmatch(part, pattern) for part, pattern in pairs)
 
 
 def _md5() -> Any:
