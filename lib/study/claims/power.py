@@ -94,7 +94,7 @@ def normal_chance(estimate: Estimate, region: Region, truth: float) -> float:
     if not error:
         return 1.0
     # The interval lies inside if the estimate is far enough from both ends of the region.
-    least, most = [*ends, below, -above]
+    least, most = np.add(ends, [below, -above])
     probability = stats.norm.cdf(most, truth, error) - stats.norm.cdf(least, truth, error)
     return max(0.0, float(probability))
 

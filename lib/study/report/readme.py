@@ -58,8 +58,9 @@ def render_blocks(stored: Path) -> dict[str, str]:
         f"**Before you quote a verdict:**\n{_cautions(judged)}",
         "## Main findings",
         _wrap(
-            "Verdicts after Holm's correction. In parentheses: our 95 % interval, the paper's "
-            "value, our seeds (smallest group) and, if known, our steps of the paper's total."
+            "Verdicts are corrected (Holm), intervals are not. In parentheses: our 95 % interval, "
+            "the paper's value, our seeds (smallest group) and, if known, our steps of the paper's "
+            "total."
         ),
         f"{_findings(judged)}\n{_intervention(read_table(stored / 'intervention.csv'))}",
     ]
@@ -121,8 +122,8 @@ def _cautions(judged: pd.DataFrame) -> str:
         f"{len(decided)} claims are decided: {kinds['agree']} agree, {kinds['differ']} differ. "
         f"{remaining} of them survive Holm's correction for many tests (in parentheses). "
         f"{kinds[NOT_REFUTED]} more claim little or no effect and are not refuted: weak evidence.",
-        f"{few} of the {len(decided)} rest on {_FEW_SEEDS} seeds or fewer. Seeds we added "
-        "after a first verdict are not corrected for.",
+        f"{few} of the {len(decided)} rest on {_FEW_SEEDS} seeds or fewer. We did not "
+        "correct for adding seeds after a first verdict.",
         "Most runs are shorter than the paper's. So a lead may just be faster learning; a dagger "
         f"(†) marks this or another caveat on {reserved} of the {len(decided)}. With no "
         "lead, our run is *too small to test* the claim.",
@@ -181,7 +182,8 @@ def _speed(timings: Path) -> str:
     times = [f"{label(cell)} {cpu[cell]:.2f} / {gpu[cell]:.2f}" for cell in _TIMED]
     return (
         "Time relative to `nn.LSTM` on two CPU cores / an H200 (forward and backward; 1,000 steps, "
-        f"batch and width 128): {', '.join(times[:-1])} (two layers each); {times[-1]}."
+        f"batch and width 128): {', '.join(times[:-1])} (two layers each, `nn.LSTM` one); "
+        f"{times[-1]}."
     )
 
 
