@@ -181,8 +181,8 @@ def _speed(timings: Path) -> str:
     gpu = _ratios(timings / "h200.csv")
     times = [f"{label(cell)} {cpu[cell]:.2f} / {gpu[cell]:.2f}" for cell in _TIMED]
     return (
-        "Time relative to `nn.LSTM` on two CPU cores / an H200 (forward and backward; 1,000 steps, "
-        f"batch and width 128): {', '.join(times[:-1])} (two layers each, `nn.LSTM` one); "
+        "Forward and backward time over one-layer `nn.LSTM`'s, on two CPU cores / an H200 "
+        f"(T = 1,000, batch and width 128): {', '.join(times[:-1])} (two layers each); "
         f"{times[-1]}."
     )
 
