@@ -13,8 +13,8 @@ from study.claims.tuning import few_rates_at_chance
 SEEDS = 5
 """Minimum number of runs of each network of a claim.
 
-If a network learns in half of all runs, 3 runs all do the same in one case of 4, and 5 runs in one
-of 16. With 3 runs against 3, no permutation test gets below .10. Welch's interval holds for any
+If a network learns in half of all runs, 3 runs have the same outcome with probability 1/4, and 5
+runs with 1/16. With 3 runs against 3, no permutation test gets below .10. Welch's interval holds for any
 number of normal values, but with 2 runs against 10 it excludes zero in 11 % of the cases if there
 is no difference, and in 40 % if runs either learn or don't, half and half (4,000 draws each). With
 5 against 10 these are 5 and 6 %.
@@ -118,11 +118,10 @@ def catching_up(networks: Networks, behind: NetworkRef, ahead: NetworkRef) -> st
     runs_behind = networks.runs(behind)
     runs_ahead = networks.runs(ahead)
     gap = networks.direction * (runs_ahead["score"].mean() - runs_behind["score"].mean())
-    gap_before = runs_ahead["test_at_two_thirds"].mean() - runs_behind["test_at_two_thirds"].mean()
-    gap_before = networks.direction * networks.unit * gap_before
-    closed = gap_before - gap
     if gap <= 0:  # a tie
         return ""
+    gap_before = runs_ahead["test_at_two_thirds"].mean() - runs_behind["test_at_two_thirds"].mean()
+    closed = networks.direction * networks.unit * gap_before - gap
     # Twice the training is three more thirds of it.
     if 3 * closed < gap:
         return ""

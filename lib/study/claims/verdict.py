@@ -101,7 +101,7 @@ def _too_short_to_decide(estimate: Estimate, region: Region) -> str:
     for part in estimate.parts or (estimate,):
         if not region.contains(part.low, part.high):
             reasons.append(part.too_short.to_differ)
-    return _join_distinct(reasons)
+    return join_reasons(*reasons)
 
 
 def _decided(verdict: str, estimate: Estimate, region: Region, chance: float) -> Verdict:
@@ -161,12 +161,7 @@ def find_objections(
     part_without_objection = "" in objections
     if part_without_objection and not needs_all_parts(estimate, region, inside):
         return ""
-    return _join_distinct(objections)
-
-
-def _join_distinct(texts: list[str]) -> str:
-    """Join the texts that are not empty, each once."""
-    return join_reasons(*dict.fromkeys(texts))
+    return join_reasons(*objections)
 
 
 def _low_power(chance: float) -> str:
