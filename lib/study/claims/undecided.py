@@ -14,9 +14,9 @@ SEEDS = 5
 """Minimum number of runs of each network of a claim.
 
 If a network learns in half of all runs, 3 runs have the same outcome with probability 1/4, and 5
-runs with 1/16. With 3 runs against 3, no permutation test gets below .10. Welch's interval holds for any
-number of normal values, but with 2 runs against 10 it excludes zero in 11 % of the cases if there
-is no difference, and in 40 % if runs either learn or don't, half and half (4,000 draws each). With
+runs with 1/16. With 3 runs against 3, no permutation test gets below .10. Welch's interval holds
+for any number of normal values. But with 2 runs against 10 it excludes zero in 11 % of the cases if
+there is no difference, and in 40 % if each run learns with probability 1/2 (4,000 draws each). With
 5 against 10 these are 5 and 6 %.
 """
 SMALL_ERROR = 0.1
