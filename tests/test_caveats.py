@@ -57,6 +57,17 @@ def test_networks_that_fail_are_counted(levels, caveat):
     assert {estimate.caveats.to_differ for estimate in found} == {caveat}
 
 
+@pytest.mark.parametrize(
+    ("others", "decided_by"),
+    [(("LSTM", "GRU"), "LEM and GRU on made up"), (("LSTM",), "")],
+)
+def test_an_extreme_names_the_networks_that_decide(others, decided_by):
+    """Of a single comparison the claim itself says what it is about."""
+    ds = errors({"LEM": 0.1, "LSTM": 0.9, "GRU": 0.5})
+    claim = made_claim("ratio", region={"below": 1.0}, networks=("LEM",), others=others)
+    assert estimate_claim(Networks(ds), claim).about == decided_by
+
+
 def test_some_runs_at_chance_are_counted():
     learned = errors({"LEM": 0.05}, 5)
     failed = errors({"LEM": 1.0}, 2).assign_coords(replicate=[5, 6])

@@ -103,6 +103,9 @@ class Estimate:
     caveats
         What a reader must know before quoting the verdict, for example that it goes against a
         network that was tuned less. The verdict stands (`study.claims.caveats`).
+    about
+        If it is one of several comparisons: which one, such as ``LEM and LSTM on sMNIST``. The
+        smallest or the largest of several estimates has the words of the one that decides.
     parts
         If this is the smallest or the largest of several estimates: those estimates.
     df
@@ -128,6 +131,7 @@ class Estimate:
     too_short: ByVerdict = field(default_factory=ByVerdict)
     untuned: ByVerdict = field(default_factory=ByVerdict)
     caveats: ByVerdict = field(default_factory=ByVerdict)
+    about: str = ""
     parts: tuple["Estimate", ...] = ()
     df: float = math.inf
     sampled: float = 0.0

@@ -97,7 +97,8 @@ def estimate_claim(networks: Networks, claim: Claim) -> Estimate:
             estimate = _estimate_pair(here, claim, pair)
             to_differ = join_reasons(estimate.caveats.to_differ, failing)
             caveats = estimate.caveats._replace(to_differ=to_differ)
-            estimates.append(replace(estimate, caveats=caveats))
+            about = f"{' and '.join(map(str, pair))} on {task}"
+            estimates.append(replace(estimate, caveats=caveats, about=about))
     takes_largest = comparison.verb == "apart" or math.isinf(claim.region.above)
     if len(estimates) > 1 and not takes_largest and claim.region.bounded:
         raise ClaimError(

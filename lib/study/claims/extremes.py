@@ -71,6 +71,9 @@ def _extreme(estimates: list[Estimate], sign: int) -> Estimate:
     parts: list[Estimate] = []
     for estimate in estimates:
         parts.extend(estimate.parts or (estimate,))
+    about = ""
+    if len(estimates) > 1:  # of a single comparison the claim itself says what it is about
+        about = deciding.about
     trials = [estimate.n for estimate in estimates]
     smallest_n = None
     if None not in trials:
@@ -83,6 +86,7 @@ def _extreme(estimates: list[Estimate], sign: int) -> Estimate:
         n=smallest_n,
         note=_joined(estimate.note for estimate in estimates),
         ratio=all(estimate.ratio for estimate in estimates),
+        about=about,
         parts=tuple(parts),
         df=deciding.df,
         sampled=deciding.sampled,

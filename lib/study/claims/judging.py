@@ -154,14 +154,18 @@ def judged_row(claim_id: str, estimate: Estimate) -> dict[str, object]:
         twice our threshold; empty if the threshold is the paper's), ``null_is`` (whether
         `Claim.null` is ``inside`` the interval or ``outside``; empty if there is none),
         ``paper_steps`` (optimizer steps in the paper; None if not printed), the fields of
-        `study.claims.estimates.Scale`, ``caveat`` (what a reader must know before quoting the
-        verdict, separated by semicolons), and ``note``.
+        `study.claims.estimates.Scale`, ``decided_by`` (the networks and the task of the estimate,
+        if the claim is about several; else empty), ``caveat`` (what a reader must know before
+        quoting the verdict, separated by semicolons), and ``note``.
     """
     claim = claims()[claim_id]
     verdict = verdict_on(estimate, claim)
     cause = ""
     if verdict.cause:
         cause = verdict.cause.value
+    decided_by = ""
+    if estimate.known:
+        decided_by = estimate.about
     at_other_thresholds = sensitivity(estimate, claim)
     paper_steps = None
     if claim.comparison and claim.comparison.paper_steps != NOT_PRINTED:
@@ -180,6 +184,7 @@ def judged_row(claim_id: str, estimate: Estimate) -> dict[str, object]:
         "null_is": _null_is(estimate, claim),
         "paper_steps": paper_steps,
         **asdict(estimate.scale),
+        "decided_by": decided_by,
         "caveat": _caveat(estimate, claim, verdict.verdict),
         "note": _note(estimate, claim, verdict),
     }

@@ -48,6 +48,8 @@ class ClaimText:
         The estimate with its interval, for tables that show the `unit` apart.
     unit : str
         Unit of the quantity.
+    decided_by : str
+        The networks and the task of the estimate, if the claim is about several.
     null : str
         Whether the value of no effect lies inside the interval.
     caveats : tuple of str
@@ -80,6 +82,7 @@ class ClaimText:
     estimate: str
     value: str
     unit: str
+    decided_by: str
     null: str
     caveats: tuple[str, ...]
     note: str
@@ -163,6 +166,7 @@ def describe_claim(row: pd.Series) -> ClaimText:
         estimate=estimate.estimate,
         value=estimate.value,
         unit=unit,
+        decided_by=row["decided_by"],
         null=_null_text(row),
         caveats=tuple(text for text in row["caveat"].split("; ") if text),
         note=estimate.note,

@@ -146,8 +146,6 @@ def write_short_sentence(finding: Finding, row: pd.Series) -> Sentence:
     size = ""
     if not math.isnan(row["replicates"]):
         size += f"; {counted(row['replicates'], 'seed')}"
-    if row["steps"] < row["paper_steps"]:
-        size += f"; {row['steps']:,.0f} of {row['paper_steps']:,.0f} steps"
     text = _fill(finding, finding.short, row, claim, more=size)
     return Sentence(text or _state_claim(claim), claim)
 
@@ -180,6 +178,7 @@ def _fill(
         value=write(row["estimate"]),
         interval=interval,
         published=published,
+        decided_by=row["decided_by"],
         shorter=_shorter(row),
     )
 

@@ -59,8 +59,8 @@ def render_blocks(stored: Path) -> dict[str, str]:
         "## Main findings",
         _wrap(
             "Verdicts are corrected (Holm), intervals are not. In parentheses: our 95 % interval, "
-            "the paper's value, our seeds (smallest group) and, if known, our steps of the paper's "
-            "total."
+            "the paper's value, our seeds (smallest group). Before the colon: our steps of the "
+            "paper's, if fewer."
         ),
         f"{_findings(judged)}\n{_intervention(read_table(stored / 'intervention.csv'))}",
     ]
@@ -73,8 +73,8 @@ def _figure_caption() -> str:
     picture = "![Test accuracy lost per order of magnitude of decay](data/readme/slopes.png)"
     text = _wrap(
         "*Slopes with 95 % intervals, other factors equal: the more gradients shrink on the way to "
-        "the first time step, the lower the test accuracy. Single precision cuts decay off "
-        f"near {_LIMIT} orders.*"
+        "the first time step, the lower the test accuracy. Single precision holds at most "
+        f"{_LIMIT} orders of decay.*"
     )
     return f"{picture}\n\n{text}"
 
@@ -116,12 +116,13 @@ def _cautions(judged: pd.DataFrame) -> str:
     few = int((decided["replicates"] <= _FEW_SEEDS).sum())
     reserved = int((decided["caveat"] != "").sum())
     points = (
-        "*Agree*: the claim, such as “LEM beats the LSTM”, is true on our whole 95 % interval, "
-        "even if our number is far from the paper's. *Differ*: it is false on the whole interval, "
-        "at our size; at the paper's size it may still be true. *Undecided*: neither.",
+        "*Agree*: the claim, such as “LEM beats the LSTM”, is true for every value in our 95 % "
+        "interval, even if our number is far from the paper's. *Differ*: it is false for every "
+        "value, at our size; at the paper's size it may still be true. *Undecided*: neither.",
         f"{len(decided)} claims are decided: {kinds['agree']} agree, {kinds['differ']} differ. "
-        f"{remaining} of them survive Holm's correction for many tests (in parentheses). "
-        f"{kinds[NOT_REFUTED]} more claim little or no effect and are not refuted: weak evidence.",
+        f"Holm's correction for many tests per paper leaves {remaining}: {corrected['agree']} and "
+        f"{corrected['differ']} (in parentheses). {kinds[NOT_REFUTED]} more claim little or no "
+        "effect and are not refuted: weak evidence.",
         f"{few} of the {len(decided)} rest on {_FEW_SEEDS} seeds or fewer. We did not "
         "correct for adding seeds after a first verdict.",
         "Most runs are shorter than the paper's. So a lead may just be faster learning; a dagger "
@@ -139,7 +140,8 @@ def _findings(judged: pd.DataFrame) -> str:
         sentences = []
         for finding in findings.of_topic(topic):
             sentence = write_short_sentence(finding, rows.loc[finding.claim])
-            sentences.append(f"*{_short_status(sentence)}:* {sentence.text}")
+            status = _short_status(sentence, rows.loc[finding.claim])
+            sentences.append(f"*{status}:* {sentence.text}")
         text = " ".join(sentences)
         title = f"[{topic.title}](notebooks/{topic.notebook}.ipynb)"
         lines.append(_wrap(f"- **{title}.** {text}", hanging="  "))
@@ -154,13 +156,18 @@ def _intervention(effects: pd.DataFrame) -> str:
     )
 
 
-def _short_status(sentence: Sentence) -> str:
-    """Return the verdict and a mark of caveats, in words that begin a sentence."""
+def _short_status(sentence: Sentence, row: pd.Series) -> str:
+    """Return the verdict, a mark of caveats, and the steps of runs shorter than the paper's.
+
+    The words begin a sentence. The steps come first, because they limit what the verdict means.
+    """
     words = sentence.claim.status
     words = words.removesuffix(" with the paper").removesuffix(" from the paper")
     words = words.replace("after Holm's correction", "after Holm")
     if sentence.claim.caveats:
         words += "†"
+    if row["steps"] < row["paper_steps"]:
+        words += f" after {row['steps']:,.0f} of {row['paper_steps']:,.0f} steps"
     return words
 
 
