@@ -87,8 +87,7 @@ def _decayed(rows: pd.DataFrame) -> list[str]:
     late = rows.loc["dose -10, rows at the end"]
     return [
         "In three cells without vanishing gradients, decay by ten orders of magnitude "
-        f"{_effect(early)} with an early digit and {_effect(late, short=True)} with a late "
-        f"one{_unpredicted(late)}.",
+        f"{_early_and_late(early, late)}{_unpredicted(late)}.",
         *_unexplained(rows),
     ]
 
@@ -126,7 +125,7 @@ def _early_and_late(early: pd.Series, late: pd.Series) -> str:
     verb, of_early = _describe(early)
     other, of_late = _describe(late)
     if other == verb:
-        return f"{verb} test accuracy {of_early} for early and {of_late} for late digits"
+        return f"{verb} test accuracy {of_early} for early digits and {of_late} for late ones"
     return (
         f"{verb} test accuracy {of_early} for early digits and {other} it {of_late} for late ones"
     )
@@ -159,5 +158,8 @@ def _describe(row: pd.Series) -> tuple[str, str]:
         numbers = f"by {value:.0f} points ({low:.0f} to {high:.0f})"
     else:
         verb = "changes"
-        numbers = f"by {value:+.0f} points ({low:+.0f} to {high:+.0f})"
+        change = f"{value:+.0f}"
+        if round(value) == 0:
+            change = "0"  # without a sign
+        numbers = f"by {change} points ({low:+.0f} to {high:+.0f})"
     return verb, numbers.replace("-", "−")
