@@ -172,7 +172,7 @@ def test_power_is_the_rate_of_agreement(found, region, published):
 
 
 def test_power_does_not_depend_on_the_estimated_variance():
-    """Intervals found at 6 % of the variance give the power at half a percent."""
+    """Intervals found at 6% of the variance give the power at half a percent."""
 
     def explained(truth, n=1500):
         x, noise = rng.standard_normal((2, n))
@@ -358,10 +358,10 @@ def test_null_claims_state_the_detectable_effect(low, high, verdict):
     assert f"**{verdict}**" in sentences(pd.DataFrame([row]))[0]
     assert row["null_is"] == ("inside" if low < 0 else "outside")
     assert ("shuffled" in row["note"]) == (verdict != DIFFERS)
-    # An interval has 3.92 errors, and 1.96 + 0.84 of these are detected with 80 % power.
-    effect = f"detectable with 80 % power: {2.8016 / 3.9199 * (high - low):.2g}"
+    # An interval has 3.92 errors, and 1.96 + 0.84 of these are detected with 80% power.
+    effect = f"detectable with 80% power: {2.8016 / 3.9199 * (high - low):.2g}"
     assert (effect in row["note"]) == (verdict != DIFFERS)
-    assert "80 % power" not in judged_row("diss-3.5-terminal-sign", between(0, 0.008))["note"]
+    assert "80% power" not in judged_row("diss-3.5-terminal-sign", between(0, 0.008))["note"]
     assert not CLAIMS["diss-3.5-terminal-mild"].denies_effect
 
 

@@ -35,5 +35,5 @@ def test_mean_of_runs_has_students_interval():
     values = np.array([1.0, 2.0, 3.0])
     mean, reach = mean_of_runs(values, 0.95)
     assert mean == 2.0
-    # t with two degrees of freedom is 4.3027 at 97.5 %; the standard error is 1 / sqrt(3).
+    # t with two degrees of freedom is 4.3027 at 97.5%; the standard error is 1 / sqrt(3).
     assert reach == pytest.approx(4.30265 / np.sqrt(3), rel=1e-5)

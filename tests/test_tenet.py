@@ -227,7 +227,7 @@ def test_judges_accept_the_published_models():
                 of_law.add(claim)
     alone, omission, slope = (judge(fits).of_variance for judge in JUDGES[1].values())
     assert alone and omission and not slope
-    # The text's own slope times its own range is 6.6 %, where it says one.
+    # The text's own slope times its own range is 6.6%, where it says one.
     assert of_text == of_law == {"diss-3.5-training-range"}
 
 

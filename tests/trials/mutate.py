@@ -257,7 +257,7 @@ def main() -> int:
         print(f"{outcomes[key]}: {key}", flush=True)
         counts[outcomes[key]] += 1
     share = counts["caught"] / max(1, counts.total())
-    print(f"{counts.total()} bugs, {dict(counts)}: tests caught {100 * share:.1f} %")
+    print(f"{counts.total()} bugs, {dict(counts)}: tests caught {100 * share:.1f}%")
     return int(share < ENOUGH)
 
 

@@ -2,7 +2,7 @@
 
 - ``claim``, ``region``: a claim, and the values for which it is true;
 - ``listed``: all claims, read from ``data/published/claims/*.yaml``;
-- ``estimates``: a quantity with its 95 % interval;
+- ``estimates``: a quantity with its 95% interval;
 - ``estimators``, ``extremes``: estimators that several judges use;
 - ``power``: how often an experiment of this size would agree;
 - ``verdict``: the one rule that turns an estimate into a verdict, with its reason;

@@ -1,4 +1,4 @@
-"""An estimate with its 95 % interval, the size of the experiment, and why there may be none.
+"""An estimate with its 95% interval, the size of the experiment, and why there may be none.
 
 `study.claims.estimators` computes estimates.
 """
@@ -71,7 +71,7 @@ class ByVerdict(NamedTuple):
 
 @dataclass(frozen=True)
 class Estimate:
-    """An estimated quantity with its 95 % interval; ``nan`` if it can't be estimated.
+    """An estimated quantity with its 95% interval; ``nan`` if it can't be estimated.
 
     Attributes
     ----------

@@ -17,7 +17,7 @@ from study.stats.power import CONFIDENCE
 
 TAIL = (1 - CONFIDENCE) / 2
 Z = float(stats.norm.isf(TAIL))
-"""Half the width of a normal 95 % interval, in standard errors."""
+"""Half the width of a normal 95% interval, in standard errors."""
 
 
 def proportion(successes: int, trials: int, scale: Scale | None = None) -> Estimate:

@@ -247,7 +247,7 @@ def _network_caveats(estimate: Estimate, claim: Claim, verdict: str) -> str:
 def _null_note(estimate: Estimate, verdict: str) -> str:
     """Return how to read a verdict on "no effect", with the smallest detectable effect."""
     effect = detectable((estimate.high - estimate.low) / (2 * Z))
-    power = f"smallest effect detectable with 80 % power: {effect:.2g}"
+    power = f"smallest effect detectable with 80% power: {effect:.2g}"
     if verdict == AGREES:
         return (
             "claim of no effect: even shuffled data would agree, so judge by the width of the "

@@ -120,7 +120,7 @@ def deviation(
     name
         One of them.
     paper_accuracy
-        The paper's accuracy in percent. Accuracies near 100 % leave less room to vary, so the
+        The paper's accuracy in percent. Accuracies near 100% leave less room to vary, so the
         deviation is multiplied by the ratio of the binomial deviations at this accuracy and at
         ours. None for the deviation as it is.
 

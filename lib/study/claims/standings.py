@@ -34,7 +34,7 @@ def leads_over(networks: Networks, name: NetworkRef, others: Iterable[NetworkRef
     -------
     pandas.DataFrame
         One row per other network: ``rival``; ``lead``, ``low`` and ``high``, the advantage of
-        `name` in score with a 95 % interval over runs and test sequences (``nan`` if it can't be
+        `name` in score with a 95% interval over runs and test sequences (``nan`` if it can't be
         estimated); ``standing``: ahead, behind or undecided; ``note``: why it is undecided although
         the interval decides, or why it can't be estimated.
     """

@@ -15,9 +15,9 @@ SEEDS = 5
 
 If a network learns in half of all runs, 3 runs have the same outcome with probability 1/4, and 5
 runs with 1/16. With 3 runs against 3, no permutation test gets below .10. Welch's interval holds
-for any number of normal values. But with 2 runs against 10 it excludes zero in 11 % of the cases if
-there is no difference, and in 40 % if each run learns with probability 1/2 (4,000 draws each). With
-5 against 10 these are 5 and 6 %.
+for any number of normal values. But with 2 runs against 10 it excludes zero in 11% of the cases if
+there is no difference, and in 40% if each run learns with probability 1/2 (4,000 draws each). With
+5 against 10 these are 5 and 6%.
 """
 SMALL_ERROR = 0.1
 """Share of the error at chance below which an error is small."""

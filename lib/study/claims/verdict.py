@@ -1,6 +1,6 @@
 """The one rule that turns an estimate into a verdict.
 
-The interval decides. If the whole 95 % interval lies in the claim's region, our result *agrees*
+The interval decides. If the whole 95% interval lies in the claim's region, our result *agrees*
 with the claim. If it lies entirely outside, our result *differs*. Otherwise the claim is
 *undecided*. There are four exceptions, the objections:
 
@@ -65,7 +65,7 @@ def decide(estimate: Estimate, region: Region, published: float = math.nan) -> V
     Parameters
     ----------
     estimate
-        The quantity with its 95 % interval.
+        The quantity with its 95% interval.
     region
         Where the quantity lies if the claim is true.
     published
@@ -172,7 +172,7 @@ def _low_power(chance: float) -> str:
 
 
 def _larger_experiment(estimate: Estimate, region: Region) -> str:
-    """Return how large an experiment would decide a claim with 80 % power.
+    """Return how large an experiment would decide a claim with 80% power.
 
     Standard errors shrink with the square root of an experiment's size.
     """
@@ -204,7 +204,7 @@ def sensitivity(estimate: Estimate, claim: Claim) -> Sensitivity:
     Parameters
     ----------
     estimate
-        The quantity with its 95 % interval.
+        The quantity with its 95% interval.
     claim
         Its `threshold` defines what half and twice mean.
 
@@ -228,7 +228,7 @@ def verdict_on(estimate: Estimate, claim: Claim) -> Verdict:
     Parameters
     ----------
     estimate
-        The quantity with its 95 % interval.
+        The quantity with its 95% interval.
     claim
         The claim, with its region and the paper's value.
 

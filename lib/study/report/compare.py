@@ -12,7 +12,7 @@ equal
     if mean and standard deviation agree to a relative 1e-6;
 within noise
     if their number is the same, and the means differ by no more than those of two samples with the
-    stored spread do in 99.7 % of all cases (three standard errors of the difference; more for a
+    stored spread do in 99.7% of all cases (three standard errors of the difference; more for a
     few values, by Student's t distribution);
 different
     otherwise. This includes every change of a column whose stored values are all equal, such as

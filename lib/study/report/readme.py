@@ -58,7 +58,7 @@ def render_blocks(stored: Path) -> dict[str, str]:
         f"**Before you quote a verdict:**\n{_cautions(judged)}",
         "## Main findings",
         _wrap(
-            "Verdicts are corrected (Holm), intervals are not. In parentheses: our 95 % interval, "
+            "Verdicts are corrected (Holm), intervals are not. In parentheses: our 95% interval, "
             "the paper's value, our seeds (smallest group). Before the colon: our steps of the "
             "paper's, if fewer."
         ),
@@ -72,7 +72,7 @@ def render_blocks(stored: Path) -> dict[str, str]:
 def _figure_caption() -> str:
     picture = "![Test accuracy lost per order of magnitude of decay](data/readme/slopes.png)"
     text = _wrap(
-        "*Slopes with 95 % intervals, other factors equal: the more gradients shrink on the way to "
+        "*Slopes with 95% intervals, other factors equal: the more gradients shrink on the way to "
         "the first time step, the lower the test accuracy. Single precision holds at most "
         f"{_LIMIT} orders of decay.*"
     )
@@ -116,7 +116,7 @@ def _cautions(judged: pd.DataFrame) -> str:
     few = int((decided["replicates"] <= _FEW_SEEDS).sum())
     reserved = int((decided["caveat"] != "").sum())
     points = (
-        "*Agree*: the claim, such as “LEM beats the LSTM”, is true for every value in our 95 % "
+        "*Agree*: the claim, such as “LEM beats the LSTM”, is true for every value in our 95% "
         "interval, even if our number is far from the paper's. *Differ*: it is false for every "
         "value, at our size; at the paper's size it may still be true. *Undecided*: neither.",
         f"{len(decided)} claims are decided: {kinds['agree']} agree, {kinds['differ']} differ. "

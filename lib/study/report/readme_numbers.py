@@ -133,7 +133,7 @@ def draw_slopes(slopes: pd.DataFrame) -> Figure:
     Returns
     -------
     matplotlib.figure.Figure
-        A row per slope, with its 95 % interval.
+        A row per slope, with its 95% interval.
     """
     with plt.rc_context():
         use_style()

@@ -11,7 +11,7 @@ DETECTED = 0.8
 
 
 def detectable(error: float, *, tests: int = 1, df: float = math.inf) -> float:
-    r"""Return the minimum detectable effect of a test at level 0.05 with 80 % power.
+    r"""Return the minimum detectable effect of a test at level 0.05 with 80% power.
 
     .. math:: (t_{1-\alpha/2m} + t_{0.8})\,\mathrm{SE}
 
