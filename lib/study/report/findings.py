@@ -47,6 +47,18 @@ class FrontPageQuestion(BaseModel):
     findings: tuple[Finding, ...]
 
 
+class Summary(BaseModel):
+    """A sentence of the summary in README.md, and when it holds."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    sentence: str
+    verdicts: dict[str, str]
+    """Verdicts after Holm's correction, by claim, that the sentence needs."""
+    cause: bool = False
+    """Whether it also needs that our experiment shows a cause."""
+
+
 class Topic(BaseModel):
     """An entry of the findings in README.md: the short sentences about `claims`."""
 
@@ -63,6 +75,7 @@ class Findings(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     questions: tuple[FrontPageQuestion, ...]
+    summary: tuple[Summary, ...]
     readme: tuple[Topic, ...]
 
     def of_topic(self, topic: Topic) -> list[Finding]:
@@ -178,9 +191,15 @@ def _fill(
         value=write(row["estimate"]),
         interval=interval,
         published=published,
-        decided_by=row["decided_by"],
+        decided_by=_quote_network(row["decided_by"]),
         shorter=_shorter(row),
     )
+
+
+def _quote_network(decided_by: str) -> str:
+    """Put the network of ``network on task`` in quotation marks, because its name may be a word."""
+    network, on, task = decided_by.partition(" on ")
+    return f"“{network}”{on}{task}"
 
 
 def _state_claim(claim: ClaimText) -> str:

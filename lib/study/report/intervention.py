@@ -32,7 +32,7 @@ def describe_intervention(effects: pd.DataFrame) -> str:
         "We changed only how gradients flow backward through time; the forward pass stayed as it "
         "is. The digit that a network has to recognize came early or late in the sequence.",
         *_restored(rows),
-        *_conclusion(rows),
+        *_conclusion(effects),
         *_decayed(rows),
         f"Two controls with an early digit: constant norms with random signs "
         f"{_effect(signs, plural=True)}; ordinary gradients, scaled down to the norm of the "
@@ -62,10 +62,11 @@ def summarize_intervention(effects: pd.DataFrame) -> str:
     decayed_late = rows.loc["dose -10, rows at the end"]
     sentences = [
         "We changed only the backward pass of small networks that see a digit early or late in a "
-        f"sequence ({seeds} seeds). In LSTMs, GRUs and basic RNNs, a constant gradient norm "
+        f"sequence ({seeds} seeds).",
+        "In LSTMs, GRUs and basic RNNs, holding the gradient norm constant "
         f"{_early_and_late(restored_early, restored_late)}.",
-        *_conclusion(rows),
-        "Decay by ten orders of magnitude, forced on three other cells, "
+        *_conclusion(effects),
+        "Forcing ten orders of decay on three other cells "
         f"{_early_and_late(decayed_early, decayed_late)}{_unpredicted(decayed_late)}.",
     ]
     return " ".join(sentences)
@@ -107,15 +108,33 @@ def _unpredicted(late: pd.Series) -> str:
     return ""
 
 
-def _conclusion(rows: pd.DataFrame) -> list[str]:
-    """Return what follows from the changes of accuracy; empty if the experiment leaves it open."""
+def shows_cause(effects: pd.DataFrame) -> bool:
+    """Return whether the experiment shows that vanishing gradients are a cause.
+
+    Parameters
+    ----------
+    effects : DataFrame
+        As for `describe_intervention`.
+
+    Returns
+    -------
+    bool
+        Whether a constant norm helps with an early input, more than with a late one, and neither
+        control changes anything.
+    """
+    rows = effects.set_index("change against plain")
     for control in ("random signs", "norms of dose -10"):
         row = rows.loc[f"{control}, rows at the beginning"]
         if not row["low"] <= 0 <= row["high"]:
-            return []
+            return False
     early = rows.loc["renormalised, rows at the beginning"]
     difference = rows.loc["renormalised, beginning less end"]
-    if early["low"] > 0 and difference["low"] > 0:
+    return bool(early["low"] > 0 and difference["low"] > 0)
+
+
+def _conclusion(effects: pd.DataFrame) -> list[str]:
+    """Return what follows from the changes of accuracy; empty if the experiment leaves it open."""
+    if shows_cause(effects):
         return ["So here vanishing gradients are a cause of the failure to learn."]
     return []
 

@@ -21,7 +21,7 @@ from study.paths import DATA, REFERENCE, ROOT, resolve
 from study.report.contents import ReportError
 from study.report.findings import Sentence, read_findings, write_short_sentence
 from study.report.inputs import read_table
-from study.report.intervention import summarize_intervention
+from study.report.intervention import shows_cause, summarize_intervention
 from study.report.readme_numbers import read_stored, store_numbers
 from study.report.tally import NOT_REFUTED, TALLY, tally
 from study.results.names import PUBLICATIONS, label
@@ -33,6 +33,7 @@ _LIMIT = round(-math.log10(np.finfo(np.float32).smallest_subnormal))
 """Orders of magnitude between 1 and the smallest number in single precision."""
 _BLOCK = re.compile(r"(<!-- computed: (\w+) -->\n).*?(\n<!-- end -->)", re.DOTALL)
 _FEW_SEEDS = 5
+_VERDICTS = "[verdicts.csv](data/readme/verdicts.csv)"
 _TIMED = ("unicornn", "indrnn", "sru", "cornn")
 """Cells whose times README.md prints; all but the last were timed with two layers."""
 
@@ -51,29 +52,51 @@ def render_blocks(stored: Path) -> dict[str, str]:
         Markdown by name of the part.
     """
     judged = read_stored(stored)
+    effects = read_table(stored / "intervention.csv")
     parts = [
         _figure_caption(),
         "## Results at a glance",
         _tally_table(judged),
-        f"**Before you quote a verdict:**\n{_cautions(judged)}",
+        f"**Before you quote a verdict** (all: {_VERDICTS}):\n{_cautions(judged)}",
         "## Main findings",
         _wrap(
-            "Verdicts are corrected (Holm), intervals are not. In parentheses: our 95% interval, "
-            "the paper's value, our seeds (smallest group). Before the colon: our steps of the "
-            "paper's, if fewer."
+            "Verdicts after Holm's correction. In parentheses: our 95% interval (not corrected), "
+            "the paper's value, our seeds (fewest in a comparison). “After n of N steps”: ours, "
+            "the paper's."
         ),
-        f"{_findings(judged)}\n{_intervention(read_table(stored / 'intervention.csv'))}",
+        f"{_findings(judged)}\n{_intervention(effects)}",
     ]
     layers = _layers(read_table(stored / "cells.csv"))
     speed = _speed(REFERENCE / "timings")
-    return {"results": "\n\n".join(parts), "layers": _wrap(f"{layers} {speed}")}
+    return {
+        "summary": _summary(judged, effects),
+        "results": "\n\n".join(parts),
+        "layers": _wrap(f"{layers} {speed}"),
+    }
+
+
+def _summary(judged: pd.DataFrame, effects: pd.DataFrame) -> str:
+    """Return what was done, and the answer to the question in the title."""
+    corrected = judged.set_index("id")["corrected"]
+    answers = []
+    for part in read_findings().summary:
+        holds = all(corrected[claim] == verdict for claim, verdict in part.verdicts.items())
+        if part.cause:
+            holds = holds and shows_cause(effects)
+        if holds:
+            answers.append(part.sentence)
+    return _wrap(
+        "We reimplemented the networks of five publications in PyTorch, repeated their "
+        f"experiments, mostly at a smaller scale, and checked {len(judged)} of their claims. "
+        f"**In short:** {' '.join(answers)}"
+    )
 
 
 def _figure_caption() -> str:
     picture = "![Test accuracy lost per order of magnitude of decay](data/readme/slopes.png)"
     text = _wrap(
         "*Slopes with 95% intervals, other factors equal: the more gradients shrink on the way to "
-        "the first time step, the lower the test accuracy. Single precision holds at most "
+        "the first time step, the lower the test accuracy. Single precision spans at most "
         f"{_LIMIT} orders of decay.*"
     )
     return f"{picture}\n\n{text}"
@@ -93,7 +116,7 @@ def _tally_table(judged: pd.DataFrame) -> str:
             head += " (Holm)"
         heads.append(head)
     lines = [
-        f"| claims of | {' | '.join(heads)} | all |",
+        f"| source | {' | '.join(heads)} | all |",
         f"|---|{'--:|' * (len(TALLY) + 1)}",
     ]
     for name, title in titles.items():
@@ -118,16 +141,16 @@ def _cautions(judged: pd.DataFrame) -> str:
     points = (
         "*Agree*: the claim, such as “LEM beats the LSTM”, is true for every value in our 95% "
         "interval, even if our number is far from the paper's. *Differ*: it is false for every "
-        "value, at our size; at the paper's size it may still be true. *Undecided*: neither.",
+        "value, at our scale; at the paper's it may still be true. *Undecided*: neither.",
         f"{len(decided)} claims are decided: {kinds['agree']} agree, {kinds['differ']} differ. "
         f"Holm's correction for many tests per paper leaves {remaining}: {corrected['agree']} and "
-        f"{corrected['differ']} (in parentheses). {kinds[NOT_REFUTED]} more claim little or no "
-        "effect and are not refuted: weak evidence.",
-        f"{few} of the {len(decided)} rest on {_FEW_SEEDS} seeds or fewer. We did not "
-        "correct for adding seeds after a first verdict.",
-        "Most runs are shorter than the paper's. So a lead may just be faster learning; a dagger "
-        f"(†) marks this or another caveat on {reserved} of the {len(decided)}. With no "
-        "lead, our run is *too small to test* the claim.",
+        f"{corrected['differ']} (in parentheses). {kinds[NOT_REFUTED]} others, of little or no "
+        "effect, are not refuted: weak evidence.",
+        "Most runs are shorter than the paper's. So a lead may just be faster learning: a dagger "
+        f"(†) marks this or another caveat on {reserved} of the {len(decided)}. Without a lead, "
+        "the claim is *too small to test*; so short runs favor *agree*.",
+        f"{few} of the {len(decided)} rest on {_FEW_SEEDS} seeds or fewer. We did not correct for "
+        "seeds added after a first verdict.",
     )
     return "\n".join(_wrap(f"- {point}", hanging="  ") for point in points)
 
@@ -177,8 +200,8 @@ def _layers(cells: pd.DataFrame) -> str:
     compiled = sum("numba-cpu" in names for names in engines)
     on_gpu = sum("numba-cuda" in names for names in engines)
     return (
-        f"There are {len(engines)} layers; {compiled} have a compiled CPU version and {on_gpu} an "
-        "NVIDIA kernel."
+        f"There are {len(engines)} layers; {compiled} have compiled CPU code and {on_gpu} a CUDA "
+        "kernel."
     )
 
 
@@ -188,8 +211,8 @@ def _speed(timings: Path) -> str:
     gpu = _ratios(timings / "h200.csv")
     times = [f"{label(cell)} {cpu[cell]:.2f} / {gpu[cell]:.2f}" for cell in _TIMED]
     return (
-        "Forward and backward time over one-layer `nn.LSTM`'s, on two CPU cores / an H200 "
-        f"(T = 1,000, batch and width 128): {', '.join(times[:-1])} (two layers each); "
+        "Time of forward plus backward, relative to one-layer `nn.LSTM`, on two CPU cores / an "
+        f"H200 (T = 1,000, batch and width 128): {', '.join(times[:-1])} (two layers each); "
         f"{times[-1]}."
     )
 
