@@ -402,6 +402,7 @@ def test_each_shape_has_its_graph_within_limits(replays, monkeypatch):
 
 def test_models_that_no_graph_can_hold_run_plainly(replays, monkeypatch, capsys):
     assert graphed_objective.graph_obstacle(_model("gru", 0)) == ""
+    assert graphed_objective.graph_obstacle(_model("gru", 0).output) == "", "a reservoir's head"
     assert "parametrizations" in graphed_objective.graph_obstacle(_model("exponential", 0))
     dropping = _model("gru", 0)
     dropping.dropout = dropping.dropout.model_copy(update={"output_dropout": 0.5})

@@ -16,6 +16,7 @@ from torch.nn.utils import parametrize
 
 from study.config.network import Dropout
 from study.training import vmapped_pass
+from study.training.model import Model
 from study.training.vmapped_pass import Objective
 
 SWITCH = "LTD_CUDA_GRAPHS"
@@ -35,8 +36,8 @@ def with_graphs(objective: Objective, model: nn.Module) -> Objective:
     objective : Objective
         It may call the model, but not use its submodules or branch on values.
     model : nn.Module
-        The model that is trained. Its parameters must stay at the same addresses, because a graph
-        reads them from there.
+        The model that is trained, or only its head. Its parameters must stay at the same addresses,
+        because a graph reads them from there.
 
     Returns
     -------
@@ -54,6 +55,7 @@ def graph_obstacle(model: nn.Module) -> str:
     Parameters
     ----------
     model : nn.Module
+        A whole model, or only its head.
 
     Returns
     -------
@@ -67,11 +69,16 @@ def graph_obstacle(model: nn.Module) -> str:
         return f"the model is on {device}"
     if any(map(parametrize.is_parametrized, model.modules())):
         return "PyTorch computes some parametrizations with data-dependent control flow"
-    rates = [getattr(model.dropout, name) for name in Dropout.model_fields]
-    rates.append(getattr(model.cell, "dropout", 0))
-    if any(rates):
+    if isinstance(model, Model) and _has_dropout(model):
         return "the masks of dropout would be drawn differently"
     return ""
+
+
+def _has_dropout(model: Model) -> bool:
+    """Return whether a model, or its cell, has a dropout rate above zero."""
+    rates = [getattr(model.dropout, name) for name in Dropout.model_fields]
+    rates.append(getattr(model.cell, "dropout", 0))
+    return any(rates)
 
 
 class GraphedObjective:
