@@ -3,10 +3,13 @@
 import numpy as np
 import pytest
 import torch
+from designs import one_job
 from longrnn.cells import make_cell, unroll
+from study.results.schema import COMPLETED, DIVERGED
 from study.tasks.data import Split, Task
 from study.tasks.located_rows import located_rows, row_steps
 from study.training.adjoint_treatments import AdjointPath, AdjointTreatment, unroll_treated
+from study.training.treated_networks import TreatedNetworks
 
 T = 7
 BATCH = 3
@@ -101,3 +104,25 @@ def test_rows_stand_where_they_are_asked_to(location, steps):
     np.testing.assert_array_equal(made.train.inputs[:, steps], standard)
     others = np.delete(made.train.inputs, steps, axis=1)
     assert not others.any()
+
+
+def test_run_whose_last_step_breaks_it_diverges_and_has_no_accuracy(prepared, monkeypatch):
+    train = TreatedNetworks.train
+
+    def train_and_break(self, split):
+        losses = train(self, split)
+        with torch.no_grad():
+            next(iter(self.parameters.values()))[0] = np.nan
+        return losses
+
+    monkeypatch.setattr(TreatedNetworks, "train", train_and_break)
+    arrays = one_job("interventions").train(prepared)
+    others = np.ones(arrays["status"].shape, bool)
+    others[0, 0] = False  # the first replicate of the first treatment is broken
+    assert arrays["status"][0, 0] == DIVERGED
+    assert (arrays["status"][others] == COMPLETED).all()
+    for name in ("test_accuracy", "validation_accuracy", "train_loss"):
+        np.testing.assert_array_equal(np.isfinite(arrays[name]), others, name)
+    for name in ("own_metric", "treated_metric"):
+        assert np.isfinite(arrays[name][..., 0]).all(), name
+        np.testing.assert_array_equal(np.isfinite(arrays[name][..., 1]), others, name)

@@ -78,24 +78,32 @@ def train_networks(job: Interventions, prepared: Path) -> Arrays:
     -------
     dict
         Variables of `study.results.interventions`, each (treatment, replicate) or (treatment,
-        replicate, stage).
+        replicate, stage). A run has diverged if a loss or, at the end, a weight is not finite. What
+        is measured after training is ``nan`` for such a run, because the predictions of a network
+        without finite weights are meaningless.
     """
     task = _make_task(job, prepared)
     runs = TreatedNetworks(job, task)
     before = runs.metrics(task.test)
     losses = runs.train(task.train)
     after = runs.metrics(task.test)
+    diverged = ~(np.isfinite(losses).all(axis=0) & runs.are_finite())
+
+    def trained(values: np.ndarray) -> np.ndarray:
+        return np.where(diverged, np.nan, values)
+
     shape = (len(TREATMENTS), job.networks)
-    diverged = ~np.isfinite(losses).all(axis=0)
     last_tenth = losses[-max(1, len(losses) // 10) :]
+    own = np.stack([before.own, trained(after.own)], axis=-1)
+    treated = np.stack([before.treated, trained(after.treated)], axis=-1)
     chance = np.bincount(task.test.targets).max() / len(task.test)
     return {
         "status": np.where(diverged, DIVERGED, COMPLETED).reshape(shape),
-        "test_accuracy": runs.accuracies(task.test).reshape(shape),
-        "validation_accuracy": runs.accuracies(task.validation).reshape(shape),
-        "train_loss": last_tenth.mean(axis=0).reshape(shape),
-        "own_metric": np.stack([before.own, after.own], axis=-1).reshape(*shape, 2),
-        "treated_metric": np.stack([before.treated, after.treated], axis=-1).reshape(*shape, 2),
+        "test_accuracy": trained(runs.accuracies(task.test)).reshape(shape),
+        "validation_accuracy": trained(runs.accuracies(task.validation)).reshape(shape),
+        "train_loss": trained(last_tenth.mean(axis=0)).reshape(shape),
+        "own_metric": own.reshape(*shape, 2),
+        "treated_metric": treated.reshape(*shape, 2),
         "chance": np.full(shape, chance),
         "test_sequences": np.full(shape, len(task.test)),
     }

@@ -235,6 +235,19 @@ class TreatedNetworks:
         ratio = _log10_norm(first) - _log10_norm(last)
         return ratio.median(dim=1).values.numpy()
 
+    def are_finite(self) -> np.ndarray:
+        """Return whether all weights of each run are finite.
+
+        Returns
+        -------
+        numpy.ndarray
+            Bool, (run,).
+        """
+        finite = torch.ones(self.count, dtype=torch.bool)
+        for weights in self.parameters.values():
+            finite &= torch.isfinite(weights[: self.count]).flatten(1).all(dim=1)
+        return finite.numpy()
+
     @torch.no_grad()
     def accuracies(self, split: Split) -> np.ndarray:
         """Return the accuracy of each run.
