@@ -14,9 +14,12 @@ import study.results
 import xarray as xr
 from ruamel.yaml import YAML
 from study.paths import NOTEBOOKS, REFERENCE
-from study.results import netcdf, reference, schema
+from study.results import factors, netcdf, reference, rows, schema
 from study.results.datasets import load, schema_of
 from study.results.factorial import FACTORIAL, MEASUREMENTS
+from study.results.interventions import INTERVENTIONS
+from study.results.latching import LATCHING
+from study.results.linear_gaps import LINEAR_GAPS
 from study.results.netcdf import ResultsError
 from study.results.schema import (
     COMPLETED,
@@ -54,6 +57,17 @@ def test_file_roundtrip_keeps_zero_adjoints(ds, tmp_path):
     assert again.identical(ds) and again["accuracy"].encoding["zlib"]
     for name in (*ds.data_vars, *ds.coords):
         assert ds[name].attrs["long_name"] and ds[name].attrs["units"]
+
+
+def test_units_are_those_of_the_project_and_times_are_in_steps():
+    kinds = (FACTORIAL, INTERVENTIONS, LATCHING, LINEAR_GAPS, rows.schema(rows.MEASURED))
+    described = [item for kind in kinds for item in {**kind.coordinates, **kind.variables}.items()]
+    for name, about in described:
+        assert about.units in {"1", "step", "epoch", "nat", "nat / step"}, name
+        if name in ("time", "place", "horizon", "time_steps"):
+            assert about.units == "step", name
+    for name in ("place", "tau", "delay", "length"):
+        assert factors.factor_attributes(name)["units"] == "step", name
 
 
 @pytest.mark.parametrize(

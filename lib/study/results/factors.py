@@ -81,7 +81,15 @@ _MEANINGS = {
     "vectors": "word vectors that the embedding starts from",
     "words": "last words of a text that are kept; nan or 0 for all",
 }
-_UNITS = {"epochs": "epoch", "chrono": "step", "delay": "step", "every": "step", "length": "step"}
+_UNITS = {
+    "chrono": "step",
+    "delay": "step",
+    "epochs": "epoch",
+    "every": "step",
+    "length": "step",
+    "place": "step",
+    "tau": "step",
+}
 _UNNAMED = "setting"
 """First word of the placeholder for the meaning of a factor that is not listed."""
 _ABSENT = "a run without this factor has nan, or an empty text; true is 1"

@@ -1,4 +1,4 @@
-"""Schema of Experiment 2.2 (dissertation, section 2.5).
+"""Schema of experiment 2.2 (dissertation, section 2.5).
 
 Which inputs does a linear network emphasize on the long time gap task?
 """
@@ -10,10 +10,10 @@ _RUN = ("place", "orthogonality", "replicate")
 LINEAR_GAPS = Schema(
     "linear_gaps/1",
     coordinates={
-        "place": Dimension("deciding input t* of the task", "1"),
+        "place": Dimension("time step t* of the input that decides the label", "step"),
         "orthogonality": Dimension("weight of the soft orthogonal penalty", "1"),
         "replicate": Dimension("replicate: has its own initial weights and sequences", "1"),
-        "time": Dimension("time t of an input, from 1", "1"),
+        "time": Dimension("time t of an input, from 1", "step"),
     },
     variables={
         "emphasis": Variable((*_RUN, "time"), "float64", "V W^(T-t) R of (2.17)", "1"),
