@@ -108,8 +108,8 @@ def test_join_keeps_our_rows(theirs, first):
 
 test_what_is_not_there_or_twice_is_named = refused(
     (PublishedError, ValueError),
-    ("no numbers of 'diss-fig-1.2' are transcribed", lambda: load_published("diss-fig-1.2")),
-    ("several rows for one", lambda: join_published(OURS, TWICE, on=KEY, value="rate")),
+    ("numbers of 'diss-fig-1.2' are not transcribed", lambda: load_published("diss-fig-1.2")),
+    ("several rows with the same", lambda: join_published(OURS, TWICE, on=KEY, value="rate")),
 )
 
 

@@ -1,1 +1,1 @@
-"""Results: their schema, the published numbers, and the figures and tables made of them."""
+"""Results: their schemas, the published numbers, and the figures and tables made from them."""

@@ -21,7 +21,7 @@ _LABELS = "row"
 def _letter_panels(figure: Figure) -> None:
     """Write a, b, c … above the left corner of each panel, if there are several.
 
-    Twins share their panel's letter; color bars and insets have none.
+    Twin axes share the letter of their panel. Color bars and insets have no letter.
     """
     panels = {}
     for ax in figure.axes:
@@ -50,7 +50,7 @@ def write_figure(figure: Figure, path: Path) -> None:
     Parameters
     ----------
     figure
-        The figure; panels and resolution are changed.
+        The figure. Its panels get letters, and it loses its layout engine.
     path
         The PNG.
     """

@@ -34,8 +34,8 @@ CLAIMS = f"{OWN}claims"
 class Artefacts:
     """The figures and tables that one notebook makes from one set of results.
 
-    Every table is stored with the profile and the number of runs. Both are those of the results
-    `ds`, unless `profile` and `runs` are given.
+    Each is stored with the profile and the number of runs. Both are those of the results `ds`,
+    unless `profile` and `runs` are given.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ class Artefacts:
     profile : str, optional
         Profile of the results.
     runs : int, optional
-        Number of runs that entered.
+        Number of runs that the artefacts are made from.
     published_scale : bool
         Whether the experiment has the size that the paper prints.
 
@@ -168,8 +168,8 @@ class Artefacts:
             Name of a companion of the artefact; empty for its main figure.
         """
         path = self.figures / f"{_stem(artefact, part)}.png"
-        words = {"artefact": artefact, "part": part, "kind": "figure", "caption": caption}
-        self._save(data, path, figure, **words)
+        fields = {"artefact": artefact, "part": part, "kind": "figure", "caption": caption}
+        self._save(data, path, figure, **fields)
         width, height = figure.canvas.get_width_height()
         display(Image(path.read_bytes(), width=width, height=height))
         plt.close(figure)  # Jupyter shows open figures once more at the end of a cell
@@ -217,9 +217,9 @@ class Artefacts:
         return self._save(frame, path, artefact=artefact, part=part, kind="table", caption=caption)
 
     def _save(
-        self, data: pd.DataFrame, path: Path, figure: Figure | None = None, **words: str
+        self, data: pd.DataFrame, path: Path, figure: Figure | None = None, **fields: str
     ) -> Path:
-        """Write data and figure, and last the manifest, with the fields `words`."""
+        """Write data and figure, and last the manifest with these fields."""
         manifest = path.with_suffix(".json")
         manifest.unlink(missing_ok=True)
         write_csv(data, path.with_suffix(".csv"))
@@ -236,7 +236,7 @@ class Artefacts:
             stand_in=self.stand_in,
             published_scale=self.published_scale,
             file=file.as_posix(),
-            **words,
+            **fields,
         )
         text = content.model_dump_json(indent=2, exclude_defaults=True) + "\n"
         write_whole(manifest, lambda target: target.write_text(text, encoding="utf-8"))

@@ -8,7 +8,7 @@ import xarray as xr
 from study.results.names import label
 
 STAND_INS = ("digits", "imdb_ratings", "ucr_worms")
-"""Data sets that no paper uses. Synthetic data are marked as a stand-in in ``substitute``."""
+"""Real data sets that replace a paper's. Synthetic data say "stand-in" in ``substitute``."""
 
 
 def describe_stand_in(task_settings: str, substitute: str) -> str:
@@ -19,7 +19,8 @@ def describe_stand_in(task_settings: str, substitute: str) -> str:
     task_settings
         The task's settings, as JSON.
     substitute
-        Description of the replaced data, as stored with the prepared data set; empty if none are.
+        The sentence that is stored with a prepared data set if it is not exactly the publisher's;
+        else empty.
 
     Returns
     -------
@@ -37,8 +38,8 @@ def describe_stand_in(task_settings: str, substitute: str) -> str:
 def has_stand_ins(ds: xr.Dataset) -> bool:
     """Return whether any run read data that stand in for the paper's.
 
-    A part of the paper's data is no stand-in, and neither are windows cut again from the same
-    recordings.
+    A part of the paper's data is not a stand-in, and neither are windows that were cut again from
+    the same recordings.
 
     Parameters
     ----------
@@ -100,7 +101,7 @@ def longest_sequence(ds: xr.Dataset) -> int | None:
 
 
 def data_and_length(ds: xr.Dataset) -> str:
-    """Return the data that networks read and the length of the sequences, for people.
+    """Return the data that networks read and the length of the sequences, as text for readers.
 
     Parameters
     ----------
@@ -114,18 +115,18 @@ def data_and_length(ds: xr.Dataset) -> str:
     """
     data = ""
     if "dataset" in ds.dims:
-        data = _words(ds["dataset"].values)
+        data = _join_labels(ds["dataset"].values)
     elif "task_settings" in ds:
         data = data_of(ds["task_settings"].values)
-    ends = dict.fromkeys(shortest_and_longest(ds))
+    lengths = dict.fromkeys(shortest_and_longest(ds))  # one length if both are equal
     length = ""
-    if ends:
-        length = " to ".join(f"{n:,}" for n in ends) + " time steps"
+    if lengths:
+        length = " to ".join(f"{n:,}" for n in lengths) + " time steps"
     return ", ".join(filter(None, [data, length]))
 
 
 def data_of(task_settings: Iterable[str]) -> str:
-    """Return the data that tasks read, or the problems that they draw, for people.
+    """Return the names of tasks' data sets or synthetic problems, as text for readers.
 
     Parameters
     ----------
@@ -138,8 +139,9 @@ def data_of(task_settings: Iterable[str]) -> str:
         Labels of the data sets or problems.
     """
     tasks = map(json.loads, task_settings)
-    return _words(task.get("dataset") or task["task"] for task in tasks)
+    return _join_labels(task.get("dataset") or task["task"] for task in tasks)
 
 
-def _words(names: Iterable[str]) -> str:
+def _join_labels(names: Iterable[str]) -> str:
+    """Return the labels of different names, separated by semicolons."""
     return "; ".join(label(name).replace("_", " ") for name in dict.fromkeys(names))

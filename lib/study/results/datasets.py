@@ -1,4 +1,4 @@
-"""Read the results of any experiment, checked against the schema of their kind."""
+"""Read the results of any experiment, and check them against their schema."""
 
 from pathlib import Path
 
@@ -28,12 +28,12 @@ def load(path: str | Path) -> xr.Dataset:
     Returns
     -------
     xarray.Dataset
-        The results, in memory; `schema_of` names their kind.
+        The results, in memory; `schema_of` returns their schema.
 
     Raises
     ------
     ResultsError
-        The file is missing, damaged, renamed, or no dataset of results.
+        The file is missing, damaged, renamed, or not a dataset of results.
     """
     ds = read_netcdf(path, "results")
     try:
@@ -41,7 +41,7 @@ def load(path: str | Path) -> xr.Dataset:
         schema.validate(ds)
     except ResultsError as error:
         raise ResultsError(f"{path} does not hold the results of an experiment: {error}") from None
-    # Stored files may be older than today's descriptions; values are as in the file.
+    # A stored file may have older descriptions. They are updated; the values are not changed.
     return describe_factors(schema.describe(ds))
 
 

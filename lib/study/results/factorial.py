@@ -7,13 +7,13 @@ epoch::
     dataset, order, noise, replicate                        the attempt
     split (train, test), epoch (1..max)                     the measurement
 
-Every variable states its meaning and unit (``long_name``, ``units``, ``comment``).
+Every variable has its meaning and unit in ``long_name``, ``units`` and ``comment``.
 ``adjoint_first`` and ``adjoint_last`` are log10 of :math:`\sum_i \|\lambda_1^{(i)}\|_2` and
 :math:`\sum_i \|\lambda_T^{(i)}\|_2` over the sequences i of a split (3.5), with ``_full`` those of
 the full state (both states of an LSTM, all layers). The paper's adjoint metric (3.6) is their
 difference, ``adjoint_first - adjoint_last``. A norm of exactly zero is ``-inf``. Epochs that an
 attempt did not reach are ``nan``: a diverged attempt (a non-finite loss) keeps what it measured
-before. ``largest_class`` is the accuracy of a constant answer.
+before. ``largest_class`` is the accuracy of always predicting the most frequent class.
 """
 
 from dataclasses import replace
@@ -51,7 +51,7 @@ _COORDINATES = {
     "noise": Dimension(
         "noise orientation",
         "1",
-        "where noise inputs are put. none: nowhere; post: after the data's own inputs; "
+        "where noise inputs are added. none: nowhere; post: after the data's own inputs; "
         "uniform: spread evenly between them (dissertation, Table 1.3)",
     ),
     "replicate": Dimension("replicate", "1", "has its own initial weights and batches"),
@@ -95,7 +95,7 @@ _VARIABLES = {
         "float64",
         "share of the largest class, test part",
         "1",
-        "the accuracy of a constant answer",
+        "the accuracy of always predicting the most frequent class",
     ),
     "examples": Variable(("dataset", "split"), "int64", "number of sequences", "1"),
     "time_steps": Variable(("dataset", "noise"), "int64", "length of the input sequence", "step"),
@@ -114,7 +114,7 @@ def check_measurements(ds: xr.Dataset) -> None:
     Raises
     ------
     ResultsError
-        Which variable has a value too many or too few.
+        A variable has a value for an epoch that was not completed, or none for one that was.
     """
     reached = ds["epoch"] <= ds["epochs_completed"]
     for name in MEASUREMENTS:
@@ -145,4 +145,4 @@ FACTORIAL = Schema(
     "chapters 1 and 3",
 )
 SIMULATED = replace(FACTORIAL, name="simulated_factorial/1", check=check_measurements)
-"""The schema of simulated results: accuracies may be any number, as the linear models give them."""
+"""The schema of simulated results. Accuracies come from linear models, so they have no bounds."""

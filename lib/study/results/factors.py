@@ -1,6 +1,6 @@
 """Coordinates of a group's runs: the factors that vary, with the meaning of each.
 
-A factor is a keyword of a cell, a setting of a task or of initial weights, or a field of the
+A factor is a hyperparameter of a cell, a setting of a task or of initial weights, or a field of the
 recipe.
 """
 
@@ -96,7 +96,7 @@ _ABSENT = "a run without this factor has nan, or an empty text; true is 1"
 
 
 def factors(settings: Sequence[Mapping[str, Any]]) -> dict[str, tuple[str, np.ndarray, dict]]:
-    """Return what varies between runs as coordinates along the dimension ``run``.
+    """Return the factors that vary between runs as coordinates along the dimension ``run``.
 
     Parameters
     ----------
@@ -106,10 +106,10 @@ def factors(settings: Sequence[Mapping[str, Any]]) -> dict[str, tuple[str, np.nd
     Returns
     -------
     dict
-        For each factor the dimension, the levels, shape (runs,), and their attributes. Numbers are
-        float64, ``nan`` if a run lacks the factor (true is 1); texts are empty then. A level that
-        is a list or a mapping becomes JSON: under the factor's name if no other run has a number
-        there, and under ``<name>_range`` otherwise.
+        For each factor the dimension, the levels, (runs,), and their attributes. Numbers are
+        float64 (true is 1), and ``nan`` for a run without the factor. Texts are empty for such a
+        run. A level that is a list or a mapping becomes JSON text. If other runs have a number as
+        the level of this factor, the texts are under the name ``<name>_range``.
     """
     coordinates: dict[str, tuple[str, np.ndarray, dict]] = {}
     for name in sorted({key for run in settings for key in run}):
@@ -158,7 +158,7 @@ def describe_factors(ds: xr.Dataset) -> xr.Dataset:
 
 
 def _columns(name: str, levels: list) -> dict[str, np.ndarray]:
-    """Return one factor's levels as one column, or as two if numbers and lists both occur."""
+    """Return the levels of a factor as one column, or as two if there are numbers and lists."""
     has_texts = any(isinstance(level, str) for level in levels)
     texts = []  # levels that are not numbers
     numbers = []

@@ -1,4 +1,4 @@
-"""One dataset from the results of many jobs."""
+"""Join the results of many jobs to one dataset."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -17,12 +17,12 @@ def join_results(
     inner: Mapping[str, Sequence],
     **attributes: Any,
 ) -> xr.Dataset:
-    """Return the results of all jobs as one dataset.
+    """Join the results of all jobs to one dataset.
 
     Parameters
     ----------
     schema
-        What the dataset is to hold.
+        The schema of the dataset.
     job_levels
         For each job its level of every dimension that is not in `inner`, by the dimension's name.
     results
@@ -35,7 +35,7 @@ def join_results(
     Returns
     -------
     xarray.Dataset
-        All results; what no job returned stays empty.
+        All results. Values that no job returned are as in `Schema.empty`.
 
     Raises
     ------
@@ -55,7 +55,7 @@ def join_results(
         levels = {dim: job[dim] for dim in job_dims}
         key = tuple(levels.values())
         if key in filled:
-            raise ResultsError(f"two results at {levels}; expected one")
+            raise ResultsError(f"two jobs have the levels {levels}; expected different levels")
         filled.add(key)
         for name, variable in schema.variables.items():
             if name in arrays:
@@ -68,7 +68,8 @@ def _fill(target: np.ndarray, outer: Sequence[int], value: Any) -> None:
     """Write one job's value at its indices; a short array fills the start of its dimensions."""
     values = np.asarray(value)
     if values.ndim == 0:
-        # A text that stayed an array would be cut to the first one's length when it is written.
+        # As a Python object: an array in an array of texts would be written with its own length,
+        # and longer texts would be cut to this length.
         target[tuple(outer)] = values.item()
     else:
         target[(*outer, *(slice(size) for size in values.shape))] = values

@@ -1,6 +1,7 @@
 """Schema of the latching experiment (dissertation, Figures 3.6 to 3.8).
 
-Small networks learn to remember one sign; the dataset holds what they do over time.
+Small networks learn to remember one sign. The dataset has the norms of their states and adjoint
+states over time.
 """
 
 import xarray as xr
@@ -20,7 +21,7 @@ def _check(ds: xr.Dataset) -> None:
     if bool(((ds["error"] < 0) | (ds["error"] > 1)).any()):
         raise ResultsError("error: expected shares between 0 and 1")
     if int(ds["example"]) not in ds["training"]:
-        raise ResultsError(f"example: expected one of the runs, got {int(ds['example'])}")
+        raise ResultsError(f"example: expected the number of a run, got {int(ds['example'])}")
 
 
 LATCHING = Schema(

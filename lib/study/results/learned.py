@@ -1,4 +1,7 @@
-"""Whether the networks of a set of results learned. A result at chance level is not evidence."""
+"""Decide whether the networks of a set of results learned.
+
+A result at chance level is not evidence for or against a claim.
+"""
 
 import json
 
@@ -9,7 +12,7 @@ from scipy.special import bdtrik
 SHARE_OF_TASKS = 5 / 6
 """Share of the tasks on which the best network must be above chance."""
 SIGNIFICANCE = 0.05
-"""Probability that networks that guess count as networks that learned."""
+"""Probability that networks that only guess count as networks that learned."""
 LEARNED_ERROR = 0.9
 """An error counts as learned if it is below this share of the error at chance."""
 
@@ -76,12 +79,13 @@ def networks_learned(ds: xr.Dataset) -> bool | None:
     bool or None
         None if the schema has no rule. The rules by schema:
 
-        - rows: the best run of most tasks (`rows_learned`);
-        - factorial: some architecture on most tasks (`tasks_learned`), and each architecture on
-          some task, because the experiment studies networks that fail on tasks that others learn;
-        - linear gaps: better than chance, for most deciding inputs;
-        - interventions: some untreated network, at most locations;
-        - latching: some run reaches the tolerance.
+        - rows: the best run, on most tasks (`rows_learned`);
+        - factorial: the best architecture, on most tasks (`tasks_learned`); and each architecture,
+          on at least one task, because the experiment studies networks that fail on tasks that
+          others learn;
+        - linear gaps: the best network, for most of the deciding inputs;
+        - interventions: the best network with ordinary backpropagation, at most of the locations;
+        - latching: the best run has an error below the tolerance.
     """
     settings = json.loads(ds.attrs.get("settings", "{}"))
     match ds.attrs.get("schema", "").partition("/")[0]:

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, NonNegativeInt, StringConstraints
 
 TOYS = ("smoke", "quick")
-"""Profiles that show that the pipeline works, and are evidence of nothing."""
+"""Profiles that only show that the pipeline works. Their results are not evidence."""
 # Names become parts of paths, links and headings.
 _NAME = r"[A-Za-z0-9][A-Za-z0-9._-]*"
 Name = Annotated[str, StringConstraints(pattern=f"^{_NAME}$")]
@@ -27,11 +27,11 @@ class Manifest(BaseModel):
     kind: Literal["table", "figure", "claims"]
     profile: Name
     runs: NonNegativeInt
-    """Training attempts that entered."""
+    """Number of runs that it is made from."""
     trained_on: str = ""
     """Data sets and time steps of the sequences, in words; empty if no network was trained."""
     learned: bool = False
-    """Whether its networks did better than guessing."""
+    """Whether its networks learned, see `study.results.learned.networks_learned`."""
     stand_in: bool = False
     """Whether other data stand in for the paper's."""
     published_scale: bool = False

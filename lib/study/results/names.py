@@ -1,7 +1,8 @@
-"""What readers call architectures, data sets and publications, and how figures draw architectures.
+"""Labels of architectures, data sets and publications; colors and markers of architectures.
 
-Rows of a table carry their own labels; these are the names of the factorial's levels and of the
-cells' pages. What is not listed keeps the name of its file and is drawn as a gray cross.
+The labels are for the factorial experiment and for the pages of the cells. Networks of a group have
+labels of their own. An architecture that is not listed keeps its name in this project, and is drawn
+as a gray cross.
 """
 
 from dataclasses import dataclass

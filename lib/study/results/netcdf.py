@@ -1,12 +1,12 @@
-"""netCDF files that are whole, unchanged and named as they were written, or are refused.
+"""Write netCDF files with a seal, and refuse files that were damaged, changed or renamed since.
 
-A file is sealed: its netCDF content is followed by `MARK` and the SHA-256 of its name and of that
-content. netCDF readers ignore what follows the content, so xarray, ncdump and others open a sealed
-file as usual. Stored results (``data/reference``) may instead have their SHA-256 in the provenance
-next to them, ``<name>.json``.
+The seal is at the end of the file, after its netCDF content: `MARK`, and the SHA-256 of the file's
+name and content. netCDF readers ignore what follows the content, so xarray, ncdump and others open
+a sealed file as usual. Stored results (``data/reference``) may instead have their SHA-256 in the
+provenance next to them, ``<name>.json``.
 
-The hash is compared before HDF5 sees the file, because HDF5 reads some damaged files without an
-error and does not return from others.
+The hash is compared before HDF5 opens the file, because HDF5 reads some damaged files without an
+error and never returns from others.
 """
 
 import hashlib
@@ -20,7 +20,7 @@ from study.paths import DATA
 from study.pipeline.files import write_whole
 
 MARK = b"\nsealed sha256:"
-"""What separates the content from its hash."""
+"""Bytes between the content and its hash."""
 _HASH_BYTES = 64
 _SEAL_BYTES = len(MARK) + _HASH_BYTES
 
@@ -66,14 +66,14 @@ def write_netcdf(ds: xr.Dataset, path: str | Path, encoding: Mapping[str, Mappin
 
 
 def read_netcdf(path: str | Path, what: str, **options: bool) -> xr.Dataset:
-    """Read all of a netCDF file into memory, after checking that it is as it was written.
+    """Read a netCDF file into memory, after checking that nothing has changed it.
 
     Parameters
     ----------
     path
         The file.
     what
-        What the file holds, for error messages.
+        What the file contains, for error messages.
     **options
         Passed on to `xarray.open_dataset`.
 
@@ -85,7 +85,7 @@ def read_netcdf(path: str | Path, what: str, **options: bool) -> xr.Dataset:
     Raises
     ------
     ResultsError
-        The file is missing, not a regular file, not as it was written, or unreadable.
+        The file is missing, not a regular file, changed since it was written, or unreadable.
     """
     path = Path(path)
     if not path.exists():
@@ -104,7 +104,7 @@ def read_netcdf(path: str | Path, what: str, **options: bool) -> xr.Dataset:
 
 
 def _how_to_make(path: Path) -> str:
-    """Return what to run so that there is a file at `path`."""
+    """Return the advice how to make the file at `path`, for an error message."""
     folder = path.parent.name
     interactive = path.is_relative_to(DATA / "interactive")
     if interactive and folder == "prepared":
@@ -144,7 +144,7 @@ def provenance_path(path: Path) -> Path:
     Returns
     -------
     Path
-        Whether or not it exists.
+        The path of the provenance, which may not exist.
     """
     return path.with_suffix(".json")
 
@@ -156,7 +156,7 @@ def _append_seal(path: Path, name: str) -> None:
 
 
 def _named_hash(name: str, content: bytes) -> str:
-    """Return the hash of a file's name and content: a file under another name has another."""
+    """Return the hash of a file's name and content, which differs if the file is renamed."""
     digest = hashlib.sha256(name.encode() + b"\n")
     digest.update(content)
     return digest.hexdigest()

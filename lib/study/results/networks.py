@@ -1,7 +1,7 @@
 """Tables of the outcomes of a group's networks (the schema `study.results.rows`).
 
-A paper chooses a network's epoch by its validation part and reports the mean over a few runs with
-its standard deviation. So does `outcomes`.
+The papers choose a network's epoch by the validation part, and report the mean and the standard
+deviation over a few runs. So does `outcomes`.
 """
 
 from collections.abc import Iterable
@@ -19,7 +19,7 @@ READINGS = {
     "minus": "minus: the remark's sign",
     "printed": "printed: from zero",
 }
-"""How iRNN's equations are read: where the inner steps start, and the sign of the last state."""
+"""Ways to read iRNN's equations: where the inner steps start, and the sign of the last state."""
 BIN_WIDTH = 0.1
 """Width of a bin in the histograms of time steps, in decades (`longrnn.probes.time_steps`)."""
 IDENTITY = ["label", "task", "width"]
@@ -27,7 +27,7 @@ IDENTITY = ["label", "task", "width"]
 
 
 def outcomes(ds: xr.Dataset) -> pd.DataFrame:
-    """Return one row per network, over its runs.
+    """Return one row per network on a task, with the mean over its replicates.
 
     Parameters
     ----------
@@ -37,9 +37,11 @@ def outcomes(ds: xr.Dataset) -> pd.DataFrame:
     Returns
     -------
     pandas.DataFrame
-        ``run``, the columns of `about`, and: ``ours`` and ``spread``, mean and standard deviation
-        (``nan`` of fewer than two) of the test metric over the ``n`` runs that reached a record;
-        ``diverged``, how many diverged, before or after.
+        ``run``, the columns of `about`, and:
+
+        - ``ours`` and ``spread``: mean and standard deviation of the test metric over the ``n``
+          replicates with a record; the standard deviation of a single one is ``nan``;
+        - ``diverged``: number of replicates that did not complete.
     """
     runs = run_table(ds).groupby("run", sort=False)
     table = runs["test"].agg(ours="mean", spread="std", n="count").join(about(ds))
@@ -48,9 +50,9 @@ def outcomes(ds: xr.Dataset) -> pd.DataFrame:
 
 
 def chosen_rates(ds: xr.Dataset) -> xr.Dataset:
-    """Keep each network at the learning rate that validates best.
+    """Keep each network at the learning rate with the best validation metric.
 
-    If nothing is validated the test metric decides, which favors networks with more rates.
+    Without a validation part the test metric decides, which favors networks with more rates.
 
     Parameters
     ----------
@@ -72,7 +74,7 @@ def validated_best(rows: pd.DataFrame, same: list[str]) -> set[str]:
     Parameters
     ----------
     rows
-        `run_table`; a run without a record counts as guessing.
+        A table of `run_table`. A replicate without a record has the metric at chance.
     same
         Columns in which the compared runs agree.
 
@@ -90,7 +92,7 @@ def validated_best(rows: pd.DataFrame, same: list[str]) -> set[str]:
 
 
 def tuned(ds: xr.Dataset, **factors: str) -> xr.Dataset:
-    """Add each network once more, at the level of a factor that validates best on each task.
+    """Add each network once more, at the level of a factor with the best validation metric.
 
     If there are ``LEM, dt=1`` and ``LEM, dt=0.1``, then ``tuned(ds, LEM="dt")`` adds the better of
     the two on each task under the label ``LEM``.
@@ -105,7 +107,7 @@ def tuned(ds: xr.Dataset, **factors: str) -> xr.Dataset:
     Returns
     -------
     xarray.Dataset
-        The same results with more runs.
+        The same results and one more run for each network and task.
     """
     parts = [ds]
     rows = run_table(ds)
@@ -119,21 +121,21 @@ def tuned(ds: xr.Dataset, **factors: str) -> xr.Dataset:
 
 
 def at_best_level(ds: xr.Dataset, networks: Iterable[str], factor: str) -> xr.Dataset:
-    """Keep some networks at the level of a factor that validates best, per task.
+    """Keep some networks at the level of a factor with the best validation metric on each task.
 
     Parameters
     ----------
     ds
         Results of a group.
     networks
-        Their names. A network under its plain name is a level, too.
+        Their names. A run whose label is just the network's name counts as a level, too.
     factor
         The factor.
 
     Returns
     -------
     xarray.Dataset
-        The same results without the other levels; what is kept has its network's plain label.
+        The same results without the other levels. The label of a kept run is the network's name.
     """
     rows = run_table(ds)
     labels = ds["label"].to_series()
@@ -153,16 +155,16 @@ def levels_of(rows: pd.DataFrame, network: str, factor: str) -> pd.DataFrame:
     Parameters
     ----------
     rows
-        A table with ``label``, such as `run_table`.
+        A table with a column ``label``, such as that of `run_table`.
     network
-        Name of the network; labels may say more of it, such as ``dt-LSTM v1``.
+        Start of the label, such as ``LEM`` or ``dt-LSTM v1``.
     factor
         Column of the factor.
 
     Returns
     -------
     pandas.DataFrame
-        Rows whose label names the level.
+        Rows whose label contains the level, such as ``LEM, dt=0.1``.
     """
     starts = rows["label"].str.startswith(f"{network}, ")
     names_level = starts & rows["label"].str.contains(f"{factor}=")
@@ -170,7 +172,7 @@ def levels_of(rows: pd.DataFrame, network: str, factor: str) -> pd.DataFrame:
 
 
 def compare_with_published(ours: pd.DataFrame, published: pd.DataFrame) -> pd.DataFrame:
-    """Put our outcomes next to a published table, accuracies in percent; rows of both are kept.
+    """Join our outcomes and a published table; accuracies are in percent.
 
     Parameters
     ----------
@@ -185,7 +187,8 @@ def compare_with_published(ours: pd.DataFrame, published: pd.DataFrame) -> pd.Da
     pandas.DataFrame
         Columns ``task``, ``network``, ``ours``, ``spread``, ``n``, ``diverged``, ``guess``,
         ``published``, ``published_spread``, ``parameters``, ``published_parameters``, ``note``;
-        rows in the published order, then ours alone.
+        The rows of both tables: first the published ones in their order, then those that only
+        we have.
     """
     factor = np.where(ours["metric"] == "accuracy", 100.0, 1.0)
     mine = ours.assign(
@@ -203,13 +206,13 @@ def compare_with_published(ours: pd.DataFrame, published: pd.DataFrame) -> pd.Da
     columns += ["published_spread", "parameters", "published_parameters", "note"]
     table = table.sort_values("order", kind="stable")[columns]
     counts = dict.fromkeys(("n", "diverged", "parameters", "published_parameters"), "Int64")
-    # A column without any note is read as numbers, which cannot take an empty text.
+    # Without any note, pandas reads the column as numbers, which can't be replaced by texts.
     notes = table["note"].astype(object).fillna("")
     return table.assign(note=notes).astype(counts).reset_index(drop=True)
 
 
 def curves(ds: xr.Dataset, name: str = "test_metric", *more: str) -> pd.DataFrame:
-    """Return a variable at every record in long form.
+    """Return a variable at every record as a table with one row per record.
 
     Parameters
     ----------

@@ -1,7 +1,8 @@
-"""The papers' numbers as data, and ours next to them.
+"""Read the papers' numbers, and put ours next to them.
 
-`data/published/` has one tidy CSV for each transcribed table, named by its artefact. `sources.csv`
-gives the paper, table and page of each. No published number is typed anywhere else in the project.
+`data/published/` has one tidy CSV file for each transcribed table, named by the id of its artefact.
+`sources.csv` gives the paper, table and page of each. No published number is typed anywhere else in
+the project.
 """
 
 from collections.abc import Sequence
@@ -21,7 +22,7 @@ def artefacts() -> pd.DataFrame:
     Returns
     -------
     pandas.DataFrame
-        ``id``, ``text`` (the paper), ``label``, ``what``, ``data`` (that it needs) and
+        ``id``, ``text`` (the paper), ``label``, ``what``, ``data`` (the data sets it needs) and
         ``same_data``.
     """
     return pd.read_csv(PUBLISHED / "artefacts.csv", dtype=str)
@@ -59,8 +60,8 @@ def load_published(artefact: str) -> pd.DataFrame:
     path = PUBLISHED / f"{artefact}.csv"
     if not path.exists():
         raise PublishedError(
-            f"no numbers of {artefact!r} are transcribed; data/published/sources.csv lists what "
-            f"is, add {path.name} next to it and its line there"
+            f"the numbers of {artefact!r} are not transcribed; expected them in "
+            f"data/published/{path.name}, so add this file and its line in sources.csv"
         )
     # Levels such as the noise "none" are text, not missing numbers.
     return pd.read_csv(path, keep_default_na=False, na_values=[""])
@@ -98,7 +99,10 @@ def join_published(
         theirs = pd.DataFrame(columns=[*on, value], dtype=object)
     published = theirs[[*on, value]].rename(columns={value: "published"})
     if published.duplicated(on).any():
-        raise ValueError(f"the published table has several rows for one value of {', '.join(on)}")
+        raise ValueError(
+            f"the published table has several rows with the same {', '.join(on)}; expected one, so "
+            "add a column that distinguishes them"
+        )
     table = ours.rename(columns={value: "ours"}).merge(published, on=on, how="left")
     table["published"] = pd.to_numeric(table["published"])
     table["difference"] = table["ours"] - table["published"]

@@ -46,10 +46,11 @@ def thresholds(frame: pd.DataFrame) -> pd.DataFrame:
 def quartiles(frame: pd.DataFrame) -> pd.Series:
     """Return the learning quartile of each row relative to all rows of its task.
 
-    An accuracy equal to a threshold belongs to the quartile above it. The paper's bins are closed
-    at both ends and leave this open, but its Table A6 has thousands of rows above a threshold
-    printed as 1.00, the largest accuracy there is, which suggests that its ties went up too. If all
-    accuracies of a task are equal, all its rows are therefore in the top quartile.
+    An accuracy equal to a threshold belongs to the quartile above it. So if all accuracies of a
+    task are equal, all its rows are in the top quartile. The paper's bins are closed at both ends
+    and leave this open. But its Table A6 has thousands of rows above a threshold printed as 1.00,
+    the largest possible accuracy. This suggests that the paper assigns ties to the upper quartile,
+    too.
 
     Parameters
     ----------

@@ -1,10 +1,10 @@
-"""Keep this run's results in the repository, with a record of how they were made.
+"""Keep the results of the last run in the repository, with a record of how they were made.
 
 `python -m study.results.reference NAME...` (`make keep-reference`) copies
-``data/results/<name>.nc`` to ``data/reference/<profile>/``, the tables and pictures that notebooks
-made of it to ``tables/<name>/`` and ``figures/<name>/`` next to it, and writes ``<name>.json``, its
-provenance. Analyses of every later run read the results, so that tables at a scale of hours are
-shown without training again.
+``data/results/<name>.nc`` to ``data/reference/<profile>/``, and the tables and pictures that
+notebooks made of it to ``tables/<name>/`` and ``figures/<name>/`` next to it. It also writes
+``<name>.json``, the provenance. Later analyses read these results, so that nobody must repeat hours
+of training to see their tables.
 
 `python -m study.results.reference --checksums` adds the SHA-256 of every stored dataset to its
 provenance if it is not there yet.
@@ -77,8 +77,8 @@ def keep(name: str, root: Path = ROOT) -> Path:
     Raises
     ------
     ResultsError
-        Results are missing, lack attempts, or are not those of the last complete run. The reference
-        kept before stays as it was.
+        Results are missing, lack attempts, or are not those of the last complete run. The stored
+        reference is not changed then.
     """
     source = root / RESULTS / f"{name}.nc"
     results = load(source)
@@ -99,7 +99,7 @@ def keep(name: str, root: Path = ROOT) -> Path:
         for path in paths:
             shutil.copyfile(path, folder / path.name)
     _write_record(target / f"{name}.json", record)
-    # The results last: once they are new, everything else is. What was kept before is in Git.
+    # The results come last: if they are new, so is everything else. Git has the earlier reference.
     write_whole(target / f"{name}.nc", lambda partial: shutil.copyfile(source, partial))
     return target / f"{name}.nc"
 
@@ -200,7 +200,7 @@ def _artefacts_of(name: str, root: Path) -> dict[str, list[Path]]:
 
 
 def _made(folder: Path, notebooks: list[str], pattern: str) -> list[Path]:
-    """Return the files that notebooks made, except claims, which every run judges anew."""
+    """Return the files that notebooks made, except claims, which every run judges again."""
     paths = []
     for name in sorted(notebooks):
         paths += sorted(folder.glob(f"{name}/rebuilt/{pattern}"))
@@ -259,7 +259,7 @@ def main(arguments: list[str] | None = None) -> int:
     Parameters
     ----------
     arguments
-        Arguments of the command line; those of this process if None.
+        Command line arguments; by default those of the process.
 
     Returns
     -------

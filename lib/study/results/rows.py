@@ -1,8 +1,8 @@
-"""The dataset of a group of rows: one schema for everything trained by one recipe on one task.
+"""Schema of the dataset of a group of `params.yaml`: networks on tasks.
 
-A run is a network on a task with one level of every factor; its name is for people. What varies
-comes back as coordinates along ``run`` (`study.results.factors`). Measurements beyond losses and
-metrics are present if a row of the group measures them.
+A run is a network on a task with one level of every factor; its name is for readers. Factors that
+vary are coordinates along ``run`` (`study.results.factors`). Measurements other than losses and
+metrics are present if any run of the group requests them.
 """
 
 from collections.abc import Iterable
@@ -17,7 +17,7 @@ PARTS = ("train", "validation", "test")
 POSITIONS = tuple(round(k / 50, 2) for k in range(51))
 """Positions in a sequence at which adjoint states are kept, as shares of T."""
 REAL_PARTS = tuple(round(k / 20, 2) for k in range(-60, 41))
-"""Edges of the bins of eigenvalues' real parts; the outer bins also count what lies beyond."""
+"""Edges of the bins of eigenvalues' real parts. The outermost bins also count values outside."""
 LEVELS = {
     "stage": ["untrained", "trained"],
     "position": list(POSITIONS),
@@ -25,7 +25,7 @@ LEVELS = {
     "real_sign": ["negative", "zero", "positive"],
     "real_part": list(REAL_PARTS[:-1]),
 }
-"""Levels of dimensions that are the same for all rows."""
+"""Levels of the dimensions that are the same for all groups."""
 
 _RUN = ("run",)
 _TRAINING = ("run", "replicate")
@@ -51,19 +51,19 @@ _DIMS = {
 
 
 def _floats(dims: tuple[str, ...], comment: str = "", **meanings: str) -> dict[str, Variable]:
-    """Return variables that are numbers without a unit, by name."""
+    """Return float64 variables without a unit, by name."""
     return {
         name: Variable(dims, "float64", meaning, "1", comment) for name, meaning in meanings.items()
     }
 
 
 def _texts(**meanings: str) -> dict[str, Variable]:
-    """Return variables that are a text for each run, by name."""
+    """Return variables with one text for each run, by name."""
     return {name: Variable(_RUN, "str", meaning, "1") for name, meaning in meanings.items()}
 
 
 _METRIC = (
-    "accuracy: share of right answers, larger is better; root mean squared error: smaller is "
+    "accuracy: share of correct predictions, larger is better; root mean squared error: smaller is "
     "better. Not the adjoint metric (3.6) of the factorial experiment."
 )
 ABOUT = {
@@ -72,21 +72,21 @@ ABOUT = {
         label="name in tables: the network and the levels that distinguish it",
         task="name of the task in tables",
         task_settings="task and its settings, as JSON",
-        substitute="data that stand in for the publisher's; empty if none do",
+        substitute="how the data differ from the publisher's; empty if they don't",
         architecture="recurrent architecture",
     ),
-    "metric": Variable(_RUN, "str", "score that *_metric holds", "1", _METRIC),
+    "metric": Variable(_RUN, "str", "name of the score in *_metric", "1", _METRIC),
     "width": Variable(_RUN, "int64", "recurrent dimension", "1"),
     **_floats(_RUN, learning_rate="learning rate"),
-    "parameters": Variable(_RUN, "int64", "trainable numbers of the cell", "1"),
+    "parameters": Variable(_RUN, "int64", "parameters of the cell, frozen ones included", "1"),
     "sequences": Variable(_RUN, "int64", "training sequences; 0 if they are drawn", "1"),
     "test_sequences": Variable(_RUN, "int64", "sequences tested on", "1"),
     "time_steps": Variable(_RUN, "int64", "length of the input sequence", "step"),
     **_floats(
         _RUN,
         comment="chance level",
-        guess_loss="test loss of an answer that ignores the inputs",
-        guess_metric="test metric of an answer that ignores the inputs",
+        guess_loss="test loss of the best prediction that ignores the inputs",
+        guess_metric="test metric of the best prediction that ignores the inputs",
     ),
 }
 _SCORES = {
@@ -94,20 +94,20 @@ _SCORES = {
 }
 _TRAINED = {
     "status": Variable(_TRAINING, "int8", "how the run ended", "1"),
-    "steps": Variable(_TRAINING, "int64", "batches trained on", "step"),
+    "steps": Variable(_TRAINING, "int64", "optimizer steps of the run", "step"),
     "records": Variable(_TRAINING, "int64", "measurements taken", "1"),
-    "step": Variable(_RECORD, "int64", "batches trained on before the measurement", "step"),
+    "step": Variable(_RECORD, "int64", "optimizer steps before the measurement", "step"),
     **_floats(
         _RECORD,
-        comment="the variable 'metric' names the score; nan: not recorded, or the task has no "
-        "such part",
+        comment="the variable 'metric' has the name of the score; nan: not recorded, or the task "
+        "has no such part",
         **_SCORES,
     ),
 }
 _SEQUENCE_SCORE = Variable(
     (*_TRAINING, "test_sequence"),
     "float32",  # with float16's digits, which a file compresses well: netCDF has no float16
-    "share of a test sequence's targets answered correctly, or its squared error",
+    "share of a test sequence's targets predicted correctly, or its mean squared error",
     "1",
     "at the record with the best validation metric",
 )
@@ -143,7 +143,8 @@ MEASURED = {
     ),
     "singular_values": _floats(
         (*_STAGE, "end"),
-        singular_values="mean over sequences of log10 of the singular values of the last steps",
+        singular_values="mean over sequences of log10 of the largest and the smallest singular "
+        "value of dx_T/dx_(T-s), where x is the state and s the setting stretch",
     ),
     "eigenvalues": {
         **_floats(
@@ -165,7 +166,7 @@ MEASURED = {
     ),
     "penalty": _floats(_RECORD, penalty="mean coadjoint penalty G (2.20)"),
 }
-"""Variables by the measure that records them (`study.config.measurement.Measurement`)."""
+"""Variables of each measure, by the names in `study.config.measurement.Measure`."""
 
 
 def schema(measures: Iterable[str] = (), *, scores: bool = True) -> Schema:
@@ -174,7 +175,7 @@ def schema(measures: Iterable[str] = (), *, scores: bool = True) -> Schema:
     Parameters
     ----------
     measures
-        Names in `MEASURED`: what was measured besides losses and metrics.
+        Names in `MEASURED`: what is measured in addition to losses and metrics.
     scores
         Whether it has the score of each test sequence.
 

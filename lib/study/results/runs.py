@@ -1,4 +1,4 @@
-"""The runs of a group as a table: each with its metric at the record that validates best."""
+"""The runs of a group as a table, with the test metric at the best validation metric."""
 
 import math
 from collections.abc import Iterable
@@ -15,7 +15,7 @@ MEASURES = {
     "perplexity": np.exp,
     "bits": lambda loss: loss / math.log(2),
 }
-"""Functions of the loss that papers print instead of the metric; less is better."""
+"""Functions of the loss that papers report instead of the metric; smaller is better."""
 
 
 def in_measure(ds: xr.Dataset, measure: str, tasks: Iterable[str] | None = None) -> xr.Dataset:
@@ -47,7 +47,7 @@ def in_measure(ds: xr.Dataset, measure: str, tasks: Iterable[str] | None = None)
 
 
 def about(ds: xr.Dataset) -> pd.DataFrame:
-    """Return what is known about each network before training: names, sizes, factors.
+    """Return what does not depend on the replicate: names, sizes, factors, levels at chance.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ def about(ds: xr.Dataset) -> pd.DataFrame:
     Returns
     -------
     pandas.DataFrame
-        One row per ``run``; the variables that vary along runs alone.
+        One row per ``run``; its columns are the variables whose only dimension is ``run``.
     """
     known = {}
     for name, variable in ds.variables.items():
@@ -67,7 +67,7 @@ def about(ds: xr.Dataset) -> pd.DataFrame:
 
 
 def run_table(ds: xr.Dataset) -> pd.DataFrame:
-    """Return one row per planned run.
+    """Return one row per planned run and replicate.
 
     Parameters
     ----------
@@ -77,13 +77,17 @@ def run_table(ds: xr.Dataset) -> pd.DataFrame:
     Returns
     -------
     pandas.DataFrame
-        Columns ``run``, ``replicate``, those of `about`, and: ``step``, ``test`` and
-        ``validation``, at the record with the best validation metric (the last record if nothing
-        is validated); ``test_at_two_thirds``, the same as ``test`` within the first two thirds of
-        the records;
-        ``last``, the test metric at the end; ``improving``, whether the validation metric (the
-        test metric if nothing is validated) was best at the end; ``completed``, whether the run
-        did not diverge. One that diverged before its first record has ``nan``.
+        Columns ``run``, ``replicate``, those of `about`, and:
+
+        - ``step``, ``test`` and ``validation``: optimizer steps and metrics at the record with the
+          best validation metric, or at the last record if there is no validation part;
+        - ``test_at_two_thirds``: as ``test``, for the first two thirds of the records;
+        - ``last``: the test metric at the last record;
+        - ``improving``: whether the validation metric (without a validation part, the test metric)
+          was best at the last record;
+        - ``completed``: whether the run completed.
+
+        The values of a run that diverged before its first record are ``nan``.
     """
     records = ds.variables["records"]
     status = ds.variables["status"]
@@ -102,7 +106,7 @@ def run_table(ds: xr.Dataset) -> pd.DataFrame:
     best = best_record(records)
     last = (records - 1).clip(0)
     chosen = best.where(validated, last)
-    two_thirds = -(-2 * records // 3)
+    two_thirds = -(-2 * records // 3)  # rounded up
     earlier = best_record(two_thirds).where(validated, (two_thirds - 1).clip(0))
     columns = {
         "step": value_at("step", chosen),
@@ -135,7 +139,7 @@ def first_records(ds: xr.Dataset, count: xr.Variable) -> xr.Variable:
 
 
 def by_run(ds: xr.Dataset, columns: dict[str, xr.Variable], chosen: xr.Variable) -> pd.DataFrame:
-    """Return one row per chosen run and replicate.
+    """Return a table with one row per chosen run and replicate.
 
     Parameters
     ----------
@@ -144,7 +148,7 @@ def by_run(ds: xr.Dataset, columns: dict[str, xr.Variable], chosen: xr.Variable)
     columns
         Variables with the dimensions run and replicate, by name.
     chosen
-        Which runs get a row.
+        Whether each run and replicate gets a row.
 
     Returns
     -------

@@ -1,8 +1,8 @@
-"""Schemas of results: what a dataset must hold.
+"""Schemas of results: the dimensions and variables of a dataset.
 
-A schema names every dimension and every variable with its type, meaning and unit. Attributes carry
-the profile and the settings, never a time, host or commit (``dvc.lock`` is the record of those), so
-equal results are equal bytes.
+A schema gives the name, meaning and unit of every dimension and variable, and the type of every
+variable. The attributes of a dataset have the profile and the settings, but no time, host or
+commit, so that equal results have equal bytes; ``dvc.lock`` records how they were made.
 """
 
 import json
@@ -19,9 +19,9 @@ from study.results.netcdf import ResultsError, write_netcdf
 COMPLETED = 0
 DIVERGED = 1
 MISSING = 2
-"""Status of an attempt that was planned and never ran."""
+"""Status of an attempt that was planned but did not run."""
 NOT_PLANNED = 3
-"""Status of a combination of levels that no grid of the design has."""
+"""Status of a combination of levels that is not in the design."""
 
 _MEANINGS = {
     COMPLETED: "completed",
@@ -37,7 +37,7 @@ class Dimension(NamedTuple):
     meaning: str
     units: str
     comment: str = ""
-    """What a reader needs besides the meaning, such as what the name of a level means."""
+    """Further explanation, such as the meaning of each level."""
 
 
 class Variable(NamedTuple):
@@ -53,13 +53,13 @@ class Variable(NamedTuple):
 
 @dataclass(frozen=True)
 class Schema:
-    """What the datasets of one kind of experiment hold."""
+    """The schema of the datasets of one kind of experiment."""
 
     name: str
     """Such as ``factorial/1``; the number is raised when the meaning changes."""
     coordinates: Mapping[str, Dimension]
     variables: Mapping[str, Variable]
-    """A variable ``status`` holds `COMPLETED`, `DIVERGED` or `MISSING`."""
+    """A variable ``status`` has the values `COMPLETED`, `DIVERGED` and `MISSING`."""
     check: Callable[[xr.Dataset], None] | None = None
     """Further conditions: raises `ResultsError` if the dataset breaks one."""
     union: bool = False
@@ -81,7 +81,7 @@ class Schema:
         profile
             Profile of ``params.yaml``, kept as an attribute.
         settings
-            Everything else that the results depend on, kept as JSON in an attribute.
+            All other settings that the results depend on, kept as JSON in an attribute.
 
         Returns
         -------
@@ -153,7 +153,7 @@ class Schema:
         Raises
         ------
         ResultsError
-            The first thing that is wrong: what was given and what was expected.
+            The message describes the first problem: what was given and what was expected.
         """
         if ds.attrs.get("schema") != self.name:
             raise ResultsError(
