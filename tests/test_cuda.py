@@ -391,6 +391,27 @@ def test_a_layer_at_full_float32_has_the_same_gradients(monkeypatch):
     assert torch.backends.cudnn.rnn.fp32_precision == "tf32"
 
 
+class _WithoutGradient(torch.autograd.Function):
+    """A copy of a tensor whose backward pass returns no gradient."""
+
+    @staticmethod
+    def forward(ctx, x):
+        return x.clone()
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return None
+
+
+def test_a_layer_at_full_float32_that_gets_no_gradient_passes_none_on():
+    tensors = _layer_tensors(states=2)
+    outputs, *_ = library._FullFloat32Layer.apply("lstm", *tensors)
+    W = tensors[1]
+    (_WithoutGradient.apply(outputs).sum() + W.sum()).backward()
+    assert torch.equal(W.grad, torch.ones_like(W))
+    assert tensors[0].grad is None
+
+
 def test_a_failed_backward_pass_restores_tf32(monkeypatch):
     seen = _watch_layer(monkeypatch, "lstm", fails=True)
     outputs, *_ = library._FullFloat32Layer.apply("lstm", *_layer_tensors(states=2))

@@ -6,8 +6,8 @@ Their layers have two biases per gate, the cells one: the second is a constant z
 pass, which saves nothing for a backward pass. So in code that is compiled the layer is one
 operator, and its adjoint another, which runs the layer a second time.
 
-By default cuDNN multiplies float32 with ten bits (TF32). Float32 means float32 here, on every
-device, so TF32 is off during the calls of these engines, forward and backward.
+By default cuDNN rounds the factors of float32 products to ten bits (TF32). Here float32 means
+float32 on every device, so TF32 is off during the calls of these engines, forward and backward.
 """
 
 import threading
@@ -21,7 +21,11 @@ from longrnn.kernels._recurrence import Recurrence
 
 
 class _FullFloat32:
-    """Context manager that keeps cuDNN at float32 while at least one pass is inside."""
+    """Context manager that turns TF32 off for cuDNN while at least one pass is inside.
+
+    As in `longrnn.kernels._blas`, the first pass to enter saves the setting and the last to leave
+    restores it.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -67,8 +71,8 @@ class _FullFloat32Layer(torch.autograd.Function):
     """A layer whose forward and backward pass run inside `full_float32`.
 
     The layer has an autograd graph of its own, which `backward` runs. Hooks on the layer's node
-    could switch the precision, too. But no hook runs after a pass that fails, for lack of memory
-    for example, so the precision would stay switched.
+    could switch the precision instead, but no hook runs after a backward pass that fails, for lack
+    of memory for example. The precision would then stay switched.
     """
 
     @staticmethod
@@ -87,6 +91,9 @@ class _FullFloat32Layer(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx, *arriving):
+        if all(gradient is None for gradient in arriving):
+            # Autograd runs this node also if the function after it returned no gradient.
+            return (None,) * len(ctx.needs_input_grad)
         saved = ctx.saved_tensors
         inputs = saved[: -len(arriving)]
         differentiated = [tensor for tensor in inputs if tensor.requires_grad]
@@ -94,8 +101,8 @@ class _FullFloat32Layer(torch.autograd.Function):
         present = [(result, gradient) for result, gradient in pairs if gradient is not None]
         results, gradients = zip(*present, strict=True)
         with full_float32:
-            # Autograd frees the saved tensors, and with them the layer's graph, unless the user
-            # retains the outer graph.
+            # Retained in case the user retains the outer graph. If not, autograd frees the saved
+            # tensors after this call, and with them the layer's graph.
             computed = torch.autograd.grad(results, differentiated, gradients, retain_graph=True)
         remaining = iter(computed)
         by_input = []
@@ -108,7 +115,7 @@ class _FullFloat32Layer(torch.autograd.Function):
 
 
 def _precision(u):
-    """Return a context manager in which a pass on the device of `u` computes in float32."""
+    """Return a context manager in which a pass on the device of `u` computes without TF32."""
     if u.device.type == "cuda":
         return full_float32
     return nullcontext()
@@ -133,7 +140,8 @@ def _forward(name, u, W, R, b, c0, h0, outputs, h_end, c_end):
 def _backward(name, u, W, R, b, c0, h0, grad_outputs, *grad_final):
     state = _state(h0, c0)
     leaves = [part.detach().requires_grad_() for part in (u, W, R, b, *state)]
-    # An operator runs without autograd, whatever its grad mode says.
+    # Inside an operator the dispatcher excludes autograd, even in `enable_grad`. The guard excludes
+    # nothing, so that the layer gets a graph.
     included = torch._C._dispatch_tls_local_include_set()
     guard = torch._C._ForceDispatchKeyGuard(included, _no_keys())
     with _precision(u), torch.enable_grad(), guard:
