@@ -146,6 +146,33 @@ def test_frozen_weights_get_no_gradient(name, engine):
     torch.testing.assert_close(u.grad, expected)
 
 
+def _negated_lazily(x):
+    """Return x as PyTorch stores the imaginary part of a conjugate: the memory holds -x."""
+    view = torch.complex(torch.zeros_like(x), -x).conj().imag
+    assert view.is_neg()
+    return view
+
+
+@pytest.mark.parametrize(("name", "engine"), ENGINES)
+def test_negated_views_keep_their_sign(name, engine):
+    cell, u, state = random_case(name, *SMALL)
+    expected = outputs_and_gradients(cell, u, state, engine)
+    negated = tuple(_negated_lazily(part) for part in state)
+    outputs, final = cell(_negated_lazily(u), negated, engine=engine)
+    torch.testing.assert_close(outputs, expected["outputs"])
+    for index, part in enumerate(final):
+        torch.testing.assert_close(part, expected[f"final state {index}"])
+    leaves = [u, *cell.parameters()]
+    results = [part for part in (outputs, *final) if part.requires_grad]
+    cotangents = [torch.randn_like(part) for part in results]
+    settings = {"retain_graph": True, "allow_unused": True, "materialize_grads": True}
+    gradients = torch.autograd.grad(results, leaves, cotangents, **settings)
+    cotangents = [_negated_lazily(part) for part in cotangents]
+    torch.testing.assert_close(
+        torch.autograd.grad(results, leaves, cotangents, **settings), gradients
+    )
+
+
 def elementwise(function, x):
     """Apply one of the scalar activations in a compiled loop."""
 

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from longrnn.kernels._memory import empty_array
+from longrnn.kernels._memory import NUMBERS, empty_array
 
 
 def to_kernel_argument(value: Tensor | None, arrays: bool) -> Any:
@@ -27,6 +27,8 @@ def to_kernel_argument(value: Tensor | None, arrays: bool) -> Any:
     """
     if value is None:
         return None
+    # The imaginary part of a conjugate is a view whose memory has the opposite sign.
+    value = value.resolve_neg()
     if arrays:
         return value.detach().contiguous().numpy()
     if value.is_contiguous():  # asking is cheaper than a call that changes nothing
@@ -51,7 +53,7 @@ def empty_result(shape: Sequence[int], like: Tensor, arrays: bool) -> Any:
     array or Tensor
     """
     if arrays:
-        return empty_array(shape, like.numpy().dtype)
+        return empty_array(shape, NUMBERS[like.dtype])
     return like.new_empty(shape)
 
 
@@ -69,7 +71,7 @@ def zero_array(shape: Sequence[int], like: Tensor) -> np.ndarray:
     -------
     array
     """
-    return np.zeros(shape, like.numpy().dtype)
+    return np.zeros(shape, NUMBERS[like.dtype])
 
 
 def as_tensor(value: Any) -> Any:

@@ -76,16 +76,17 @@ def empty_array_like(array: np.ndarray) -> np.ndarray:
     return empty_array(array.shape, array.dtype)
 
 
-_NUMBERS = {torch.float32: np.dtype(np.float32), torch.float64: np.dtype(np.float64)}
+NUMBERS = {torch.float32: np.dtype(np.float32), torch.float64: np.dtype(np.float64)}
+"""NumPy's types of the numbers that engines compute with."""
 
 
 def empty_tensor(shape: Sequence[int], dtype: torch.dtype) -> Tensor:
     """Return a tensor of the CPU without values, from kept memory if it is large."""
-    return torch.from_numpy(empty_array(shape, _NUMBERS[dtype]))
+    return torch.from_numpy(empty_array(shape, NUMBERS[dtype]))
 
 
 def is_large(like: Tensor, rows: int) -> bool:
     """Return whether a result of `rows` numbers per vector of `like` is worth kept memory."""
-    if like.device.type != "cpu" or like.dtype not in _NUMBERS:
+    if like.device.type != "cpu" or like.dtype not in NUMBERS:
         return False
     return like.numel() // max(like.shape[-1], 1) * rows * like.dtype.itemsize >= SMALLEST
