@@ -488,6 +488,21 @@ def test_one_step_classes_unroll_to_the_layer(layer_class):
 
 
 @every_layer
+def test_exported_steps_take_any_batch(layer_class):
+    cell = getattr(longrnn, f"{layer_class.__name__}Cell")(P, D, dtype=DOUBLE)
+    u = noise(B, P)
+    state = cell(u)
+    varying = {0: torch.export.Dim.DYNAMIC}
+    of_state = varying
+    if isinstance(state, tuple):
+        of_state = (varying,) * len(state)
+    program = torch.export.export(cell, (u, state), dynamic_shapes=(varying, of_state))
+    u = noise(2 * B, P)
+    state = cell(u)
+    torch.testing.assert_close(program.module()(u, state), cell(u, state))
+
+
+@every_layer
 @pytest.mark.parametrize("given", [torch.float32, torch.bfloat16])
 def test_one_step_classes_ignore_autocast(layer_class, given):
     cell = getattr(longrnn, f"{layer_class.__name__}Cell")(P, D)

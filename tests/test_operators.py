@@ -203,6 +203,36 @@ def test_compiled_library_layers_do_not_unroll(name):
     assert len(nodes) < 40, "one operator for 300 time steps"
 
 
+@pytest.mark.parametrize(("name", "engine"), CHOSEN)
+def test_compiled_programs_take_sequences_of_any_length(name, engine):
+    torch._dynamo.reset()
+    graphs = []
+
+    def keep(graph, _):
+        graphs.append(graph)
+        return graph
+
+    cell, _, _ = small_case(name)
+    compiled = torch.compile(cell, fullgraph=True, backend=keep)
+    for time_steps in (3, 4, 5, 6):
+        u = torch.randn(time_steps, 2, 2, dtype=torch.float64)
+        torch.testing.assert_close(compiled(u, engine=engine)[0], cell(u, engine=engine)[0])
+    assert len(graphs) == 2  # PyTorch lets the length vary from the second one on
+
+
+@pytest.mark.parametrize(("name", "engine"), OURS)
+def test_exported_programs_take_any_length_and_batch(name, engine):
+    cell, u, _ = small_case(name)
+    varying = {0: torch.export.Dim.DYNAMIC, 1: torch.export.Dim.DYNAMIC}
+    shapes = {"u": varying, "state": None, "engine": None, "packing": None}
+    program = torch.export.export(
+        cell, (u.detach(), None), {"engine": engine, "packing": None}, dynamic_shapes=shapes
+    )
+    longer = torch.randn(7, 4, 2, dtype=torch.float64)
+    outputs, _ = program.module()(longer, None, engine=engine, packing=None)
+    torch.testing.assert_close(outputs, cell(longer, engine=engine)[0])
+
+
 @by_engine
 def test_exported_programs_equal_the_cell(name, engine):
     cell, u, _ = small_case(name)

@@ -117,7 +117,8 @@ class OneStep(nn.Module):
             return as_state(tuple(part.squeeze(0) for part in state))
         if is_absent(hx):
             return as_state(self._step_batch(input, None))
-        check_state(label, hx, [(len(input), self.hidden_size)] * self.cell.states, weight)
+        shapes = [(input.shape[0], self.hidden_size)] * self.cell.states
+        check_state(label, hx, shapes, weight)
         return as_state(self._step_batch(input, state_tensors(hx)))
 
     def _step_batch(self, u: Tensor, state: State | None) -> State:

@@ -72,7 +72,7 @@ def _lstm_reference(iota, phi, W, g, h0, c0):
 
 
 def _lstm_shapes(a):
-    sequence = (len(a.g), *a.h0.shape)
+    sequence = (a.g.shape[0], *a.h0.shape)  # `len` would fix the length in a traced program
     return [sequence, a.h0.shape, a.c0.shape, sequence, a.g.shape]
 
 

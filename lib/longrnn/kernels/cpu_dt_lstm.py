@@ -172,7 +172,7 @@ def reference(scales, W, g, h, c):
 
 
 def _shapes(a):
-    sequence = (len(a.g), *a.h0.shape)
+    sequence = (a.g.shape[0], *a.h0.shape)  # `len` would fix the length in a traced program
     return [sequence, a.h0.shape, a.c0.shape, sequence, a.g.shape]
 
 

@@ -156,7 +156,7 @@ def reference(W, g, h):
 
 
 def _shapes(a):
-    sequence = (len(a.g), *a.h0.shape)
+    sequence = (a.g.shape[0], *a.h0.shape)  # `len` would fix the length in a traced program
     return [sequence, a.h0.shape, a.g.shape, sequence]
 
 

@@ -71,8 +71,9 @@ def _run_interchanged(W: Tensor, inverse: Tensor, tau: int, sources: Sources, st
     """Run (2.28) by the rule of `longrnn.cells._interchange.alternate`."""
     x0, t = state
     g = sources.drive()
+    steps = g.shape[0]  # `len` would fix the length in a traced program
     # The time of a sequence is that of all its neurons.
-    times = torch.arange(len(g), dtype=t.dtype, device=t.device)[:, None] + t[:, 0].detach()
+    times = torch.arange(steps, dtype=t.dtype, device=t.device)[:, None] + t[:, 0].detach()
     uses_W = times.remainder(2 * tau) < tau
     outputs, (x,) = DENSE(INTERCHANGED, uses_W, W, inverse, None, g, None, x0, sources=sources)
-    return outputs, (x, t + len(g))
+    return outputs, (x, t + steps)

@@ -154,7 +154,8 @@ def _reference(scalars, W, g, h):
 
 
 def _shapes(a):
-    return [(len(a.g), *a.h0.shape), a.h0.shape, a.g.shape]
+    # `len` would fix the length in a traced program.
+    return [(a.g.shape[0], *a.h0.shape), a.h0.shape, a.g.shape]
 
 
 _SHARED_GATE = Recurrence(

@@ -214,7 +214,8 @@ def _reference(phi, g, x, V, w, b, h0):
 
 def _shapes(a):
     source, _ = source_of(a.g, a.x, a.V)
-    return [(len(source), *a.h0.shape), a.h0.shape]
+    # `len` would fix the length in a traced program.
+    return [(source.shape[0], *a.h0.shape), a.h0.shape]
 
 
 _INDRNN = Recurrence(

@@ -277,7 +277,7 @@ def _add_infinite_gates(g, W):
 
 def _shapes(a):
     """Return the shapes of y, y_end, z_end, z and gates."""
-    sequence = (len(a.g), *a.y0.shape)
+    sequence = (a.g.shape[0], *a.y0.shape)  # `len` would fix the length in a traced program
     return [sequence, a.y0.shape, a.z0.shape, sequence, a.g.shape]
 
 

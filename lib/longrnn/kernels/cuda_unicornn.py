@@ -249,7 +249,7 @@ def _reference(way, dt, alpha, g, x, V, w, b, c, y0, z0):
 def _shapes(a):
     batch, d = a.y0.shape
     source, _ = source_of(a.g, a.x, a.V)
-    T = len(source)
+    T = source.shape[0]  # `len` would fix the length in a traced program
     velocities = 0
     if a.way == "stored":
         velocities = T

@@ -190,7 +190,8 @@ def _shapes(a):
     c_units = d
     if a.c0 is None:
         c_units = 0
-    return [(len(a.u), batch, d), (batch, d), (batch, c_units)]
+    # `len` would fix the length in a traced program.
+    return [(a.u.shape[0], batch, d), (batch, d), (batch, c_units)]
 
 
 _LAYER = Recurrence(
