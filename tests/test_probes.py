@@ -42,19 +42,18 @@ def test_linear_exponent_is_the_largest_log_eigenvalue():
     torch.testing.assert_close(largest_exponent(linear(W), _noise(500)), expected)
 
 
-PARTS = {"rnn": None, "lstm": None, "lu_rnn": (0,), "inverse_rnn": (0,)}
+MEMORY = {"rnn": (0,), "lstm": (0, 1), "lu_rnn": (0,), "inverse_rnn": (0,), "irnn": (0,)}
+"""Indices of the state tensors that are no step counters."""
+OPTIONS = {"irnn": {"train_eta": "time", "length": 40}}
 
 
-@pytest.mark.parametrize(("name", "parts"), PARTS.items())
-def test_jacobians_equal_finite_differences(name, parts):
+@pytest.mark.parametrize(("name", "indices"), MEMORY.items())
+def test_jacobians_equal_finite_differences(name, indices):
     torch.manual_seed(0)
-    cell = make_cell(name, 2, 3).double()
+    cell = make_cell(name, 2, 3, **OPTIONS.get(name, {})).double()
     u = _noise(4, batch=2, inputs=2)
-    *_, last = step_jacobians(cell, u, parts=parts)
+    *_, last = step_jacobians(cell, u)
     _, state = cell(u[:-1])
-    indices = parts
-    if parts is None:
-        indices = range(len(state))
     columns = []
     for index in indices:
         for unit in torch.eye(3, dtype=torch.float64):
@@ -66,6 +65,16 @@ def test_jacobians_equal_finite_differences(name, parts):
                 ends.append(torch.cat([after[i] for i in indices], dim=1))
             columns.append((ends[0] - ends[1]) / 2e-6)
     torch.testing.assert_close(last, torch.stack(columns, dim=-1).detach(), atol=1e-8, rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["lu_rnn", "inverse_rnn", "irnn"])
+def test_step_counters_do_not_hide_forgetting(name):
+    torch.manual_seed(0)
+    cell = make_cell(name, 1, 4, **OPTIONS.get(name, {}))
+    u = _noise(40)
+    assert (largest_exponent(cell, u) < -0.05).all()
+    assert (singular_values(cell, u) < 0.2).all()
+    torch.testing.assert_close(largest_exponent(cell, u, parts=(0,)), largest_exponent(cell, u))
 
 
 def test_steps_before_the_start_are_not_measured():

@@ -68,6 +68,8 @@ class Cell(DeclaredModule):
     """Number of tensors in the state, each (batch, hidden)."""
     readout: int = 0
     """Index in the state of the tensor that is the output."""
+    counters: Sequence[int] = ()
+    """Indices in the state of tensors that count time steps. They are no memory of the inputs."""
     biases: ClassVar[Sequence[str]] = ("b",)
     """Names of the weights that ``bias=False`` removes in a layer class."""
     engine_options: Mapping[str, object] = NOTHING

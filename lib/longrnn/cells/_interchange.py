@@ -27,6 +27,7 @@ class InterchangingCell(Cell):
         "activation": TANH_OR_RELU,
     }
     states = 2
+    counters = (1,)
     prepare = use_activation
 
     def run(

@@ -145,6 +145,7 @@ class IncrementalRNNCore(Cell, name="irnn"):
                 self.form = 5
         if self.length is not None:
             self.states = 2  # h and the number of time steps
+            self.counters = (1,)
         self.eta_start = self.eta
         del self.eta
         if self.rank is None:

@@ -41,8 +41,9 @@ def step_jacobians(
     u : (time, batch, input)
         The sequences. The first state is that of `Cell.initial_state`: zero, unless it is trained.
     parts
-        Indices of the state tensors to include; all by default. ``parts=(0,)`` leaves out the step
-        counter of the LU RNN, which depends on nothing.
+        Indices of the state tensors to include; by default all except step counters
+        (`Cell.counters`), such as that of the LU RNN. The derivative of a count with respect to the
+        one before is 1, so it would hide how fast the network forgets.
     start
         Number of steps to run before the first Jacobian.
 
@@ -74,7 +75,7 @@ def step_jacobians(
     weights = cell.weights()
     state = cell.initial_state(u.shape[1])
     if parts is None:
-        parts = range(len(state))
+        parts = [index for index in range(len(state)) if index not in cell.counters]
     for t, u_t in enumerate(u.detach().double().unbind(0)):
         if t >= start:
             yield _jacobian(cell, weights, state, u_t, tuple(parts))

@@ -41,8 +41,6 @@ _EIGENVALUE_SEQUENCES = 8
 """Sequences along which eigenvalues are computed."""
 _EIGENVALUE_EVERY = 4
 """Eigenvalues are computed at every 4th time step."""
-_COUNTING_CELLS = ("lu_rnn", "inverse_rnn", "irnn")
-"""Cells whose second state tensor is a step counter, not memory."""
 _MAY_BE_NAN = "time_step_share"
 """A variable that is padded with ``nan`` for cells with fewer layers."""
 
@@ -211,9 +209,8 @@ class Probe:
         """
         u = cell_inputs_without_dropout(self._model, self._test_batch[0])
         cell = self._model.cell
-        parts = (0,) if cell.name in _COUNTING_CELLS else None
         start = max(0, len(u) - (self._stretch or len(u)))
-        logarithms = singular_values(cell, u, parts=parts, start=start).log10()
+        logarithms = singular_values(cell, u, start=start).log10()
         largest = logarithms[:, 0].mean().item()
         smallest = logarithms[:, -1].mean().item()
         return {"singular_values": np.array([largest, smallest])}
