@@ -127,6 +127,15 @@ def test_lu_rnn_factors_reproduce_a_given_matrix():
     assert U[0, 0] < 0
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+def test_lu_rnn_keeps_the_sign_of_the_smallest_pivot(dtype):
+    cell = make_cell("lu_rnn", 2, 3, pivot=0.5).to(dtype)
+    W = torch.diag(torch.tensor([-0.5, 0.5, -2.0], dtype=dtype))
+    cell.set_matrix(W)
+    L, U, *_ = cell.weights()
+    torch.testing.assert_close(L @ U, W)
+
+
 P = 3
 D = 200
 T = 50

@@ -174,7 +174,10 @@ class LURNNCore(InterchangingCell, name="lu_rnn"):
             factors[k + 1 :, k] /= factors[k, k]
             factors[k + 1 :, k + 1 :] -= torch.outer(factors[k + 1 :, k], factors[k, k + 1 :])
         pivots = factors.diagonal().clone()
-        free = pivots.sign() * torch.sqrt(pivots.square() - self.pivot**2)
+        size = torch.sqrt(pivots.square() - self.pivot**2)
+        # The smallest pivot has the free parameter 0, which would lose its sign.
+        size = size.clamp_min(torch.finfo(self.factors.dtype).tiny)
+        free = pivots.sign() * size
         self.factors.copy_(factors.diagonal_scatter(free))
 
 
