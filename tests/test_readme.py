@@ -10,7 +10,7 @@ from study.claims.correction import corrected_verdicts
 from study.claims.listed import claims
 from study.claims.verdict import AGREES, DIFFERS, displayed_verdict
 from study.paths import DATA, ROOT
-from study.report.findings import read_findings
+from study.report.findings import read_findings, summarize
 from study.report.inputs import load_artefacts
 from study.report.intervention import describe_intervention, summarize_intervention
 from study.report.readme import README, STORED, fill, main
@@ -153,6 +153,16 @@ def test_cause_needs_controls_without_effect(control):
     effects.loc[row, ["low", "high"]] = 0.01, 0.02
     for write in (describe_intervention, summarize_intervention):
         assert "are a cause" not in write(effects)
+
+
+def test_a_summary_needs_its_verdicts():
+    judged = read_stored(STORED)
+    everything = [part.sentence for part in read_findings().summary]
+    assert summarize(judged, cause=True) == everything
+    assert summarize(judged, cause=False) == everything[1:]
+    changed = judged.copy()
+    changed.loc[changed["id"] == "lem-5-ptbchar-gated", "corrected"] = DIFFERS
+    assert summarize(changed, cause=True) == [everything[0], everything[2]]
 
 
 def test_harm_by_distance_is_open_or_not():

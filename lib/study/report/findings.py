@@ -48,7 +48,7 @@ class FrontPageQuestion(BaseModel):
 
 
 class Summary(BaseModel):
-    """A sentence of the summary in README.md, and when it holds."""
+    """A sentence of the summary on the front page and in README.md, and when it holds."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -116,6 +116,32 @@ def read_findings() -> Findings:
         Its questions and the entries of README.md.
     """
     return Findings.model_validate(YAML(typ="safe", pure=True).load(_FILE.read_text("utf-8")))
+
+
+def summarize(judged: pd.DataFrame, *, cause: bool) -> list[str]:
+    """Return the sentences of the summary that hold.
+
+    Parameters
+    ----------
+    judged : pandas.DataFrame
+        Claims as of `study.report.verdicts.judge_claims`.
+    cause : bool
+        Whether our experiment shows a cause (`study.report.intervention.shows_cause`).
+
+    Returns
+    -------
+    list of str
+        Those whose claims have the verdicts that they were written for.
+    """
+    corrected = judged.set_index("id")["corrected"]
+    sentences = []
+    for part in read_findings().summary:
+        holds = all(corrected[claim] == verdict for claim, verdict in part.verdicts.items())
+        if part.cause and not cause:
+            holds = False
+        if holds:
+            sentences.append(part.sentence)
+    return sentences
 
 
 def write_sentence(finding: Finding, row: pd.Series) -> Sentence:

@@ -16,10 +16,10 @@ from study.report.answers import answer
 from study.report.claim_text import describe_claim
 from study.report.contents import Artefact, Inputs, described
 from study.report.coverage import STATES, main_files, state
-from study.report.findings import Sentence, read_findings, write_sentence
+from study.report.findings import Sentence, read_findings, summarize, write_sentence
 from study.report.groups import Group, group_artefacts
 from study.report.inputs import read_table
-from study.report.intervention import EFFECTS, FIGURES, describe_intervention
+from study.report.intervention import EFFECTS, FIGURES, describe_intervention, shows_cause
 from study.report.notebook_page import escape_markdown
 from study.report.notebooks import short_name, write_notebooks
 from study.report.numbers import counted
@@ -156,10 +156,17 @@ class _Pages:
 
 def _write_front_page(pages: _Pages) -> None:
     site = pages.site
+    effects = _effects(site["inputs"].artefacts)
+    experiment = ""
+    cause = False
+    if effects is not None:
+        experiment = describe_intervention(effects)
+        cause = shows_cause(effects)
     pages.write(
         "index",
+        summary_sentences=summarize(site["judged"], cause=cause),
         answers=front_page_answers(site["judged"], site["groups"]),
-        experiment=_experiment(site["inputs"].artefacts),
+        experiment=experiment,
         experiment_figures=[site["groups"][name] for name in FIGURES if name in site["groups"]],
         unjudged=int((site["judged"]["counted"] == NOT_JUDGED).sum()),
     )
@@ -234,12 +241,12 @@ def front_page_answers(judged: pd.DataFrame, groups: dict[str, Group]) -> list[A
     return answers
 
 
-def _experiment(items: Iterable[Artefact]) -> str:
-    """Return the result of the stored experiment on the backward pass; empty if it is missing."""
+def _effects(items: Iterable[Artefact]) -> pd.DataFrame | None:
+    """Return the stored effects of changed backward passes; None if they are missing."""
     for item in items:
         if item.artefact == EFFECTS and item.result_set == "reference":
-            return describe_intervention(read_table(item.path(".csv")))
-    return ""
+            return read_table(item.path(".csv"))
+    return None
 
 
 def inches(pixels: int) -> float:

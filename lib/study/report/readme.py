@@ -19,7 +19,7 @@ import pandas as pd
 from study.claims.verdict import AGREES, DIFFERS
 from study.paths import DATA, REFERENCE, ROOT, resolve
 from study.report.contents import ReportError
-from study.report.findings import Sentence, read_findings, write_short_sentence
+from study.report.findings import Sentence, read_findings, summarize, write_short_sentence
 from study.report.inputs import read_table
 from study.report.intervention import shows_cause, summarize_intervention
 from study.report.readme_numbers import read_stored, store_numbers
@@ -77,14 +77,7 @@ def render_blocks(stored: Path) -> dict[str, str]:
 
 def _summary(judged: pd.DataFrame, effects: pd.DataFrame) -> str:
     """Return what was done, and the answer to the question in the title."""
-    corrected = judged.set_index("id")["corrected"]
-    answers = []
-    for part in read_findings().summary:
-        holds = all(corrected[claim] == verdict for claim, verdict in part.verdicts.items())
-        if part.cause:
-            holds = holds and shows_cause(effects)
-        if holds:
-            answers.append(part.sentence)
+    answers = summarize(judged, cause=shows_cause(effects))
     return _wrap(
         "We reimplemented the networks of five publications in PyTorch, repeated their "
         f"experiments, mostly at a smaller scale, and checked {len(judged)} of their claims. "
