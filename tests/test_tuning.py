@@ -185,6 +185,30 @@ def test_a_dt_of_other_lengths_refutes_nothing(levels, verdict):
     assert judged(ds, made_claim(networks=({"label": "LEM", "best": "dt"},))).verdict == DIFFERS
 
 
+@pytest.mark.parametrize(
+    ("units", "verdict"), [((64, 32), UNDECIDED), ((32, 32), AGREES), ((32, 64), AGREES)]
+)
+def test_more_units_than_in_the_paper_win_nothing(units, verdict):
+    """In the paper LEM and the LSTM have 256 units each."""
+    ds = drawn({"LEM": 80.0, "LSTM": 60.0}, spread=1e-3)(np.random.default_rng(0))
+    ds = ds.assign(width=("run", [*units]))
+    as_many = made_claim(paper_width={"LEM": 256, "LSTM": 256})
+    found = judged(ds, as_many)
+    assert found.verdict == verdict
+    assert ("LEM has 64 units and LSTM 32" in found.reason) == (verdict == UNDECIDED)
+    # The same claim if the paper's LEM is wider too, or if the paper's units are unknown.
+    assert judged(ds, made_claim(paper_width={"LEM": 512, "LSTM": 256})).verdict == AGREES
+    assert judged(ds, made_claim()).verdict == AGREES
+
+
+def test_fewer_units_refute_nothing():
+    ds = drawn({"LEM": 60.0, "LSTM": 80.0}, spread=1e-3)(np.random.default_rng(0))
+    ds = ds.assign(width=("run", [32, 64]))
+    found = judged(ds, made_claim(paper_width={"LEM": 256, "LSTM": 256}))
+    assert (found.verdict, "LSTM has 64 units and LEM 32" in found.reason) == (UNDECIDED, True)
+    assert judged(ds, made_claim()).verdict == DIFFERS
+
+
 def test_alike_networks_must_both_be_tuned():
     claim = made_claim(region={"above": -1, "below": 1})
     for scores, verdict in (

@@ -126,6 +126,10 @@ class Comparison(Frozen):
         Number of time steps of the paper's sequences. If ours are shorter or longer, a network that
         kept the paper's dt counts as not tuned fairly (`study.claims.tuning.dt_kept`). None if the
         length does not matter.
+    paper_width
+        Units per layer in the paper, by label of the network. A network counts as not tuned fairly
+        if ours has fewer units relative to the one that it is compared with
+        (`study.claims.tuning.fewer_units`). Networks that are not named are not checked.
     """
 
     group: str
@@ -143,6 +147,7 @@ class Comparison(Frozen):
     paper_accuracy: float | None = None
     paper_dt: dict[str, float] = Field(default_factory=dict)
     paper_length: int | None = None
+    paper_width: dict[str, int] = Field(default_factory=dict)
 
     @model_validator(mode="after")
     def _complete(self) -> "Comparison":

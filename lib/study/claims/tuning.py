@@ -21,7 +21,8 @@ A network was not tuned fairly if
   next two rates improved the network as much as the last step of the grid did;
 - it is at chance at all its learning rates, and these are fewer than three or span less than a
   factor of ten;
-- its sequences differ in length from the paper's, but it kept the paper's time step dt.
+- its sequences differ in length from the paper's, but it kept the paper's time step dt;
+- it has fewer units than in the paper, relative to the network that it is compared with.
 
 A claim whose verdict goes against such a network is undecided. If the verdict favors the network,
 it stands, and reports print a caveat. So it is with the number of settings that were tried
@@ -44,6 +45,8 @@ FAIR_RATES = 3
 """Learning rates at which a network must be at chance before that counts as its own failure."""
 FAIR_RANGE = 10.0
 """Factor that these rates must span."""
+FAIR_UNITS = 1.5
+"""Factor by which a ratio of numbers of units may exceed that of the paper's networks."""
 _ERROR_RATIOS = ("ratio", "share_of_chance", "memoryless")
 """Verbs whose quantity is the first network's error over another error."""
 
@@ -127,6 +130,7 @@ def find_untuned(
             texts.append(_rate_at_edge_matters(networks, claim, pair, name, estimate, holds))
             texts.append(_at_chance_at_few_rates(networks, name))
             texts.append(dt_kept(networks, name, comparison.paper_dt, comparison.paper_length))
+            texts.extend(fewer_units(networks, name, pair, comparison.paper_width))
         return join_reasons(*texts)
 
     return ByVerdict(
@@ -241,9 +245,7 @@ def dt_kept(
         Empty if several dt were tried, or if dt times the length is within a factor of two of the
         paper's product.
     """
-    label = name
-    if isinstance(name, NetworkSelection):
-        label = name.label
+    label = _label_of(name)
     if paper_length is None or label not in paper_dt:
         return ""
     levels = networks.levels(name)
@@ -257,3 +259,48 @@ def dt_kept(
         f"{label} was trained only at dt = {dt:g}, on {length:,} time steps; the paper has "
         f"dt = {paper_dt[label]:g} on {paper_length:,} time steps"
     )
+
+
+def fewer_units(
+    networks: Networks, name: NetworkRef, pair: tuple[NetworkRef, ...], paper_width: dict[str, int]
+) -> list[str]:
+    """Explain that a network has fewer units than its rival, where the paper has as many.
+
+    Parameters
+    ----------
+    networks
+        The networks on the claim's task.
+    name
+        One of them.
+    pair
+        It and the network that it is compared with.
+    paper_width
+        The paper's units per layer, by label of the network.
+
+    Returns
+    -------
+    list of str
+        A reason for each rival; none if the ratio of the rival's units to those of the network is
+        at most `FAIR_UNITS` times the paper's, or if the paper's units are not known.
+    """
+    label = _label_of(name)
+    reasons = []
+    for rival in pair:
+        rival_label = _label_of(rival)
+        if rival == name or not {label, rival_label} <= set(paper_width):
+            continue
+        units = int(networks.runs(name)["width"].iloc[0])
+        rival_units = int(networks.runs(rival)["width"].iloc[0])
+        paper_ratio = paper_width[rival_label] / paper_width[label]
+        if rival_units / units > FAIR_UNITS * paper_ratio:
+            reasons.append(
+                f"{rival_label} has {rival_units} units and {label} {units}; in the paper they "
+                f"have {paper_width[rival_label]} and {paper_width[label]}"
+            )
+    return reasons
+
+
+def _label_of(name: NetworkRef) -> str:
+    if isinstance(name, NetworkSelection):
+        return name.label
+    return name
