@@ -289,6 +289,18 @@ def test_reference_keeps_results_tables_and_figures(root):
     assert not stale.exists() and other.exists()
 
 
+@pytest.mark.parametrize("last", ["one", "other"])
+def test_reference_records_the_cost_of_the_last_training(root, last):
+    for folder in ("one", "other"):
+        path = root / reference.CACHE / folder / "factorial.cost.json"
+        path.parent.mkdir(parents=True)
+        path.write_text(json.dumps({"jobs": len(folder)}), "utf-8")
+        seconds = 2 if folder == last else 1
+        os.utime(path, (seconds, seconds))
+    folder = reference.keep("factorial", root).parent
+    assert json.loads((folder / "factorial.json").read_text("utf-8"))["cost"] == {"jobs": len(last)}
+
+
 def test_unplanned_runs_are_counted_separately():
     levels = {"width": [8, 9], "replicate": [0, 1]}
     variables = {"status": Variable(tuple(levels), "int8", "end", "1")}

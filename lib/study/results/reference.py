@@ -208,11 +208,15 @@ def _made(folder: Path, notebooks: list[str], pattern: str) -> list[Path]:
 
 
 def _cost(name: str, root: Path) -> dict:
-    """Return the cost that `study.training.jobs` recorded; empty if none exists."""
-    record = next((root / CACHE).glob(f"*/{name}.cost.json"), None)
-    if record is None:
+    """Return the cost that `study.training.jobs` recorded last; empty if there is none.
+
+    There are several if runs were cached in several folders. The last training wrote the results.
+    """
+    records = list((root / CACHE).glob(f"*/{name}.cost.json"))
+    if not records:
         return {}
-    return json.loads(record.read_text("utf-8"))
+    last = max(records, key=lambda path: path.stat().st_mtime_ns)
+    return json.loads(last.read_text("utf-8"))
 
 
 def _write_record(path: Path, record: dict) -> None:
