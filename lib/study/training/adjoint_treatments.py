@@ -16,10 +16,11 @@ the loss :math:`F(x_T)`, ordinary backpropagation is :math:`\lambda_T = \nabla F
         \frac{\|\lambda_t\|}{\|J_t^\top \lambda_t\|} J_t^\top \lambda_t, \quad s_t \in \{-1, 1\}^d
 
 Norms are per sequence, over all tensors of the state. Scaling by :math:`\gamma = 10^{q / T}` adds
-the dose q to the dissertation's adjoint metric :math:`\log_{10} \|\lambda_0\| / \|\lambda_T\|`
-(section 3.2). Random signs keep the norm of every adjoint and destroy its direction, so they are a
-control with the metric of renormalised adjoints and without information. If the loss reads other
-states than the last one, their adjoints are added as in ordinary backpropagation.
+the dose q to the adjoint metric :math:`\log_{10} \|\lambda_0\| / \|\lambda_T\|`. This is the
+dissertation's (3.4) with :math:`\lambda_0` in place of :math:`\lambda_1`, so that all T steps
+count. Random signs keep the norm of every adjoint and destroy its direction. So they are a control
+that has the metric of renormalised adjoints but no information. If the loss reads other states than
+the last one, their adjoints are added as in ordinary backpropagation.
 """
 
 from collections.abc import Callable, Sequence
@@ -64,7 +65,7 @@ class AdjointPath:
     like : Tensor
         A tensor with the type and the device of the states.
     generator : torch.Generator
-        Source of the random signs, which are drawn in the backward pass.
+        Draws the random signs, in the backward pass.
     """
 
     def __init__(

@@ -50,7 +50,7 @@ class Run:
         self.parameters = [p for p in self.model.parameters() if p.requires_grad]
 
     def begin(self) -> None:
-        """Build the optimizers, resume from the checkpoint if it has a state, and record step 0."""
+        """Build the optimizers, and resume from the checkpoint or record step 0."""
         self.optimizers, self.schedulers = build_optimizers(
             self.model, self.recipe, self.batches.steps_per_epoch
         )

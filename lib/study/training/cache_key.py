@@ -20,7 +20,7 @@ _PACKAGES = ("numpy", "torch", "numba", "scipy", "scikit-learn")
 VERSIONS = {name: version(name) for name in _PACKAGES}
 """Versions of the packages that can change random numbers or last digits."""
 WITHOUT_EFFECT = ("lib/study/pipeline/",)
-"""Folders whose code jobs import although it can't change their results."""
+"""Folders whose code jobs import, but which can't change their results."""
 
 
 def cache_key(job: Job, prepared: Path | None) -> dict[str, Any]:

@@ -32,7 +32,7 @@ class Checkpoint:
     """
 
     _last_line = -math.inf
-    """When this process last printed a line of progress, on the clock of `time.monotonic`."""
+    """Value of `time.monotonic` when this process last printed a line of progress."""
 
     def __init__(
         self, path: Path, title: str = "run", *, every: float = SECONDS_BETWEEN, batch_size: int = 1

@@ -8,9 +8,9 @@ Figure 7 of the manuscript. With :math:`s = g + \sigma h_{k-1}` the residual is
     \qquad (\text{in form (8) } \operatorname{diag}(\phi') U U - \alpha I)
 
 A low rank r has a consequence that the paper does not mention. Let the activation be ReLU and
-:math:`U = \alpha I + V H` with alpha = 1. Then the rows of :math:`\nabla F` that belong to active
-neurons are rows of :math:`V H`, which has rank r. If k > r neurons are active, at least k - r
-eigenvalues are exactly zero. So none of the paper's strict inequalities can hold.
+:math:`U = \alpha I + V H` with alpha = 1. Then the rows of :math:`\nabla F` of active neurons are
+rows of :math:`V H`, which has rank r. If k > r neurons are active, at least k - r eigenvalues are
+exactly zero. So the eigenvalues can't all be negative, as the paper says that they should be.
 """
 
 import numpy as np

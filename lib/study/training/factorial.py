@@ -67,7 +67,7 @@ KERAS_EPSILON = 1e-7
 def train_attempts(
     jobs: Sequence[Job], prepared: Path | None, checkpoints: Sequence[Checkpoint | None]
 ) -> list[Arrays]:
-    """Train attempts whose models and batches have equal shapes.
+    """Train attempts on one data set, whose models and batches have equal shapes.
 
     Parameters
     ----------

@@ -2,7 +2,7 @@ r"""Does the decay of adjoint states cause the failure to learn? An experiment o
 
 The dissertation's tenet is that networks fail to learn long-time dependencies because their adjoint
 states vanish (L. Johnston, *Learning Sequential Patterns with Recurrent Neural Networks*, 2024,
-chapter 3). Its factorial experiment supports this as a correlation. Here only the backward pass is
+chapter 3). Its factorial experiment can only show a correlation. Here only the backward pass is
 changed (`study.training.adjoint_treatments`), in networks whose adjoints keep their norms and in
 networks whose adjoints vanish. The informative time steps are at the beginning, everywhere or at
 the end of the sequences. All runs of one cell and replicate start from the same weights and see the

@@ -62,7 +62,7 @@ class Job:
     title : str
         Short name in lines of progress.
     relative_cost : float
-        Relative cost, comparable only within a group. The largest jobs start first.
+        Relative cost, comparable only within a group. Jobs with larger costs start earlier.
     cells : tuple of str
         Names under which the job's engines are registered: the names of its cells, and others such
         as ``rnn/adjoints``.

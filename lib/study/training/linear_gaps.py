@@ -7,8 +7,8 @@ linear network (2.16) predicts
 
 so the T numbers :math:`V W^{T-t} R`, its *emphasis*, contain everything that it has learned. The
 networks are trained in this form, which is the same function of the same weights as the recurrence.
-W is squared repeatedly, so that log2 T matrix products are enough; the recurrence needs T. The
-networks of all replicates are trained together.
+W is squared repeatedly, so that log2 T matrix products are enough, instead of the T products of the
+recurrence. The networks of all replicates are trained together.
 
 The paper does not say what its "standard training routines in TensorFlow" are. We use TensorFlow's
 initial weights of a recurrent layer (W orthogonal, R and V Glorot uniform, biases zero; the

@@ -19,7 +19,7 @@ from study.training.scores import cross_entropy, predicted_classes, tensors
 def cell_inputs_without_dropout(model: Model, inputs: Tensor) -> Tensor:
     """Return the inputs of a model's cell, without dropout.
 
-    Without dropout no random numbers are drawn, so measuring doesn't change the rest of the run.
+    Without dropout no random numbers are drawn, so a measurement doesn't change the rest of a run.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ def cell_inputs_without_dropout(model: Model, inputs: Tensor) -> Tensor:
 def measure(model: Model, split: Split, *, batch_size: int, size: int = 0) -> dict[str, float]:
     """Measure loss, accuracy and adjoint norms of a classifier.
 
-    The norms are those of equation (3.5) of the dissertation: logarithms of sums over sequences.
+    The norms are those of equation (3.5) of the dissertation, sums over sequences, as logarithms.
     Each sequence contributes the gradient of its own loss, not of the batch mean. The adjoint
     lambda of the paper is the gradient with respect to the tensors that the head reads: all tensors
     of the final state, or one of them.

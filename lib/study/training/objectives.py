@@ -1,4 +1,4 @@
-r"""Training objectives: the loss of the task, with or without a penalty."""
+"""Training objectives: the loss of the task, with or without a penalty."""
 
 from longrnn.probes.coadjoint import soft_orthogonality
 from torch import Tensor, nn
@@ -17,7 +17,7 @@ def make_objective(name: str, task: Task, weight: float = 0.0) -> Objective:
     ``coadjoint``   :math:`F + \kappa G`, G the scaled variance of the adjoints' norms
                     (dissertation, equation 2.20); for classifiers only
     ``orthogonal``  :math:`F + \beta (\|W'W - I\|_2^2 + \|WW' - I\|_2^2)`, the soft
-                    orthogonal penalty (dissertation, Table 2.1)
+                    orthogonal penalty (dissertation, Table 2.1), in the Frobenius norm
     =============== ===================================================================
 
     Parameters

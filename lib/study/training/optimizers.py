@@ -95,5 +95,7 @@ def parameter_groups(model: nn.Module, recipe: Recipe) -> dict[Group, list[nn.Pa
             group = next(group for group in groups if fnmatchcase(name, group.names))
             members.setdefault(group, []).append(parameter)
     if not members:
-        raise ValueError("all parameters are frozen; nothing to train")
+        raise ValueError(
+            "all parameters are frozen, so there is nothing to train; remove a pattern from frozen"
+        )
     return members

@@ -1,6 +1,7 @@
 """The measures that `params.yaml` can request in addition to losses and metrics.
 
-`study.training.runs` calls `Probe` before training, at every record, and after training.
+`study.training.runs` calls `Probe` before training, at every record, after training, and once more
+with the best weights.
 """
 
 import copy
@@ -146,7 +147,7 @@ class Probe:
         return {name: values.median().item() for name, values in gains.items()}
 
     def penalty(self) -> Values:
-        """Compute the coadjoint penalty G (dissertation, equation 2.20) on the test split.
+        """Compute the coadjoint penalty G (dissertation, equation 2.20) on the whole test split.
 
         Returns
         -------
@@ -169,7 +170,7 @@ class Probe:
         return {"time_step_share": count_time_steps(self._model.cell, u)}
 
     def adjoint_norms(self) -> Values:
-        """Compute norms of the full adjoint state at the first and the last step.
+        """Compute norms of the full adjoint state at the first and the last time step.
 
         Returns
         -------
@@ -200,12 +201,14 @@ class Probe:
         return {"adjoint_curve": np.array([median_at[t] for t in times])}
 
     def singular_values(self) -> Values:
-        """Compute the mean log10 of the largest and the smallest singular value.
+        """Compute the mean log10 of the largest and the smallest singular value of dx_T/dx_(T-s).
+
+        The number s of steps is the setting `stretch`; 0 stands for T.
 
         Returns
         -------
         dict of str to numpy.ndarray
-            ``singular_values``, (2,): means over sequences and over the last `stretch` time steps.
+            ``singular_values``, (2,): means over sequences.
         """
         u = cell_inputs_without_dropout(self._model, self._test_batch[0])
         cell = self._model.cell
@@ -233,12 +236,12 @@ class Probe:
         return {"eigenvalue_sign": by_sign, "eigenvalue_share": by_size}
 
     def trajectories(self) -> Values:
-        """Compute the norms of states and adjoint states at every step.
+        """Compute the norms of states and adjoint states at every time step.
 
         Returns
         -------
         dict of str to numpy.ndarray
-            ``state_norm`` and ``adjoint_norm``, (sequence, time).
+            ``state_norm`` and ``adjoint_norm`` (log10), (sequence, time).
         """
         inputs, labels = self._test_batch
         model = copy.deepcopy(self._model).eval().double().requires_grad_(False)

@@ -76,10 +76,10 @@ class PendingJob:
 class Progress:
     """Prints how many jobs have a result, and an estimate of the remaining time.
 
-    Finished jobs, including cached ones, tell the seconds per unit of `Job.relative_cost`. Each
-    group has its own estimate, because costs are comparable only within a group. A group without a
-    finished job can't be estimated; the line then says "more than". If no group can be estimated,
-    the line gives no time.
+    The estimate uses the mean time per unit of `Job.relative_cost` of the finished jobs, including
+    cached ones. Each group has its own estimate, because costs are comparable only within a group.
+    If some groups have no finished job yet, the line says "more than". If none has, the line gives
+    no time.
     """
 
     def __init__(self, jobs: Sequence[PendingJob]) -> None:

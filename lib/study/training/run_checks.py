@@ -151,5 +151,5 @@ def _check_measures(config: RunConfig, model: Model) -> None:
     unsupported = used & TRAINED_CELLS_ONLY
     if "cell.*" in config.network.frozen and unsupported:
         raise ValueError(
-            f"{min(unsupported)} needs a cell that is trained; all of this one is frozen"
+            f"{min(unsupported)} needs a trained cell, but cell.* is frozen; remove one of the two"
         )

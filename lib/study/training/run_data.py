@@ -26,7 +26,7 @@ class RunData:
         Holds the training split, or generates training sequences when they are needed.
     splits : mapping of str to Split
         Sequences that losses and metrics are measured on. ``train`` has the first `probe_size`
-        training sequences, or the same sequences as ``test`` if the task generates them.
+        training sequences. If the task generates its sequences, ``train`` is the same as ``test``.
         ``validation`` is missing if there is no such split.
     """
 

@@ -231,9 +231,9 @@ def _score_of_row(
 ) -> Callable[[Row], tuple[float, ...]]:
     """Return the function that scores a row, for `Record.score`.
 
-    The score is the validation metric. If metrics are equal, the earliest row is the best. If
-    trajectories are measured, the latest row is the best instead, because the paper's figure shows
-    that one. Without a validation split the last row is the best.
+    The score is the validation metric. Of rows with equal metrics the earliest is the best, or the
+    latest if trajectories are measured, because the paper's figure shows that one. Without a
+    validation split the last row is the best.
     """
     if "validation" not in splits:
         return lambda row: (row["step"],)

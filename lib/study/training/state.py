@@ -15,7 +15,7 @@ NUMERICAL_ERRORS = (ArithmeticError, torch.linalg.LinAlgError)
 """Errors that end a run as diverged, because divergence is a result and not a failure.
 
 `longrnn.probes.Diverged` and overflows of Python's numbers are kinds of `ArithmeticError`. So is
-`ZeroDivisionError`: measurement code must not divide by zero for other reasons than divergence.
+`ZeroDivisionError`, so code of measurements may only divide by zero if the run has diverged.
 """
 
 

@@ -21,7 +21,7 @@ from study.training.seeds import seeds, torch_seed
 
 
 class AdjointMetrics(NamedTuple):
-    """Adjoint metrics of all runs (dissertation, section 3.2).
+    """Adjoint metrics of all runs: log10 of |lambda_0| / |lambda_T|, medians over sequences.
 
     Attributes
     ----------
@@ -53,8 +53,9 @@ class TreatedNetworks:
     """All networks of a job, with weights stacked along a leading run axis.
 
     Runs are sorted by treatment, then by replicate. A run whose treatment only sets norms needs two
-    networks with the same weights: the first gives the norms, and the second, trained by ordinary
-    backpropagation, gives the directions. These second networks come after all others.
+    networks, whose weights are always equal. The treated gradient of the first gives the norms, and
+    the ordinary gradient of the second gives the directions. The second networks come after all
+    others.
     """
 
     def __init__(self, job: Interventions, task: Task) -> None:
@@ -96,7 +97,7 @@ class TreatedNetworks:
         self.generator = torch.Generator().manual_seed(int(signs.generate_state(1)[0]))
 
         self.template = networks[0]
-        """The network that computes every network, with the weights of that network."""
+        """A network that computes any of the networks if it is called with their weights."""
         self.replicates = [*range(job.networks)] * len(treatments)
         """Replicate of each network."""
         self.replicates += [self.replicates[run] for run in self.norms_alone]
