@@ -112,7 +112,7 @@ def _cell(source="", **wrong):
         ("expected only lines such as", [_cell(line) for line in (
             "import os", "a, b = 1, 2", "a += 1", "a.b = 1", "a = b = 1", "a: int", "pass",
         )]),
-        ("the parameters cell is not Python", [_cell(line) for line in (
+        ("the parameters cell is not valid Python", [_cell(line) for line in (
             "%magic", "a = '", "a = 1 2", "a = 0777", "a = '\0'", f"a = {'9' * 5000}",
             f"a = {'[' * 150}", f"a = {'-' * 3000}1",
         )]),

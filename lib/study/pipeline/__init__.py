@@ -1,1 +1,1 @@
-"""Run notebooks, record what they depend on, and keep the pipeline up to date."""
+"""Run notebooks, record what they depend on, and keep the results up to date."""

@@ -29,7 +29,7 @@ def clean(notebook: NotebookNode) -> NotebookNode:
     Parameters
     ----------
     notebook
-        An executed notebook; it is changed in place.
+        An executed notebook, which is changed in place.
 
     Returns
     -------
@@ -70,7 +70,7 @@ def _merge(outputs: list[NotebookNode]) -> list[NotebookNode]:
 def _renamed(content: Any, ids: dict[str, str]) -> Any:
     """Return the content of outputs without random ids, addresses and the path of the repository.
 
-    Random ids are replaced by numbers in order of appearance. `ids` has those that appeared so far.
+    Random ids are replaced by numbers in order of appearance. `ids` has the replacements so far.
     """
     match content:
         case dict():

@@ -2,8 +2,8 @@
 
 - ``data/code/<notebook>`` has a line for every module below `lib/` that the notebook reaches
   (`study.pipeline.fingerprint`), and a line for every package whose version can change its numbers
-  (`study.pipeline.versions`). A difference between two versions of the file therefore tells why a
-  stage runs again.
+  (`study.pipeline.versions`). The difference between two versions of the file shows why a stage
+  runs again.
 - ``data/code/report`` is the same for the pages of the report.
 - ``data/code/settings/<section>`` is a section of the chosen profile of `params.yaml`, merged with
   the base.
@@ -36,7 +36,7 @@ _PACKAGE = re.compile(r"cmd: python -m (study\.(\w+))$", re.M)
 _NO_STAGE = "8"
 """First digit of benchmark notebooks. They are not stages, because times never repeat."""
 _NO_INPUT = {"jobs"}
-"""Sections that do not change results. ``jobs`` says where jobs run."""
+"""Sections that do not change results. ``jobs`` has the settings for where jobs run."""
 
 
 def notebooks(root: Path = ROOT) -> list[Path]:

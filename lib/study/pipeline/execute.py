@@ -120,7 +120,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _announce(stage: str, notebook: Path) -> None:
-    """Print the time, the stage and the title of its notebook."""
+    """Print the time, the name of the stage and the title of its notebook."""
     stages = os.environ.get(STAGES, "").split()
     name = stage
     if stage in stages:

@@ -1,4 +1,4 @@
-"""Fingerprints of the code that something depends on: every module below `lib/` that it reaches.
+"""Fingerprints of code: the digests of all modules below `lib/` that some code reaches.
 
 A module reaches the modules that it imports (inside functions, too) and those below `lib/` that a
 string names in full, such as ``"study.report"`` for ``python -m``. `study.pipeline.modules` defines
@@ -22,7 +22,7 @@ from study.pipeline.refusals import FingerprintError
 
 
 class Reached(NamedTuple):
-    """The code that something reaches."""
+    """The modules and packages that some code reaches."""
 
     digests: dict[str, str]
     """Digest of each module, by its path from the root."""

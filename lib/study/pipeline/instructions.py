@@ -85,7 +85,7 @@ def is_reproducible(path: Path) -> bool:
 def pin_instructions(root: Path = ROOT) -> None:
     """Set the variables if params.yaml says `reproducible: true`; children inherit the decision.
 
-    A file that cannot be read counts as `false`; the stage `code` reports its errors.
+    A file that cannot be read counts as `reproducible: false`. The stage `code` reports its errors.
 
     Parameters
     ----------

@@ -1,11 +1,11 @@
-"""Note which inputs made the outputs of each stage, and discard records that DVC made wrongly.
+"""Note which inputs made the outputs of each stage, and discard wrong records of DVC.
 
 DVC hashes the inputs of a stage after its command has ended. If a notebook is saved shortly before
 that, after the last check of `study.pipeline.inputs`, DVC records the new notebook with the outputs
 of the old one, and considers the stage up to date. So each stage notes the hashes of the inputs
 that it read and of the outputs that it made. The stage `code` runs first at every `dvc repro` and
-compares these notes with `dvc.lock`. If a record is wrong, its outputs are deleted, in the folder
-and in DVC's cache. DVC then runs the stage again.
+compares these notes with `dvc.lock`. If a record is wrong, the outputs of its stage are deleted
+from the repository and from DVC's cache. DVC then runs the stage again.
 """
 
 import hashlib
@@ -25,7 +25,7 @@ KEPT = 50
 
 
 class Note(NamedTuple):
-    """What one run of a stage read and made: hashes as in `dvc.lock`, by path."""
+    """The inputs and outputs of one run of a stage: hashes as in `dvc.lock`, by path."""
 
     inputs: dict[str, str]
     outputs: dict[str, str]
@@ -61,7 +61,7 @@ def dvc_hash(path: Path, by_file: Mapping[Path, str]) -> str | None:
 
 
 def add_note(stage: str, note: Note, root: Path = ROOT) -> None:
-    """Add a note of what a run of a stage read and made.
+    """Add a note of the inputs and outputs of one run of a stage.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The name of the processor. It needs only the standard library, as on a bare GPU machine."""
+"""The name of the processor. This needs only the standard library, as on a bare GPU machine."""
 
 import platform
 from pathlib import Path

@@ -1,10 +1,10 @@
 """The digest of one Python file's code, and the files that the code uses.
 
-The digest is that of the syntax tree without docstrings, comments and layout. So a change of prose
-makes no stage out of date. A change of code makes exactly those stages out of date that use it.
+The digest is that of the syntax tree without docstrings, comments and layout. So after a change of
+prose, no stage runs again. After a change of code, exactly those stages run again that use it.
 
-Files next to a module that are not Python belong to the module if one of its strings names them, or
-if its list ``DEPENDS`` does. A module that looks next to ``__file__`` and names no file there must
+A file next to a module that is not Python belongs to the module if one of its strings or its list
+``DEPENDS`` names the file. A module that looks next to ``__file__`` and names no file there must
 have that list, because a computed file name can't be followed. Imports by a computed name and
 dynamic code (`exec`, `runpy`, `spec_from_file_location`) are refused (`study.pipeline.refusals`).
 

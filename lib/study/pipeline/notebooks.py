@@ -18,7 +18,7 @@ _EXPECTED = {bool: "true or false", int: "a whole number", float: "a finite numb
 
 
 class NotebookError(ValueError):
-    """A notebook cannot run as requested; the message says what was given and what was expected."""
+    """A notebook can't run as requested; the message says what was given and what was expected."""
 
 
 class Cell(NamedTuple):
@@ -132,7 +132,9 @@ def read_parameters(path: Path) -> dict[str, Scalar]:
     # Null bytes and many nested brackets raise other errors than SyntaxError.
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         reason = getattr(error, "msg", error)
-        raise NotebookError(f"{path}: the parameters cell is not Python ({reason})") from None
+        raise NotebookError(
+            f"{path}: the parameters cell is not valid Python ({reason}); correct it"
+        ) from None
     return dict(_assignment(path, statement) for statement in statements)
 
 

@@ -1,4 +1,4 @@
-"""Environment and lifetime of the processes of a run: all of them end with their parent."""
+"""Environment and lifetime of the processes of a run, which all end with their parent."""
 
 import contextlib
 import ctypes
@@ -22,7 +22,7 @@ DEPENDS = ["kernels"]
 """Jupyter finds our kernel specification in this folder (see `study.pipeline.modules`)."""
 
 _DEFAULTS = {
-    "PYTHONHASHSEED": "0",  # sets of strings print in one order
+    "PYTHONHASHSEED": "0",  # so that sets of strings have the same order in every run
     "PYTHONWARNINGS": "ignore:IProgress not found",  # a widget that nobody would see
     # One thread each. With more, last digits would depend on the number of cores. And a fork would
     # not have the threads of its parent.

@@ -79,7 +79,8 @@ def main(arguments: list[str]) -> int:
                 status = _bring_up_to_date(lock)
                 if status or not wrong_records(ROOT):
                     return status
-                # An input was saved just as its stage ended, so the stage and its users run again.
+                # An input was saved while its stage ended, so this stage and those that need its
+                # outputs run again.
     except InstructionError as error:
         return _report_status(str(error), 2)
     except OSError as error:
@@ -90,7 +91,7 @@ def main(arguments: list[str]) -> int:
 
 @contextlib.contextmanager
 def _locked() -> Iterator[int]:
-    """Wait until no other `make repro` runs in this clone. Yield the lock's descriptor."""
+    """Wait until no other `make repro` runs in this clone; yield the lock's file descriptor."""
     LOCK.parent.mkdir(parents=True, exist_ok=True)
     with LOCK.open("w") as lock:
         try:

@@ -36,7 +36,7 @@ It is long, because packages load slowly on a busy machine. A kernel that dies i
 
 
 class Run(NamedTuple):
-    """A notebook to execute, where its copy goes, and what it is given."""
+    """A notebook to execute, the path of its executed copy, and the values of its parameters."""
 
     notebook: Path
     output: Path
@@ -63,8 +63,8 @@ def execute_all(
     Parameters
     ----------
     runs
-        The notebooks. If one fails, the others are ended. If a notebook is not executed to its end,
-        its earlier copy stays, with its `failed_copy` next to it as a sign that it is out of date.
+        The notebooks. If one fails, the others are killed. If a notebook is not executed to its
+        end, its earlier copy stays, and the `failed_copy` next to it shows that it is out of date.
     at_once
         Number of notebooks that run at the same time.
     quiet

@@ -30,7 +30,7 @@ _USED_BY = {
     "sphinx-mathjax-offline": (),
     "nh3": (),
 }
-"""Distributions that can change results, each with the distributions that it computes with.
+"""Distributions that can change results, each with the distributions that it uses to compute.
 
 Distributions that only run code, such as papermill, Dask and pydantic, are not listed.
 """

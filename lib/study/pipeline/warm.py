@@ -16,8 +16,7 @@ The supervisor passes signals on to that process, and kills it when the caller i
 
 Of our own code, the server imports only this module, `study.paths` and `study.pipeline.processes`
 and their imports. So every run uses the other modules as they are when it starts. The fork server
-of the standard library would not do, because it serves only the process that started it, and the
-callers here are processes that DVC starts.
+of the standard library serves only the process that started it, but here DVC starts the callers.
 """
 
 import contextlib
