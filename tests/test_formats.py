@@ -56,7 +56,7 @@ def test_archive_members_are_read_without_extraction(archive, tmp_path, monkeypa
     with pytest.raises(FormatError, match=r"x/c.ts has too many bytes; expected at most 9"):
         member(path, "x/c.ts")
     path.write_bytes(path.read_bytes()[:60])
-    with pytest.raises(FormatError, match=r"expected a zip or tar archive, got something else"):
+    with pytest.raises(FormatError, match=r"a.archive is truncated or not a zip or tar archive"):
         member(path, "x/b.txt")
 
 
@@ -157,7 +157,7 @@ BAD_SERIES = [
     (HEADER + "up\n", r"line 10: .*got 'dimensions of \[\] values"),
     (HEADER + "1,2,3:4,?,6:up\n", r"line 10: .* to float: '\?'"),
     (HEADER + "1,2,3:4,nan,6:up\n", "line 10: .*got 'a value that is infinite or nan"),
-    (HEADER, "toy.ts: it has no case; the file is truncated"),
+    (HEADER, "toy.ts has no series; it is truncated"),
     (HEADER.replace("classLabel true", "classLabel false"), "line 8: .*got '@classLabel false"),
     (HEADER + "1,2,3:up\n", "line 10: .*got '1 dimensions, the header states 2"),
     (HEADER + "1,2:3,4:up\n", "line 10: .*got '2 values, the header states 3"),
@@ -240,11 +240,11 @@ def test_byte_order_mark_is_ignored(mark):
 
 
 BAD_TSV = [
-    ("1\t2\n1\t2\t3\n", "w.tsv, line 2: .*got '2 values, the first case has 1"),
+    ("1\t2\n1\t2\t3\n", "w.tsv, line 2: .*got '2 values, the first series has 1"),
     ("1.5\t2\n", "line 1: .*not whole"),
     ("1\tnan\n", "line 1: .*infinite or nan"),
     ("one\t2\n", "line 1: .*'one'"),
-    ("", "w.tsv: it has no case; the file is truncated"),
+    ("", "w.tsv has no series; it is truncated"),
 ]
 IDX = bytes([0, 0, 8, 2, 0, 0, 0, 2, 0, 0, 0, 3]) + bytes(range(6))
 BAD_IDX = [

@@ -143,9 +143,9 @@ def _checked(**change):
 
 test_a_design_that_makes_no_sense_is_refused = refused(
     ParameterError,
-    (r"expected the place before the end of the horizon, .* got 6, 6 and \[9", _checked(place=6)),
-    (r"lengths above it, .* got 3, 6 and \[5\]", _checked(longer=[5])),
-    ("each longer than the last", _checked(longer=[9, 9])),
+    (r"expected place below horizon, .* got place 6, horizon 6 and longer \[9", _checked(place=6)),
+    (r"longer above horizon .* horizon 6 and longer \[5\]", _checked(longer=[5])),
+    ("in increasing order, got", _checked(longer=[9, 9])),
     ("probe_size is 65; expected at most test_size, 64", _checked(probe_size=65)),
     ("less than 0.5", _checked(tolerance=0.5)),
 )

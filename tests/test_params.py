@@ -327,7 +327,7 @@ UNFIT = "of width 32 on .* cannot .*"
      rf"GRU {UNFIT}no parameter is called 'sell.\*'"),
     (_set("pixels", "GRU", {"width": 10**8}), "GRU of width 100000000 on .* cannot be trained: "),
     (_set("pixels", "GRU", {"frozen": ["cell.*"], "measures": ["penalty"]}),
-     f"GRU {UNFIT}penalty needs a cell that is trained"),
+     rf"GRU {UNFIT}penalty needs a trained cell, but cell.\* is frozen"),
     (_set("pixels", "expRNN", COADJOINT), "be trained by the coadjoint method: its step"),
     (_set("long_memory", "LSTM", {"read": "every"}), "LSTM.read is 'every'; .*'' or 'all'"),
     (_set("long_memory", "LSTM", ORTHOGONAL), f"LSTM {UNFIT}lstm has no recurrent matrix W"),

@@ -1,4 +1,4 @@
-"""Expand the groups of `params.yaml` to runs.
+"""Expand the groups of `params.yaml` into runs.
 
 `study.config.tables` collects the levels of each setting of a network on a task, layer by layer.
 This module merges the layers, and makes one run per combination of levels.

@@ -24,7 +24,7 @@ class Latching(Design):
     learning_rate, batch_size, clip : number
         Step size, sequences per step, and gradient norm to clip to.
     training_steps : int
-        Largest number of training steps.
+        Largest number of optimizer steps.
     check_every, check_size, tolerance : number
         Every `check_every` steps, the error is measured on `check_size` new sequences. Training
         stops once the error is below half of `tolerance`.
@@ -59,8 +59,8 @@ class Latching(Design):
         lengths = (self.place, *self.horizons)
         if lengths != tuple(sorted(set(lengths))):
             raise ValueError(
-                "expected the place before the end of the horizon, and lengths above it, each "
-                f"longer than the last, got {self.place}, {self.horizon} and {list(self.longer)}"
+                "expected place below horizon, and longer above horizon in increasing order, got "
+                f"place {self.place}, horizon {self.horizon} and longer {list(self.longer)}"
             )
         if self.probe_size > self.test_size:
             raise ValueError(

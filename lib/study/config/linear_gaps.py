@@ -44,6 +44,7 @@ class LinearGaps(Design):
     def _places_are_inside(self) -> Self:
         if max(self.place) > self.time_steps:
             raise ValueError(
-                f"expected positions in 1..{self.time_steps}, the time steps, got {max(self.place)}"
+                f"expected every place in 1..{self.time_steps}, the time steps, got "
+                f"{max(self.place)}"
             )
         return self

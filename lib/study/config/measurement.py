@@ -34,12 +34,14 @@ class Measurement(Section):
         Sizes of the test and the validation set of a task that generates its sequences. All
         networks of the task share these sets.
     measures : tuple of str
-        Further measures, see `study.training.probe`. Some are computed with every record, the
-        others before and after training.
+        Further measures, see `study.training.probe`. Most are computed before and after training,
+        ``gains`` and ``penalty`` with every record, and ``trajectories`` with the best weights.
     measure_size : int
-        Number of sequences for these measures.
+        Number of sequences for these measures; 0 for all of them. ``penalty`` uses all test
+        sequences.
     stretch : int
-        Number of time steps, from the end, whose singular values are computed; 0 for all of them.
+        Number s of time steps of the Jacobian dx_T/dx_(T-s), whose singular values are computed;
+        0 for all T.
     """
 
     records: Positive

@@ -11,7 +11,7 @@ def with_names(runs: Sequence[RunConfig]) -> tuple[RunConfig, ...]:
     """Return the runs of a group with their names in the results file.
 
     A name consists of the label, the task, and the settings in which runs with the same label and
-    task differ. If a name is already used, ``(2)`` is appended, or ``(3)``, and so on.
+    task differ. If a name is already used, ``(2)`` or a higher number is appended.
 
     Parameters
     ----------

@@ -15,7 +15,7 @@ OPTIMISERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
 }
 Optimiser = Literal["adam", "rmsprop", "sgd"]
 WEIGHTS = {"plain": "", "coadjoint": "kappa", "orthogonal": "orthogonality"}
-"""Name of the setting that weights the penalty, by objective; empty for the plain loss."""
+"""Name of the penalty's weight, by objective; empty for the plain loss, which has no penalty."""
 
 
 class Group(Section):

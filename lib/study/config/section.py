@@ -88,7 +88,7 @@ Factor = Annotated[
     AfterValidator(check_distinct),
     FACTOR,
 ]
-"""Field with the levels of a factor: a single level, or a list of them.
+"""A field with the levels of a factor. The file gives a list of levels, or a single one.
 
 A design has a tuple of levels; a job of the design has a single level instead.
 """

@@ -1,7 +1,7 @@
 """Tasks: the data that networks are trained and tested on, as plain arrays.
 
-A task is made by a function that its module registers (`study.tasks._registry.task`). A data set is
-a row of `sources/table.toml`. The steps from a publisher's file to a task:
+A task is made by a function that its module registers with `study.tasks._registry.task`. A data set
+has a row in `sources/table.toml`. The steps from a publisher's file to a task:
 
 1. `sources` reads the publisher's files (`formats`), or makes synthetic data (`standins`).
 2. `prepared` stores the data set as netCDF. Notebook 00 does this once.

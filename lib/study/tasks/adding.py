@@ -1,7 +1,7 @@
 r"""The adding problem: a sum of two numbers that are marked among many.
 
-L. Johnston, *Learning Sequential Patterns with Recurrent Neural Networks*, 2024, experiment 2.4,
-after S. Hochreiter and J. Schmidhuber, *Long short-term memory*, 1997:
+L. Johnston, *Learning Sequential Patterns with Recurrent Neural Networks*, 2024, experiment 2.4
+(abridged), after S. Hochreiter and J. Schmidhuber, *Long short-term memory*, 1997:
 
     Input features are formed by concatenating two univariate sequences of length T. The first
     consists of elements :math:`u_t \sim \text{Unif}(0, 1)`, the second is an indicator vector,
@@ -9,9 +9,9 @@ after S. Hochreiter and J. Schmidhuber, *Long short-term memory*, 1997:
     from :math:`[T/2 + 1, T]`. The target is the sum of the two elements in the first sequence that
     have a marked position.
 
-The paper counts time steps from 1 elsewhere, and its [0, T/2] would have one position too many. We
-take it as the positions 1..floor(T/2) and floor(T/2)+1..T. Every training batch consists of new
-sequences; the data set has no fixed size.
+Elsewhere the paper counts time steps from 1, so position 0 does not exist. We use the positions
+1..floor(T/2) and floor(T/2)+1..T. Every training batch consists of new sequences; the data set has
+no fixed size.
 """
 
 from functools import partial

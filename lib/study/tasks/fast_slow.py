@@ -9,7 +9,7 @@ Modeling*, ICLR 2022:
 
 with I = .5, a = .7, b = .8, epsilon = .02, on [0, 400] in 1,000 steps. The input is :math:`v(t_n)`,
 the target :math:`v(t_{n+1})`. The paper's program solves the equations with SciPy's default
-tolerance. Its solution visibly deviates from the exact one, which is available as well.
+tolerance. Its solution deviates visibly from the exact one. Both are available.
 """
 
 from typing import Literal

@@ -51,10 +51,15 @@ def language(
         rows = getattr(data, name)
         stream = np.append(rows.inputs.ravel(), rows.targets.ravel()[-1])
         pieces = Split(*cut(stream, time_steps))
-        if not pieces or size > len(pieces):
+        if not pieces:
+            raise ValueError(
+                f"{data.name} {name}: expected more than {time_steps} tokens, the length of a "
+                f"piece, got {len(stream)}; lower time_steps"
+            )
+        if size > len(pieces):
             raise ValueError(
                 f"{data.name} {name}: expected at most {len(pieces)} pieces of {time_steps} "
-                f"tokens, got {size or 1}"
+                f"tokens, got {size}; use 0 for all of them"
             )
         splits[name] = pieces.take(slice(size or None))
     return replace(data, **splits)

@@ -1,7 +1,7 @@
 r"""The long time gap tasks (LTG): remember one sign among irrelevant signs.
 
-L. Johnston, *Learning Sequential Patterns with Recurrent Neural Networks*, 2024, experiment 2.2 and
-section 3.3.2:
+L. Johnston, *Learning Sequential Patterns with Recurrent Neural Networks*, 2024, experiment 2.2
+(abridged) and section 3.3.2:
 
     The input sequence is a Rademacher series of length T, i.e. each :math:`u_t` is an independent
     random variable taking the value +1 or -1 with probability 1/2, and the label corresponds to
@@ -44,7 +44,7 @@ def long_time_gap(*, place: Positive, time_steps: Count) -> Task:
     """
     if place > time_steps:
         raise ValueError(
-            f"long time gap: expected the deciding input among 1..{time_steps}, got {place}"
+            f"long time gap: expected place in 1..{time_steps}, the time steps, got {place}"
         )
     draw = partial(draw_signs, place, time_steps)
     return Task(name=f"LTG{place}", kind="series", target="class", outputs=2, draw=draw)

@@ -1,7 +1,7 @@
 """The six variations of a data set in the factorial experiment: two orders, three kinds of noise.
 
 Dissertation, Table 1.3 and Figure 1.1. Inputs are permuted first. Noise is added afterwards and is
-"generated uniformly from the range of the original input values" (section 3.3, item 6): pixels of
+"generated uniformly from the range of the original input values" (section 3.3.1, item 6): pixels of
 any brightness, or any word of the vocabulary, but never the tokens for padding, the start of a text
 or an unknown word.
 """
@@ -121,7 +121,10 @@ def pooled(data: Task, pool: int) -> Task:
         return data
     side, channels = image_shape(data)
     if side % pool:
-        raise ValueError(f"{data.name}: a side of {side} pixels is not a multiple of {pool}")
+        raise ValueError(
+            f"{data.name}: a side of {side} pixels is not a multiple of {pool}; choose a pool that "
+            "divides it"
+        )
     new_side = side // pool
 
     def means(inputs: np.ndarray) -> np.ndarray:

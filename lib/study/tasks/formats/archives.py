@@ -75,7 +75,8 @@ def members(
     except Exception as error:  # a damaged archive makes the standard library raise anything
         reason = str(error).partition("\n")[0][:200] or type(error).__name__
         raise FormatError(
-            f"{name}: expected a zip or tar archive, got something else ({reason})"
+            f"{name} is truncated or not a zip or tar archive ({reason}); expected the "
+            "publisher's file"
         ) from None
 
 
@@ -101,7 +102,7 @@ def member(archive: Path, name: str) -> bytes:
     """
     for _, content in members(archive, rf"(?:.*/)?{re.escape(name)}"):
         return content
-    raise FormatError(f"{archive.name}: it does not contain {name}")
+    raise FormatError(f"{archive.name} does not contain {name}; expected the publisher's file")
 
 
 def _files(file: BinaryIO) -> Iterator[tuple[str, Callable[[], BinaryIO]]]:

@@ -120,12 +120,12 @@ def read_ts(files: Mapping[str, Iterable[str]]) -> Series:
             except ValueError as error:
                 raise FormatError(
                     f"{name}, line {number}: expected dimensions as many and as long as those of "
-                    "the header and the first case, finite numbers, then a class that the header "
+                    "the header and the first series, finite numbers, then a class that the header "
                     f"names ({', '.join(header.labels)}); got {format_value(str(error))}"
                 ) from None
         labels = header.labels
         if len(inputs) == cases_before:
-            raise FormatError(f"{name}: it has no case; the file is truncated or not a .ts file")
+            raise FormatError(f"{name} has no series; it is truncated or not a .ts file")
     return Series(np.stack(inputs), np.array(targets), tuple(labels))
 
 
@@ -162,14 +162,14 @@ def read_tsv(text: str, name: str) -> tuple[np.ndarray, np.ndarray]:
             if label != targets[-1] or not np.isfinite(values).all():
                 raise ValueError("a class that is not whole, or a value that is infinite or nan")
             if len(values) != len(inputs[0]):
-                raise ValueError(f"{len(values)} values, the first case has {len(inputs[0])}")
+                raise ValueError(f"{len(values)} values, the first series has {len(inputs[0])}")
         except (ValueError, OverflowError) as error:
             raise FormatError(
                 f"{name}, line {number}: expected a class and as many finite numbers as in the "
                 f"first line; got {format_value(str(error))}"
             ) from None
     if not inputs:
-        raise FormatError(f"{name}: it has no case; the file is truncated")
+        raise FormatError(f"{name} has no series; it is truncated")
     return np.array(inputs, np.float32)[:, :, None], np.array(targets)
 
 

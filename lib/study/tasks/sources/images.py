@@ -111,9 +111,9 @@ NOISE_INPUTS = 1000
 def digits() -> dict:
     """Read scikit-learn's digits: 1,797 images of 8 x 8 pixels with 17 gray levels, offline.
 
-    They are the test set of E. Alpaydin and C. Kaynak. The file is sorted by writer. Every fourth
-    image is for testing. The noise has 82 inputs, the same number per pixel as 1,000 inputs for
-    MNIST's 784 pixels.
+    They are the test set of E. Alpaydin and C. Kaynak. The file is sorted by writer, and every
+    fourth image is for testing, so all writers are in both splits. The noise has 82 inputs, the
+    same number per pixel as 1,000 inputs for MNIST's 784 pixels.
 
     Returns
     -------

@@ -18,7 +18,7 @@ FEWEST = 15
 EVERY = 4
 """One document in four is for testing.
 
-The paper measures on at least 2,800 sequences (section 3.5); a quarter of 11,228 is 2,807.
+The paper measures on at least 2,800 sequences (section 3.3.1); a quarter of 11,228 is 2,807.
 """
 
 

@@ -2,8 +2,7 @@
 
 A word is a sum of two or three tones that glide from one frequency to another. All clips of a word
 have the same tones. Speakers differ in pitch and speed; clips differ in position, loudness and
-noise.
-`write_clips` yields the files that the archive of Speech Commands would contain.
+noise. `write_clips` yields files like those in the archive of Speech Commands.
 """
 
 from collections.abc import Iterator
