@@ -289,6 +289,18 @@ def test_reference_keeps_results_tables_and_figures(root):
     assert not stale.exists() and other.exists()
 
 
+def test_files_that_a_killed_process_left_are_not_results(root):
+    tables = root / reference.MADE / "30_tenet/rebuilt/tables"
+    for folder, suffix in ((root / RESULTS).parent, "nc"), (tables, "csv"):
+        (folder / f".factorial.partial1-ab.{suffix}").touch()
+    assert reference.names(root) == ["factorial"]
+    folder = reference.keep("factorial", root).parent
+    tables = {path.name for path in (folder / "tables" / "factorial").iterdir()}
+    assert tables == {"diss-tab-3.5.csv", "diss-tab-1.7.csv"}
+    with pytest.raises(ResultsError, match=r"whose folder holds factorial\.nc; "):
+        load((root / RESULTS).with_name("adding.nc"))
+
+
 @pytest.mark.parametrize("last", ["one", "other"])
 def test_reference_records_the_cost_of_the_last_training(root, last):
     for folder in ("one", "other"):

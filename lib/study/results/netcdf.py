@@ -89,7 +89,9 @@ def read_netcdf(path: str | Path, what: str, **options: bool) -> xr.Dataset:
     """
     path = Path(path)
     if not path.exists():
-        siblings = ", ".join(sorted(file.name for file in path.parent.glob("*.nc"))) or "nothing"
+        # Without the hidden files that a killed `write_whole` leaves behind.
+        files = sorted(file.name for file in path.parent.glob("[!.]*.nc"))
+        siblings = ", ".join(files) or "nothing"
         raise ResultsError(
             f"no {what} at {path}, whose folder holds {siblings}; {_how_to_make(path)}"
         )

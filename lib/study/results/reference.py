@@ -38,6 +38,8 @@ RESULTS = "data/results"
 CACHE = "data/cache"
 MADE = "data/made"
 KEPT = "data/reference"
+WHOLE = "[!.]*"
+"""Pattern of file names without the hidden files that a killed `write_whole` leaves behind."""
 PACKAGES = (
     "torch", "numba", "numpy", "scipy", "statsmodels", "pandas", "xarray", "netCDF4", "distributed",
 )  # fmt: skip
@@ -56,7 +58,7 @@ def names(root: Path = ROOT) -> list[str]:
     list of str
         Names in alphabetical order.
     """
-    return sorted(path.stem for path in (root / RESULTS).glob("*.nc"))
+    return sorted(path.stem for path in (root / RESULTS).glob(f"{WHOLE}.nc"))
 
 
 def keep(name: str, root: Path = ROOT) -> Path:
@@ -162,7 +164,7 @@ def add_checksums(root: Path = ROOT) -> list[Path]:
         A dataset has another MD5 than its provenance records.
     """
     changed = []
-    for path in sorted((root / KEPT).glob("*/*.nc")):
+    for path in sorted((root / KEPT).glob(f"*/{WHOLE}.nc")):
         file = provenance_path(path)
         record = json.loads(file.read_text("utf-8"))
         results = record["results"]
@@ -191,8 +193,8 @@ def _artefacts_of(name: str, root: Path) -> dict[str, list[Path]]:
         for path in (root / MADE / stem).glob("rebuilt/*.failed.ipynb"):
             raise ResultsError(f"{path.name} did not end; run `make repro` to the end first")
     artefacts = {
-        "tables": _made(root / MADE, notebooks, "tables/*.csv"),
-        "figures": _made(root / MADE, notebooks, "figures/*.png"),
+        "tables": _made(root / MADE, notebooks, f"tables/{WHOLE}.csv"),
+        "figures": _made(root / MADE, notebooks, f"figures/{WHOLE}.png"),
     }
     if not any(artefacts.values()):
         raise ResultsError(f"no tables or figures of {name} in {MADE}; make them with `make repro`")
