@@ -155,6 +155,37 @@ def test_vmap_over_weights_equals_a_loop(name, engine):
         torch.testing.assert_close(found[k], expected)
 
 
+@by_kernel
+def test_maps_over_data_and_weights_nest(name, engine):
+    cell, _, _ = small_case(name)
+    weights = {
+        label: torch.stack([part.detach(), 0.5 * part.detach()])
+        for label, part in cell.named_parameters()
+    }
+    data = torch.randn(3, 3, 2, 2, dtype=torch.float64)
+
+    def outputs(weights, u, engine):
+        return functional_call(cell, weights, (u,), {"engine": engine})[0]
+
+    def gradients(weights, u, engine):
+        by_weight = grad(lambda w: outputs(w, u, engine).square().sum())(weights)
+        return torch.cat([part.flatten() for part in by_weight.values()])
+
+    for function in (outputs, gradients):
+
+        def run(weights, u, function=function):
+            return function(weights, u, engine)
+
+        weights_inside = vmap(vmap(run, in_dims=(0, None)), in_dims=(None, 0))(weights, data)
+        data_inside = vmap(vmap(run, in_dims=(None, 0)), in_dims=(0, None))(weights, data)
+        for i, u in enumerate(data):
+            for k in range(2):
+                one = {label: part[k] for label, part in weights.items()}
+                expected = function(one, u, "reference")
+                torch.testing.assert_close(weights_inside[i, k], expected)
+                torch.testing.assert_close(data_inside[k, i], expected)
+
+
 @pytest.mark.parametrize("name", cell_names())
 def test_hessian_by_forward_over_reverse_mode(name):
     cell, u, _ = small_case(name)

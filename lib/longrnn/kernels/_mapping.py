@@ -1,7 +1,9 @@
 """Batching rules of a `Recurrence`: how its loop and its adjoint run under `torch.func.vmap`.
 
 Mapped data become a larger batch. Each index along the mapped axis is a run if something that the
-sequences share is mapped, such as the weights, or if its gradient is wanted for each index.
+sequences share is mapped, such as the weights, or if its gradient is wanted for each index. The
+sequences of a run follow one another, so no outer map can join their axis as well: if an inner map
+has made runs, an outer one goes through its indices one by one.
 """
 
 from collections.abc import Sequence
@@ -16,6 +18,10 @@ from longrnn.kernels._folding import (
     run_one_by_one,
     unfold,
 )
+from longrnn.kernels._schema import SOURCES
+
+_SOURCE_DIMENSIONS = {"source_V": 2, "source_b": 1, "source_skip": 2}
+"""Number of axes of the shared tensors of `longrnn.kernels._drive.Sources`, for one run."""
 
 
 def run_mapped(recurrence: Any, info: Any, in_dims: tuple, *arguments: Any) -> tuple:
@@ -40,8 +46,9 @@ def run_mapped(recurrence: Any, info: Any, in_dims: tuple, *arguments: Any) -> t
         These axes.
     """
     of_inputs = [part.axis for part in recurrence.inputs]
+    names = [part.name for part in recurrence.inputs]
     axes = _fold_axes(recurrence, arguments, in_dims, of_inputs, shared_gradients=False)
-    if axes is None:
+    if axes is None or _has_runs(recurrence, arguments, in_dims, names):
         return run_one_by_one(recurrence.call, info.batch_size, in_dims, arguments)
     results = recurrence.call(*fold(arguments, in_dims, axes, info.batch_size))
     others = len(results) - 1 - recurrence.final
@@ -73,7 +80,7 @@ def run_adjoint_mapped(recurrence: Any, info: Any, in_dims: tuple, *arguments: A
     of_tensors = _axes_of_adjoint(recurrence)
     tensors = arguments[:-2], in_dims[:-2]
     axes = _fold_axes(recurrence, *tensors, of_tensors, shared_gradients=shared)
-    if axes is None:
+    if axes is None or _has_runs(recurrence, *tensors, recurrence.saved):
         return run_one_by_one(recurrence.call_adjoint, info.batch_size, in_dims, arguments)
     axes += [None, None]  # the number of steps, and what is wanted
     gradients = recurrence.call_adjoint(*fold(arguments, in_dims, axes, info.batch_size))
@@ -100,6 +107,24 @@ def _axes_of_adjoint(recurrence: Any) -> list[int | None]:
     axes_by_name |= dict.fromkeys(recurrence.results, 1)
     axes_by_name |= dict.fromkeys(recurrence.results[1 : 1 + final], 0)
     return [*(axes_by_name[name] for name in recurrence.saved), 1, *[0] * final]
+
+
+def _has_runs(
+    recurrence: Any, arguments: Sequence, in_dims: Sequence, names: Sequence[str]
+) -> bool:
+    """Return whether what the sequences share has an axis of runs, which an inner map has made.
+
+    `names` are those of the first tensors after the sources.
+    """
+    dimensions = {part.name: part.dimensions for part in recurrence.inputs if part.axis is None}
+    dimensions |= _SOURCE_DIMENSIONS
+    names = [*recurrence.settings, *SOURCES, *names]
+    for name, value, dim in zip(names, arguments, in_dims, strict=False):
+        if name in dimensions and value is not None:
+            mapped = int(dim is not None)
+            if value.dim() - mapped > dimensions[name]:
+                return True
+    return False
 
 
 def _fold_axes(

@@ -18,6 +18,13 @@ class Input(NamedTuple):
     axis: int | None
     """Axis of the sequences of a batch; None if all sequences share the tensor."""
 
+    @property
+    def dimensions(self) -> int:
+        """Number of axes of a shared tensor of one run: two of a matrix, a name in capitals."""
+        if self.name[0].isupper():
+            return 2
+        return 1
+
 
 def parse_inputs(inputs: str) -> list[Input]:
     """Read the inputs of a recurrence.
