@@ -123,7 +123,7 @@ class FastGRNN(Recurrent, core=FastGRNNCore):
     num_directions, batch, hidden_size).
 
     Weights of the first layer, in ``layer.cells.l0``: ``U`` (d, d), ``W`` (d, p), ``b_z`` and
-    ``b_h`` (d,), ``zeta_free`` and ``nu_free`` (1,).
+    ``b_h`` (d,), ``zeta_free`` and ``nu_free`` ().
 
     Examples
     --------

@@ -132,7 +132,7 @@ class FastRNN(Recurrent, core=FastRNNCore):
     num_directions, batch, hidden_size).
 
     Weights of the first layer, in ``layer.cells.l0``: ``U`` (d, d), ``W`` (d, p), ``b`` (d,),
-    ``alpha_free`` and ``beta_free`` (1,).
+    ``alpha_free`` and ``beta_free`` ().
 
     Examples
     --------
