@@ -45,7 +45,7 @@ from study.claims.judging import (
     judged_row,
     sentences,
 )
-from study.claims.listed import claim_table, read_claims
+from study.claims.listed import claim_table, claims, read_claims
 from study.claims.networks import Networks
 from study.claims.region import Region
 from study.claims.short_runs import barred_verdicts, lead_caveat
@@ -58,7 +58,7 @@ from study.claims.verdict import (
     decide,
     verdict_on,
 )
-from study.paths import NOTEBOOKS
+from study.paths import NOTEBOOKS, REFERENCE
 from study.results.datasets import load
 from study.results.published import artefacts
 
@@ -412,3 +412,13 @@ def test_stored_results_are_judged(asked):
         near = pytest.approx(expected[number].to_numpy(), rel=TOLERANCE, abs=1e-9, nan_ok=True)
         assert found[number].to_numpy() == near, message
     assert len(sentences(found)) == len(found)
+
+
+@pytest.mark.parametrize("claim", ["lem-B1-dtadding-error", "lem-B1-dtadding-steps"])
+def test_lengths_of_one_rule_cover_those_of_the_paper(claim):
+    """The paper's Figure 3 has lengths from 250 to 2,000."""
+    rows = Networks(load(REFERENCE / "real" / "long_memory.nc")).all_rows
+    judged = claims()[claim].comparison.tasks_where.select(rows)
+    lengths = judged.loc[judged["label"] == "LEM", "time_steps"]
+    assert lengths.min() <= 250
+    assert lengths.max() >= 2000
