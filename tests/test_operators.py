@@ -100,6 +100,18 @@ def test_hessian_equals_the_reference(name, engine):
 
 
 @by_engine
+def test_several_gradients_at_once_equal_the_reference(name, engine):
+    cell, u, state = small_case(name)
+
+    def gradients(engine):
+        outputs, _ = cell(u, state, engine=engine)
+        each = torch.eye(outputs.numel(), dtype=u.dtype).unflatten(1, outputs.shape)
+        return torch.autograd.grad(outputs, u, each, is_grads_batched=True)[0]
+
+    torch.testing.assert_close(gradients(engine), gradients("reference"))
+
+
+@by_engine
 def test_gradient_penalty_reaches_the_weights(name, engine):
     cell, u, state = small_case(name)
 

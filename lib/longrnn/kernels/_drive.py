@@ -84,7 +84,7 @@ class _Drive(torch.autograd.Function):
         by_u, by_R, by_b = ctx.needs_input_grad
         rows = arrived.reshape(-1, len(R))
         grad_u = grad_R = grad_b = None
-        if by_u and torch.is_grad_enabled():
+        if by_u and (torch.is_grad_enabled() or not is_ordinary((arrived,))):
             grad_u = (rows @ R).view_as(u)
         elif by_u:
             grad_u = empty_tensor(u.shape, u.dtype)
@@ -122,5 +122,8 @@ def is_ordinary(arguments: Sequence) -> bool:
         return False
     for value in arguments:
         if isinstance(value, FakeTensor) or (isinstance(value, Tensor) and value.is_meta):
+            return False
+        # Several gradients at once, of `torch.autograd.grad` with `is_grads_batched`.
+        if isinstance(value, Tensor) and torch._C._functorch.is_legacy_batchedtensor(value):
             return False
     return True
