@@ -11,12 +11,15 @@ Where to look:
     The engine of a cell, or of a few with the same loop. The docstring of the CPU's file derives
     the adjoint equations and says what is stored.
 ``cpu_<cell>_pull_back``, ``cuda_<cell>_pull_back``, ``_pull_back``
-    Adjoint states of the LSTM and the GRU beyond the range of floats, for the probes.
+    Adjoint states of the LSTM and the GRU beyond the range of floats, for the probes. What the two
+    cells share is in ``_cpu_pull_back`` and ``_cuda_pull_back``.
+``cpu_rnn_adjoints``
+    Norms of the basic RNN's adjoint states that can be differentiated, for the coadjoint method.
 ``cuda_persistent_<cell>``, ``_cuda_persistent``, ``_cuda_persistent_device``
     The basic RNN, the LSTM and the GRU with weights that stay on the multiprocessor. They
-    have not been timed, so ``auto`` takes them only once `_measured` has their times.
+    have not been timed; ``auto`` will take them where their times in `_measured` are shorter.
 ``_cuda_gates``
-    What both kinds of kernels share, of the LSTM and of the GRU.
+    What the two kinds of kernels of the LSTM and the GRU share.
 ``library``
     PyTorch's own layers: cuDNN, oneDNN.
 ``_engine``

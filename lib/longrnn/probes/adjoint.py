@@ -1,10 +1,11 @@
 r"""Norms of the adjoint states of any cell, also beyond the range of floating-point numbers.
 
-The adjoint state (dissertation, definition 3.1) is the total derivative of the loss with respect to
-the state at time t, :math:`\lambda_t = (\partial x_T / \partial x_t)^\top \partial L / \partial
-x_T`. The paper's minus sign does not change its norm. If a cell has several state tensors, the
-derivative is with respect to all of them. Two norms are returned: that of the tensor that is the
-cell's output, and that of the full state. The dissertation's VEG metric is computed from them.
+The adjoint state (L. Johnston, *Learning Sequential Patterns with Recurrent Neural Networks*, 2024,
+definition 3.1) is the total derivative of the loss with respect to the state at time t,
+:math:`\lambda_t = (\partial x_T / \partial x_t)^\top \partial L / \partial x_T`. The minus sign
+in (3.2) does not change its norm. If a cell has several state tensors, the derivative is with
+respect to all of them. Two norms are returned: that of the tensor that is the cell's output, and
+that of the full state. The dissertation's VEG metric is computed from them.
 
 Over a thousand steps the norm shrinks or grows by hundreds of orders of magnitude. We therefore
 pull back one unit vector per sequence and accumulate the log10 of its norm. Everything is computed
@@ -116,7 +117,7 @@ def adjoint_norms(
 
     Notes
     -----
-    Definition 3.1 of the dissertation. A chunk that shrinks the adjoint out of the range of float64
+    Johnston 2024, definition 3.1. A chunk that shrinks the adjoint out of the range of float64
     is halved, down to single steps if necessary. A single step that does so is not handled.
 
     Examples
@@ -309,7 +310,11 @@ def _pull_back(
 
 
 def _lost(after: Tensor, before: Tensor, least: float) -> bool:
-    """Return whether an adjoint underflowed (lost precision) or overflowed within the chunk."""
+    """Return whether an adjoint lost digits by underflow, or overflowed, within a chunk.
+
+    `before` and `after` are norms before and after the chunk; an adjoint that is zero has nothing
+    to lose.
+    """
     return _any((before > 0) & ((after < least) | ~after.isfinite()))
 
 

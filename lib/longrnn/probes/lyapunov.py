@@ -13,9 +13,10 @@ The vector is renormalized after every step, and the logarithms of its norms are
 product can neither underflow nor overflow. The result is a finite-time exponent that depends on the
 inputs.
 
-The paper of the incremental RNN plots the influence of an early state on the last one in Figures
-3b, 8 and 9: :math:`\|\partial h_T / \partial h_1\|` and :math:`\|\partial h_T / \partial
-h_{T-1}\|`. The norms here are spectral; the paper does not say which it uses.
+The paper of the incremental RNN (Kag et al. 2020) plots the influence of an early state on the last
+one in Figures 3b, 8 and 9, by :math:`\|\partial h_T / \partial h_1\|` and
+:math:`\|\partial h_T / \partial h_{T-1}\|`. The norms here are spectral; the paper does not say
+which it uses.
 """
 
 import copy

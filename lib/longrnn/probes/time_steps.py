@@ -1,7 +1,8 @@
 r"""The learned time steps of a network, as the UnICORNN and LEM papers plot them.
 
-UnICORNN (eq. 6) moves each neuron of layer l by :math:`\Delta t^l \hat\sigma(c^l)`, which training
-changes. LEM (eq. 3) moves its two states by :math:`\Delta t_n` and :math:`\overline{\Delta t}_n`,
+UnICORNN (Rusch and Mishra 2021, equation 6 and Figure 5) moves each neuron of layer l by
+:math:`\Delta t^l \hat\sigma(c^l)`, which training changes. LEM (Rusch et al. 2022, equation 3 and
+Figures 4, 5 and 7) moves its two states by :math:`\Delta t_n` and :math:`\overline{\Delta t}_n`,
 which also depend on the inputs. `longrnn.cells.Cell.time_steps` returns them.
 """
 
