@@ -94,14 +94,14 @@ def norm_of(memory, first, stride, count):
 
 
 @device
-def add_norm(memory, logs, scales, i, norm, least, lost, sequence):
+def add_norm(memory, logs_at, scales_at, i, norm, least, lost, sequence):
     """Add the log10 of a norm to that of a sequence, and keep the divisor.
 
     Parameters
     ----------
     memory : array
         The shared memory.
-    logs, scales : int
+    logs_at, scales_at : int
         Offsets in it of the log10 norms and of the divisors of a block's sequences.
     i : int
         Index of the sequence in the block.
@@ -114,25 +114,25 @@ def add_norm(memory, logs, scales, i, norm, least, lost, sequence):
     sequence : int
         Index of the sequence in the batch.
     """
-    log = memory[logs + i]
+    log = memory[logs_at + i]
     if log > -math.inf and not (least <= norm < math.inf):
         lost[sequence] = 1
-    memory[logs + i] = log + log10_of(norm)
+    memory[logs_at + i] = log + log10_of(norm)
     divisor = 1.0
     if norm > 0.0:
         divisor = norm
-    memory[scales + i] = divisor
+    memory[scales_at + i] = divisor
 
 
 @device
-def divide(memory, vectors, scales, thread, threads, tile, d):
+def divide(memory, vectors_at, scales_at, thread, threads, tile, d):
     """Divide the vectors of a block's sequences by one number per sequence.
 
     Parameters
     ----------
     memory : array
         The shared memory.
-    vectors, scales : int
+    vectors_at, scales_at : int
         Offsets in it of the vectors (d, tile), and of the divisors (tile,).
     thread, threads : int
         Index of this thread, and number of threads of the block.
@@ -141,7 +141,7 @@ def divide(memory, vectors, scales, thread, threads, tile, d):
     """
     for j in range(thread, d, threads):
         for i in range(tile):
-            memory[vectors + j * tile + i] /= memory[scales + i]
+            memory[vectors_at + j * tile + i] /= memory[scales_at + i]
 
 
 def run_pull_back(

@@ -57,14 +57,14 @@ def _forward_kernel(W_T, arguments, h0, h_end, products, states, T, batch):
     g_r = cuda.local.array(tile, real)
     g_z = cuda.local.array(tile, real)
     g_n = cuda.local.array(tile, real)
-    by_r = cuda.local.array(tile, real)
-    by_z = cuda.local.array(tile, real)
-    by_n = cuda.local.array(tile, real)
+    Wh_r = cuda.local.array(tile, real)
+    Wh_z = cuda.local.array(tile, real)
+    Wh_n = cuda.local.array(tile, real)
     set_offsets(offsets, cuda.blockIdx.x, batch, d)
     memory = cuda.shared.array(0, real)
-    now = 0
-    following = d * tile
-    load_vectors(memory, now, h0, offsets, thread, threads, d)
+    now_at = 0
+    next_at = d * tile
+    load_vectors(memory, now_at, h0, offsets, thread, threads, d)
     cuda.syncthreads()
     base = 0  # offset of the time step in arrays that are d wide
     for t in range(T):
@@ -74,43 +74,43 @@ def _forward_kernel(W_T, arguments, h0, h_end, products, states, T, batch):
                 g_r[i] = arguments[k]
                 g_z[i] = arguments[k + d]
                 g_n[i] = arguments[k + 2 * d]
-            dot_products(by_r, W_T, j, 3 * d, memory, now, d)
-            dot_products(by_z, W_T, d + j, 3 * d, memory, now, d)
-            dot_products(by_n, W_T, 2 * d + j, 3 * d, memory, now, d)
+            dot_products(Wh_r, W_T, j, 3 * d, memory, now_at, d)
+            dot_products(Wh_z, W_T, d + j, 3 * d, memory, now_at, d)
+            dot_products(Wh_n, W_T, 2 * d + j, 3 * d, memory, now_at, d)
             for i in range(tile):
                 k = 3 * (base + offsets[i]) + j
                 index = base + offsets[i] + j
                 slot = j * tile + i
-                r = by_r[i] + g_r[i]
-                z = by_z[i] + g_z[i]
-                n = _argument_n(r, by_n[i], g_n[i])
+                r = Wh_r[i] + g_r[i]
+                z = Wh_z[i] + g_z[i]
+                n = _argument_n(r, Wh_n[i], g_n[i])
                 arguments[k] = r
                 arguments[k + d] = z
                 arguments[k + 2 * d] = n
-                products[index] = by_n[i]
-                states[index] = memory[now + slot]
-                value = _next_h(z, n, memory[now + slot])
-                memory[following + slot] = value
+                products[index] = Wh_n[i]
+                states[index] = memory[now_at + slot]
+                value = _next_h(z, n, memory[now_at + slot])
+                memory[next_at + slot] = value
                 if t == T - 1:
                     h_end[offsets[i] + j] = value
         cuda.syncthreads()
-        now, following = following, now
+        now_at, next_at = next_at, now_at
         base += batch * d
 
 
 @device
-def _deltas(arguments, product, before, adjoint_h, memory, deltas, stride, direct):
-    """Write the gradients of the products of one unit, and what reaches h before the step directly.
+def _deltas(arguments, product, before, adjoint_h, memory, deltas_at, stride, direct_at):
+    """Write the gradients of one unit's products, and what reaches h before the step through z.
 
-    The three gradients are `stride` apart in shared memory, from `deltas` on. `adjoint_h` is the
+    The three gradients are `stride` apart in shared memory, from `deltas_at` on. `adjoint_h` is the
     adjoint after the step.
     """
     r, z, n = arguments
     d_n = _grad_n(z, n, adjoint_h)
-    memory[deltas] = _grad_r(r, product, d_n)
-    memory[deltas + stride] = _grad_z(z, n, before, adjoint_h)
-    memory[deltas + 2 * stride] = gated(r, d_n)
-    memory[direct] = gated(z, adjoint_h)
+    memory[deltas_at] = _grad_r(r, product, d_n)
+    memory[deltas_at + stride] = _grad_z(z, n, before, adjoint_h)
+    memory[deltas_at + 2 * stride] = gated(r, d_n)
+    memory[direct_at] = gated(z, adjoint_h)
 
 
 @unbounded  # with bounds some float64 registers spill
@@ -130,15 +130,15 @@ def _backward_kernel(
     sequence = min(cuda.blockIdx.x * tile + thread, batch - 1)  # of a thread that computes norms
     set_offsets(offsets, cuda.blockIdx.x, batch, d)
     memory = cuda.shared.array(0, real)
-    now = 0  # the deltas of this step, and of the one after it
-    following = 3 * d * tile
-    lambda_ = 6 * d * tile  # values that only one thread uses between two normalizations
-    direct = 7 * d * tile
-    logs = 8 * d * tile  # numbers of the threads that compute norms
-    scales = 9 * d * tile
-    load_vectors(memory, lambda_, adjoint, offsets, thread, threads, d)
+    now_at = 0  # the deltas of this step, and of the one after it
+    later_at = 3 * d * tile
+    lambda_at = 6 * d * tile  # values that only one thread uses between two normalizations
+    direct_at = 7 * d * tile
+    logs_at = 8 * d * tile  # numbers of the threads that compute norms
+    scales_at = 9 * d * tile
+    load_vectors(memory, lambda_at, adjoint, offsets, thread, threads, d)
     if thread < tile:
-        memory[logs + thread] = log_norm[sequence]
+        memory[logs_at + thread] = log_norm[sequence]
     base = (T - 1) * batch * d
     for t in range(T - 1, -1, -1):
         for j in range(thread, d, threads):
@@ -149,30 +149,30 @@ def _backward_kernel(
                 index = base + offset + j
                 slot = j * tile + i
                 _deltas(
-                    a, products[index], states[index], memory[lambda_ + slot],
-                    memory, now + slot, d * tile, direct + slot,
+                    a, products[index], states[index], memory[lambda_at + slot],
+                    memory, now_at + slot, d * tile, direct_at + slot,
                 )  # fmt: skip
         cuda.syncthreads()
         for j in range(thread, d, threads):
-            dot_products(total, W, j, d, memory, now, 3 * d)
+            dot_products(total, W, j, d, memory, now_at, 3 * d)
             for i in range(tile):
                 slot = j * tile + i
-                memory[lambda_ + slot] = total[i] + memory[direct + slot]
+                memory[lambda_at + slot] = total[i] + memory[direct_at + slot]
         if is_due(t, every, wanted[t]):
             cuda.syncthreads()
             if thread < tile:
-                norm = norm_of(memory, lambda_ + thread, tile, d)
-                add_norm(memory, logs, scales, thread, norm, least[0], lost, sequence)
+                norm = norm_of(memory, lambda_at + thread, tile, d)
+                add_norm(memory, logs_at, scales_at, thread, norm, least[0], lost, sequence)
                 if wanted[t] != 0.0:
-                    readout[t * batch + sequence] = memory[logs + thread]
-                    full[t * batch + sequence] = memory[logs + thread]
+                    readout[t * batch + sequence] = memory[logs_at + thread]
+                    full[t * batch + sequence] = memory[logs_at + thread]
             cuda.syncthreads()
-            divide(memory, lambda_, scales, thread, threads, tile, d)
-        now, following = following, now
+            divide(memory, lambda_at, scales_at, thread, threads, tile, d)
+        now_at, later_at = later_at, now_at
         base -= batch * d
-    store_vectors(adjoint, memory, lambda_, offsets, thread, threads, d)
+    store_vectors(adjoint, memory, lambda_at, offsets, thread, threads, d)
     if thread < tile:
-        log_norm[sequence] = memory[logs + thread]
+        log_norm[sequence] = memory[logs_at + thread]
 
 
 @engine("gru/pull_back", most_units=most_units)

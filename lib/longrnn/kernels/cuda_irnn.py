@@ -4,8 +4,9 @@ The forward and adjoint equations are those of `longrnn.kernels.cpu_irnn`, for (
 al. 2020. A matrix of low rank is formed once per call: as two products it would take one barrier
 more in every inner step, and leave most threads idle during the first product.
 
-The vectors of a block are in shared memory, as in `longrnn.kernels.cuda_rnn`. In global memory,
-arrays of all inner steps are (time, batch, inner step, d).
+The vectors of a block are in shared memory, as in `longrnn.kernels.cuda_rnn`; a name that ends in
+`_at` is the offset of a vector there. In global memory, arrays of all inner steps are (time, batch,
+inner step, d).
 
 Stored for the backward pass: the outputs, the factors of all products (s, and in form (8) a), and
 the activations z of all inner steps. The backward kernel writes deltas, one for each factor.
@@ -34,7 +35,7 @@ varying = 0
 
 @device
 def _step_size(eta, row, inner, K, varying):
-    """Return the size of an inner step; `row` counts the sequences of all rounds so far."""
+    """Return the size of an inner step; `row` is the row of a round and a sequence in `eta`."""
     if varying:
         return eta[row * K + inner]
     return eta[inner]
@@ -58,34 +59,34 @@ def _forward_kernel(
     set_offsets(sequences, cuda.blockIdx.x, batch, 1)
     count = K + K * twice  # factors per round
     memory = cuda.shared.array(0, real)
-    h = 0
-    g = d * tile
-    s = 2 * d * tile
-    a = 3 * d * tile
+    h_at = 0
+    g_at = d * tile
+    s_at = 2 * d * tile
+    a_at = 3 * d * tile
     for j in range(thread, d, threads):
         for i in range(tile):
-            memory[h + j * tile + i] = h0[sequences[i] * d + j]
-    base = 0  # number of sequences in all earlier rounds
+            memory[h_at + j * tile + i] = h0[sequences[i] * d + j]
+    base = 0  # row of the round's first sequence in arrays (time * batch, ..)
     for _ in range(T):
         for j in range(thread, d, threads):
             for i in range(tile):
                 slot = j * tile + i
-                memory[g + slot] = load_or_zero(memory, h + slot, previous)
+                memory[g_at + slot] = load_or_zero(memory, h_at + slot, previous)
         for inner in range(K):
             for j in range(thread, d, threads):
                 for i in range(tile):
                     slot = j * tile + i
                     row = (base + sequences[i]) * count + inner
-                    value = memory[g + slot] + sign * memory[h + slot]
-                    memory[s + slot] = value
+                    value = memory[g_at + slot] + sign * memory[h_at + slot]
+                    memory[s_at + slot] = value
                     factors[row * d + j] = value
             cuda.syncthreads()
-            factor = s  # what the matrix multiplies
+            factor_at = s_at  # what the matrix multiplies
             for turn in range(1 + twice):
                 for j in range(thread, d, threads):
                     for i in range(tile):  # read before the product, which hides the latency
                         r_t[i] = r[(base + sequences[i]) * d + j]
-                    dot_products(total, U_T, j, d, memory, factor, d)
+                    dot_products(total, U_T, j, d, memory, factor_at, d)
                     for i in range(tile):
                         slot = j * tile + i
                         sequence = base + sequences[i]
@@ -93,25 +94,25 @@ def _forward_kernel(
                         if turn == 0:
                             value += r_t[i]
                         if turn < twice:
-                            memory[a + slot] = value
+                            memory[a_at + slot] = value
                             factors[(sequence * count + K + inner) * d + j] = value
                         else:
                             value = activate(phi, value)
                             z[(sequence * K + inner) * d + j] = value
                             step = _step_size(eta, sequence, inner, K, varying)
-                            memory[g + slot] += step * (value - alpha * memory[s + slot])
+                            memory[g_at + slot] += step * (value - alpha * memory[s_at + slot])
                 if turn == 0:
                     cuda.syncthreads()
-                factor = a
+                factor_at = a_at
         for j in range(thread, d, threads):
             for i in range(tile):
                 slot = j * tile + i
-                memory[h + slot] = memory[g + slot]
-                outputs[(base + sequences[i]) * d + j] = memory[g + slot]
+                memory[h_at + slot] = memory[g_at + slot]
+                outputs[(base + sequences[i]) * d + j] = memory[g_at + slot]
         base += batch
     for j in range(thread, d, threads):
         for i in range(tile):
-            h_end[sequences[i] * d + j] = memory[h + j * tile + i]
+            h_end[sequences[i] * d + j] = memory[h_at + j * tile + i]
 
 
 @kernel
@@ -131,23 +132,23 @@ def _backward_kernel(
     set_offsets(sequences, cuda.blockIdx.x, batch, 1)
     count = K + K * twice  # factors per round
     memory = cuda.shared.array(0, real)
-    gamma = 0
-    back = d * tile  # gradient of the state before the round
-    delta = 2 * d * tile
-    rho = 3 * d * tile
+    gamma_at = 0
+    back_at = d * tile  # gradient of the state before the round
+    delta_at = 2 * d * tile
+    rho_at = 3 * d * tile
     for j in range(thread, d, threads):
         for i in range(tile):
             arrived = load_or_zero(grad_h_end, sequences[i] * d + j, has_h_end)
-            memory[back + j * tile + i] = arrived
-    base = (T - 1) * batch  # number of sequences in all earlier rounds
+            memory[back_at + j * tile + i] = arrived
+    base = (T - 1) * batch  # row of the round's first sequence in arrays (time * batch, ..)
     for _ in range(T):
         for j in range(thread, d, threads):
             for i in range(tile):
                 slot = j * tile + i
                 index = (base + sequences[i]) * d + j
                 arrived = load_or_zero(grad_outputs, index, arriving)
-                memory[gamma + slot] = arrived + memory[back + slot]
-                memory[back + slot] = ZERO
+                memory[gamma_at + slot] = arrived + memory[back_at + slot]
+                memory[back_at + slot] = ZERO
         for inner in range(K - 1, -1, -1):
             for j in range(thread, d, threads):
                 for i in range(tile):
@@ -157,40 +158,40 @@ def _backward_kernel(
                     row = sequence * K + inner
                     step = _step_size(eta, sequence, inner, K, varying)
                     value = z[row * d + j]
-                    gradient = memory[gamma + slot]
+                    gradient = memory[gamma_at + slot]
                     shares[row * d + j] = gradient * (value - alpha * factors[factor_row * d + j])
                     value = times_slope(phi, step * gradient, value)
-                    memory[delta + slot] = value
+                    memory[delta_at + slot] = value
                     if twice > 0:
                         deltas[(factor_row + K) * d + j] = value
-            factor = delta  # what the transposed matrix multiplies
+            factor_at = delta_at  # what the transposed matrix multiplies
             for turn in range(1 + twice):
                 cuda.syncthreads()
                 for j in range(thread, d, threads):
-                    dot_products(total, U, j, d, memory, factor, d)
+                    dot_products(total, U, j, d, memory, factor_at, d)
                     for i in range(tile):
                         slot = j * tile + i
                         sequence = base + sequences[i]
                         value = total[i]
                         if turn == twice:
                             step = _step_size(eta, sequence, inner, K, varying)
-                            deltas[(sequence * count + inner) * d + j] = memory[factor + slot]
-                            value -= alpha * step * memory[gamma + slot]
-                            memory[gamma + slot] += value
-                            memory[back + slot] += sign * value
+                            deltas[(sequence * count + inner) * d + j] = memory[factor_at + slot]
+                            value -= alpha * step * memory[gamma_at + slot]
+                            memory[gamma_at + slot] += value
+                            memory[back_at + slot] += sign * value
                         else:
-                            memory[rho + slot] = value
-                factor = rho
+                            memory[rho_at + slot] = value
+                factor_at = rho_at
             cuda.syncthreads()
         for j in range(thread, d, threads):
             for i in range(tile):
                 slot = j * tile + i
                 if previous > 0:
-                    memory[back + slot] += memory[gamma + slot]
+                    memory[back_at + slot] += memory[gamma_at + slot]
         base -= batch
     for j in range(thread, d, threads):
         for i in range(tile):
-            grad_h0[sequences[i] * d + j] = memory[back + j * tile + i]
+            grad_h0[sequences[i] * d + j] = memory[back_at + j * tile + i]
 
 
 def _forward(phi, K, twice, previous, alpha, sign, U, eta, etas, r, h0, outputs, h_end, factors, z):

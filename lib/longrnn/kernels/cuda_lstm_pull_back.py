@@ -63,16 +63,16 @@ def _forward_kernel(W_T, arguments, h0, c0, h_end, cells, T, batch):
     g_f = cuda.local.array(tile, real)
     g_g = cuda.local.array(tile, real)
     g_o = cuda.local.array(tile, real)
-    by_i = cuda.local.array(tile, real)
-    by_f = cuda.local.array(tile, real)
-    by_g = cuda.local.array(tile, real)
-    by_o = cuda.local.array(tile, real)
+    Wh_i = cuda.local.array(tile, real)
+    Wh_f = cuda.local.array(tile, real)
+    Wh_g = cuda.local.array(tile, real)
+    Wh_o = cuda.local.array(tile, real)
     before = cuda.local.array(tile, real)
     set_offsets(offsets, cuda.blockIdx.x, batch, d)
     memory = cuda.shared.array(0, real)
-    now = 0
-    following = d * tile
-    load_vectors(memory, now, h0, offsets, thread, threads, d)
+    now_at = 0
+    next_at = d * tile
+    load_vectors(memory, now_at, h0, offsets, thread, threads, d)
     cuda.syncthreads()
     base = 0  # offset of the time step in arrays that are d wide
     for t in range(T):
@@ -85,16 +85,16 @@ def _forward_kernel(W_T, arguments, h0, c0, h_end, cells, T, batch):
                 g_o[i] = arguments[k + 3 * d]
                 index = base + offsets[i] + j
                 before[i] = state_before(cells, index - batch * d, c0, offsets[i] + j, t)
-            dot_products(by_i, W_T, j, 4 * d, memory, now, d)
-            dot_products(by_f, W_T, d + j, 4 * d, memory, now, d)
-            dot_products(by_g, W_T, 2 * d + j, 4 * d, memory, now, d)
-            dot_products(by_o, W_T, 3 * d + j, 4 * d, memory, now, d)
+            dot_products(Wh_i, W_T, j, 4 * d, memory, now_at, d)
+            dot_products(Wh_f, W_T, d + j, 4 * d, memory, now_at, d)
+            dot_products(Wh_g, W_T, 2 * d + j, 4 * d, memory, now_at, d)
+            dot_products(Wh_o, W_T, 3 * d + j, 4 * d, memory, now_at, d)
             for i in range(tile):
                 k = 4 * (base + offsets[i]) + j
-                a_i = by_i[i] + g_i[i]
-                a_f = by_f[i] + g_f[i]
-                a_g = by_g[i] + g_g[i]
-                a_o = by_o[i] + g_o[i]
+                a_i = Wh_i[i] + g_i[i]
+                a_f = Wh_f[i] + g_f[i]
+                a_g = Wh_g[i] + g_g[i]
+                a_o = Wh_o[i] + g_o[i]
                 arguments[k] = a_i
                 arguments[k + d] = a_f
                 arguments[k + 2 * d] = a_g
@@ -102,29 +102,29 @@ def _forward_kernel(W_T, arguments, h0, c0, h_end, cells, T, batch):
                 c = _next_c(a_i, a_f, a_g, before[i])
                 cells[base + offsets[i] + j] = c
                 value = _next_h(a_o, c)
-                memory[following + j * tile + i] = value
+                memory[next_at + j * tile + i] = value
                 if t == T - 1:
                     h_end[offsets[i] + j] = value
         cuda.syncthreads()
-        now, following = following, now
+        now_at, next_at = next_at, now_at
         base += batch * d
 
 
 @device
-def _deltas(arguments, before, c, memory, deltas, stride, lambda_, mu):
+def _deltas(arguments, before, c, memory, deltas_at, stride, lambda_at, mu_at):
     """Write the gradients of the arguments of one unit's activations, and mu before the step.
 
-    The four gradients are `stride` apart in shared memory, from `deltas` on. `lambda_` and `mu` are
-    the indices there of the adjoints after the step.
+    The four gradients are `stride` apart in shared memory, from `deltas_at` on. `lambda_at` and
+    `mu_at` are the indices there of the adjoints after the step.
     """
     a_i, a_f, a_g, a_o = arguments
-    adjoint_h = memory[lambda_]
-    adjoint_c = _adjoint_c(a_o, c, adjoint_h, memory[mu])
-    memory[deltas] = _grad_i(a_i, a_g, adjoint_c)
-    memory[deltas + stride] = _grad_f(a_f, before, adjoint_c)
-    memory[deltas + 2 * stride] = _grad_g(a_i, a_g, adjoint_c)
-    memory[deltas + 3 * stride] = _grad_o(a_o, c, adjoint_h)
-    memory[mu] = gated(a_f, adjoint_c)
+    adjoint_h = memory[lambda_at]
+    adjoint_c = _adjoint_c(a_o, c, adjoint_h, memory[mu_at])
+    memory[deltas_at] = _grad_i(a_i, a_g, adjoint_c)
+    memory[deltas_at + stride] = _grad_f(a_f, before, adjoint_c)
+    memory[deltas_at + 2 * stride] = _grad_g(a_i, a_g, adjoint_c)
+    memory[deltas_at + 3 * stride] = _grad_o(a_o, c, adjoint_h)
+    memory[mu_at] = gated(a_f, adjoint_c)
 
 
 @unbounded  # with bounds some float64 registers spill
@@ -144,16 +144,16 @@ def _backward_kernel(
     sequence = min(cuda.blockIdx.x * tile + thread, batch - 1)  # of a thread that computes norms
     set_offsets(offsets, cuda.blockIdx.x, batch, d)
     memory = cuda.shared.array(0, real)
-    now = 0  # the deltas of this step, and of the one after it
-    following = 4 * d * tile
-    lambda_ = 8 * d * tile  # values that only one thread uses between two normalizations
-    mu = 9 * d * tile
-    logs = 10 * d * tile  # numbers of the threads that compute norms
-    scales = 11 * d * tile
-    load_vectors(memory, lambda_, h_adjoint, offsets, thread, threads, d)
-    load_vectors(memory, mu, c_adjoint, offsets, thread, threads, d)
+    now_at = 0  # the deltas of this step, and of the one after it
+    later_at = 4 * d * tile
+    lambda_at = 8 * d * tile  # values that only one thread uses between two normalizations
+    mu_at = 9 * d * tile
+    logs_at = 10 * d * tile  # numbers of the threads that compute norms
+    scales_at = 11 * d * tile
+    load_vectors(memory, lambda_at, h_adjoint, offsets, thread, threads, d)
+    load_vectors(memory, mu_at, c_adjoint, offsets, thread, threads, d)
     if thread < tile:
-        memory[logs + thread] = log_norm[sequence]
+        memory[logs_at + thread] = log_norm[sequence]
     base = (T - 1) * batch * d
     for t in range(T - 1, -1, -1):
         for j in range(thread, d, threads):
@@ -166,32 +166,32 @@ def _backward_kernel(
                 slot = j * tile + i
                 _deltas(
                     a, before, cells[index],
-                    memory, now + slot, d * tile, lambda_ + slot, mu + slot,
+                    memory, now_at + slot, d * tile, lambda_at + slot, mu_at + slot,
                 )  # fmt: skip
         cuda.syncthreads()
         for j in range(thread, d, threads):
-            dot_products(total, W, j, d, memory, now, 4 * d)
+            dot_products(total, W, j, d, memory, now_at, 4 * d)
             for i in range(tile):
-                memory[lambda_ + j * tile + i] = total[i]
+                memory[lambda_at + j * tile + i] = total[i]
         if is_due(t, every, wanted[t]):
             cuda.syncthreads()
             if thread < tile:
-                of_readout = norm_of(memory, lambda_ + thread, tile, d)
-                norm = math.hypot(of_readout, norm_of(memory, mu + thread, tile, d))
-                add_norm(memory, logs, scales, thread, norm, least[0], lost, sequence)
+                readout_norm = norm_of(memory, lambda_at + thread, tile, d)
+                norm = math.hypot(readout_norm, norm_of(memory, mu_at + thread, tile, d))
+                add_norm(memory, logs_at, scales_at, thread, norm, least[0], lost, sequence)
                 if wanted[t] != 0.0:
-                    share = of_readout / memory[scales + thread]
-                    readout[t * batch + sequence] = memory[logs + thread] + log10_of(share)
-                    full[t * batch + sequence] = memory[logs + thread]
+                    share = readout_norm / memory[scales_at + thread]
+                    readout[t * batch + sequence] = memory[logs_at + thread] + log10_of(share)
+                    full[t * batch + sequence] = memory[logs_at + thread]
             cuda.syncthreads()
-            divide(memory, lambda_, scales, thread, threads, tile, d)
-            divide(memory, mu, scales, thread, threads, tile, d)
-        now, following = following, now
+            divide(memory, lambda_at, scales_at, thread, threads, tile, d)
+            divide(memory, mu_at, scales_at, thread, threads, tile, d)
+        now_at, later_at = later_at, now_at
         base -= batch * d
-    store_vectors(h_adjoint, memory, lambda_, offsets, thread, threads, d)
-    store_vectors(c_adjoint, memory, mu, offsets, thread, threads, d)
+    store_vectors(h_adjoint, memory, lambda_at, offsets, thread, threads, d)
+    store_vectors(c_adjoint, memory, mu_at, offsets, thread, threads, d)
     if thread < tile:
-        log_norm[sequence] = memory[logs + thread]
+        log_norm[sequence] = memory[logs_at + thread]
 
 
 @engine("lstm/pull_back", "chrono_lstm/pull_back", most_units=most_units)
