@@ -105,17 +105,17 @@ def reference(phi, g, w, h):
     return torch.stack(outputs), (h,)
 
 
-OPERATOR = {
-    "settings": "int phi",
-    "inputs": "g:1 w:0 h0:0",
-    "results": "outputs h_end",
-    "saved": "w h0 outputs",
-    "shapes": lambda a: [a.g.shape, a.h0.shape],
-    "reference": reference,
-}
-"""What the operators for the CPU and the GPU have in common."""
-
-_INDRNN = Recurrence("indrnn_cpu", forward=_forward, backward=_backward, **OPERATOR)
+_INDRNN = Recurrence(
+    "indrnn_cpu",
+    settings="int phi",
+    inputs="g:1 w:0 h0:0",
+    results="outputs h_end",
+    saved="w h0 outputs",
+    shapes=lambda a: [a.g.shape, a.h0.shape],
+    forward=_forward,
+    backward=_backward,
+    reference=reference,
+)
 
 
 @engine("indrnn", runs=True)
@@ -138,16 +138,11 @@ def indrnn(weights, state, u):
     state : tuple of (batch, d)
         (h^1, .., h^L) after the last input.
     """
-    return run_layers(_INDRNN, weights, state, u)
-
-
-def run_layers(layer: Recurrence, weights, state, u):
-    """Run all layers, each by the loop of a device."""
     layers, phi = weights
     below = u
     final = []
     for (W, w, b), h0 in zip(layers, state, strict=True):
         sources = Sources(below, W, b)
-        below, (h,) = layer(PHI[phi], sources.drive(), per_chain(w, h0), h0, sources=sources)
+        below, (h,) = _INDRNN(PHI[phi], sources.drive(), per_chain(w, h0), h0, sources=sources)
         final.append(h)
     return below, tuple(final)

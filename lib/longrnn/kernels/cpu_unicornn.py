@@ -32,16 +32,15 @@ The backward pass needs g, y and z at every step. It recomputes s, and keeps or 
     digits that the difference loses enter the gradient of h only. g is computed again from the
     layer's input.
 ``reversible``
-    keeps y and z every K steps and goes back from there by the inverse (7) of the step; g is
-    computed again. Rounding grows with the number of steps inverted. The paper reverses whole
-    sequences, which is K = T.
+    keeps y and z every K steps and computes the others from there, backward in time, by the
+    inverse (7) of the step; g is computed again. Rounding errors grow with the number of steps
+    inverted. The paper inverts whole sequences, which is K = T.
 
 The layer's input, the output of the layer below, is kept in any case: the gradient of V needs it.
 """
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from longrnn.kernels._cpu import ONE, engine, kernel, scalar, variants
 from longrnn.kernels._cpu_activations import tanh
@@ -52,8 +51,9 @@ from longrnn.kernels._runs import per_chain
 from longrnn.kernels._threads import run_chains
 
 STORED, RECOVERED, REVERSIBLE = range(3)
-WAYS = ("stored", "recovered", "reversible")
-way = STORED
+"""Numbers of the kinds of backward pass in the kernel."""
+KINDS = ("stored", "recovered", "reversible")
+kind = STORED
 """Compile-time constant: the kind of backward pass."""
 
 
@@ -134,7 +134,7 @@ def pull_back(w, h, alpha, s, y, z, arrived, mu):
     return arrived + w * delta - h * alpha * mu, mu, delta, h_part
 
 
-@variants("way", len(WAYS))
+@variants("kind", len(KINDS))
 def _backward_kernel(
     w, h, alpha, g, y, z, y_now, z_now, every, grad_y, lambda_, mu, delta, w_sum, h_sum, start, stop
 ):
@@ -160,7 +160,7 @@ def _backward_kernel(
         y_before = y_now
         y_n = y_now
         z_n = z_now
-        if way != REVERSIBLE:
+        if kind != REVERSIBLE:
             if n > 0:
                 y_before = y[n - 1, start:stop]
             y_n = y[n, start:stop]
@@ -175,9 +175,9 @@ def _backward_kernel(
         for i in range(g_n.size):
             velocity = z_n[i]
             before = y_before[i]
-            if way == REVERSIBLE:
+            if kind == REVERSIBLE:
                 before = y_now[i] - h_[i] * velocity  # (7)
-            elif way == RECOVERED:
+            elif kind == RECOVERED:
                 velocity = (y_n[i] - before) / h_[i]
             s = tanh(w_[i] * before + g_n[i])
             lambda_[i], mu[i], delta_n[i], h_part = pull_back(
@@ -185,50 +185,50 @@ def _backward_kernel(
             )
             w_sum[i] += delta_n[i] * before
             h_sum[i] += h_part
-            if way == REVERSIBLE:
+            if kind == REVERSIBLE:
                 y_now[i] = before
                 z_now[i] = velocity + h_[i] * (s + alpha * before)  # (7)
 
 
-def _forward(way, checkpoint, alpha, g, w, h, y0, z0, y, y_end, z_end, z, y_kept):
+def _forward(kind, checkpoint, alpha, g, w, h, y0, z0, y, y_end, z_end, z, y_kept):
     every = 1  # step between velocities that are kept
-    if way == "reversible":
+    if kind == "reversible":
         every = checkpoint
-    elif way == "recovered":
+    elif kind == "recovered":
         every = len(g) + 1  # none is kept
     alpha = w.dtype.type(alpha)
     z_end[:] = z0
     run_chains(_forward_kernel, len(g), w, h, alpha, g, y0, z_end, y, z, every)
     y_end[:] = y[-1]
-    if way == "reversible":
+    if kind == "reversible":
         y_kept[:] = y[every - 1 :: every]
 
 
 def _backward(
-    way, checkpoint, alpha, g, w, h, y0, z0, y, y_end, z_end, z, y_kept, grad_y, lambda_, mu
+    kind, checkpoint, alpha, g, w, h, y0, z0, y, y_end, z_end, z, y_kept, grad_y, lambda_, mu
 ):
     grad_g = empty_array_like(g)
     grad_w = np.zeros_like(w)
     grad_h = np.zeros_like(w)
-    if way == "reversible":
+    if kind == "reversible":
         kept = y_kept, z, y_end.copy(), z_end.copy()  # the kernel writes over the last two
-    elif way == "recovered":
+    elif kind == "recovered":
         kept = y, y, y0, y0
     else:
         kept = y, z, y0, y0
-    run = _backward_kernel[WAYS.index(way)]
+    run = _backward_kernel[KINDS.index(kind)]
     alpha = w.dtype.type(alpha)
     gradients = grad_g, grad_w, grad_h
     run_chains(run, len(g), w, h, alpha, g, *kept, checkpoint, grad_y, lambda_, mu, *gradients)
     return grad_g, grad_w, grad_h, lambda_, mu
 
 
-def reference(way, checkpoint, alpha, g, w, h, y, z):
+def reference(kind, checkpoint, alpha, g, w, h, y, z):
     """Run one layer in plain PyTorch: the operator's reference.
 
     Parameters
     ----------
-    way, checkpoint
+    kind, checkpoint
         Kind of backward pass; without effect here.
     alpha : float
         Frequency.
@@ -257,9 +257,9 @@ def reference(way, checkpoint, alpha, g, w, h, y, z):
 def _shapes(a):
     T, *state = a.g.shape
     velocities = checkpoints = 0
-    if a.way == "stored":
+    if a.kind == "stored":
         velocities = T
-    elif a.way == "reversible":
+    elif a.kind == "reversible":
         velocities = checkpoints = T // a.checkpoint
     return [a.g.shape, state, state, (velocities, *state), (checkpoints, *state)]
 
@@ -269,60 +269,25 @@ _UNSAVED = {
     "recovered": ("y_end", "z_end", "z", "y_kept"),
     "reversible": ("y",),
 }
-
-OPERATOR = {
-    "settings": "str way, int checkpoint, float alpha",
-    "inputs": "g:1 w:0 h:0 y0:0 z0:0",
-    "results": "y y_end z_end z y_kept",
-    "final": 2,
-    "saved": "w h y0 z0 y y_end z_end z y_kept",
-    "unsaved": lambda way, checkpoint, alpha: _UNSAVED[way],
-    "shapes": _shapes,
-    "reference": reference,
-    "adjoint_takes_drive": True,
-}
-"""What the operators for the CPU and the GPU have in common."""
-
-LAYER = Recurrence("unicornn_cpu", forward=_forward, backward=_backward, **OPERATOR)
-"""One layer: ``LAYER(way, checkpoint, alpha, g, w, h, y0, z0) -> (y, (y_T, z_T))``.
+"""Results that each kind of backward pass does not read."""
+LAYER = Recurrence(
+    "unicornn_cpu",
+    settings="str kind, int checkpoint, float alpha",
+    inputs="g:1 w:0 h:0 y0:0 z0:0",
+    results="y y_end z_end z y_kept",
+    final=2,
+    saved="w h y0 z0 y y_end z_end z y_kept",
+    unsaved=lambda kind, checkpoint, alpha: _UNSAVED[kind],
+    shapes=_shapes,
+    forward=_forward,
+    backward=_backward,
+    reference=reference,
+    adjoint_takes_drive=True,
+)
+"""One layer: ``LAYER(kind, checkpoint, alpha, g, w, h, y0, z0) -> (y, (y_T, z_T))``.
 
 `w` and `h` are the weights and steps of each chain, (batch, hidden).
 """
-
-
-def run_layers(
-    recurrence: Recurrence, weights, state, u: Tensor, *, backward: str, checkpoint: int = 0
-) -> tuple[Tensor, tuple[Tensor, ...]]:
-    """Run all layers, each as `recurrence` does on its device; see `unicornn`."""
-    layers, dts, alpha, skip, skips, masks = weights
-    inputs = [u]
-    final = []
-    for k, ((w, V, b, c), dt) in enumerate(zip(layers, dts, strict=True), start=1):
-        y0, z0 = state[2 * k - 2 : 2 * k]
-        sources = Sources(inputs[-1], V, b)
-        if skips[k - 1] is not None:  # below (103)
-            sources = sources._replace(skipped=inputs[k - skip - 1], skip=skips[k - 1])
-        g = sources.drive()
-        if backward == "stored":
-            sources = None  # the drive itself is kept
-        outputs, ends = recurrence(
-            backward,
-            checkpoint,
-            alpha,
-            g,
-            per_chain(w, y0),
-            per_chain(dt * torch.sigmoid(c), y0),
-            y0,
-            z0,
-            sources=sources,
-        )
-        final += ends
-        mask = masks[k - 1]  # the same at all times
-        if mask is None:
-            inputs.append(outputs)
-        else:
-            inputs.append(mask * outputs)
-    return outputs, tuple(final)
 
 
 @engine("unicornn", options=("backward", "checkpoint"), runs=True)
@@ -350,4 +315,32 @@ def unicornn(weights, state, u, *, backward: str = "stored", checkpoint: int = 6
     state : tuple of (batch, d)
         (y^1, z^1, .., y^L, z^L) after the last input.
     """
-    return run_layers(LAYER, weights, state, u, backward=backward, checkpoint=checkpoint)
+    layers, dts, alpha, skip, skips, masks = weights
+    inputs = [u]
+    final = []
+    for k, ((w, V, b, c), dt) in enumerate(zip(layers, dts, strict=True), start=1):
+        y0, z0 = state[2 * k - 2 : 2 * k]
+        sources = Sources(inputs[-1], V, b)
+        if skips[k - 1] is not None:  # below (103)
+            sources = sources._replace(skipped=inputs[k - skip - 1], skip=skips[k - 1])
+        g = sources.drive()
+        if backward == "stored":
+            sources = None  # the drive itself is kept
+        outputs, ends = LAYER(
+            backward,
+            checkpoint,
+            alpha,
+            g,
+            per_chain(w, y0),
+            per_chain(dt * torch.sigmoid(c), y0),
+            y0,
+            z0,
+            sources=sources,
+        )
+        final += ends
+        mask = masks[k - 1]  # the same at all times
+        if mask is None:
+            inputs.append(outputs)
+        else:
+            inputs.append(mask * outputs)
+    return outputs, tuple(final)

@@ -206,7 +206,7 @@ def _backward_kernel(
         store_drive_sums(stored, drive_sums, 2 * chains + i, chains, inputs)
 
 
-def _forward(way, dt, alpha, g, x, V, w, b, c, y0, z0, y, y_end, z_end, z):
+def _forward(kind, dt, alpha, g, x, V, w, b, c, y0, z0, y, y_end, z_end, z):
     source, inputs = source_of(g, x, V)
     launch_chains(
         _forward_kernel,
@@ -214,11 +214,11 @@ def _forward(way, dt, alpha, g, x, V, w, b, c, y0, z0, y, y_end, z_end, z):
         *(source, V, w, b, c, y0, z0, y, y_end, z_end, z),
         *(dt, alpha, len(y), y.shape[2], chains_per_run(y0, w)),
         inputs=inputs,
-        keep=int(way == "stored"),
+        keep=int(kind == "stored"),
     )
 
 
-def _backward(way, dt, alpha, g, x, V, w, b, c, y0, z0, y, z, grad_y, grad_y_end, grad_z_end):
+def _backward(kind, dt, alpha, g, x, V, w, b, c, y0, z0, y, z, grad_y, grad_y_end, grad_z_end):
     source, inputs = source_of(g, x, V)
     delta = torch.empty_like(y)
     grad_y0 = torch.empty_like(y0)
@@ -231,7 +231,7 @@ def _backward(way, dt, alpha, g, x, V, w, b, c, y0, z0, y, z, grad_y, grad_y_end
         *(delta, grad_y0, grad_z0, stored, is_present(grad_y_end), is_present(grad_z_end)),
         *(dt, alpha, len(y), y.shape[2], chains_per_run(y0, w)),
         inputs=inputs,
-        recover=int(way == "recovered"),
+        recover=int(kind == "recovered"),
         arriving=is_present(grad_y),
     )
     grad_w, grad_c, grad_b, grad_V = sum_over_batch(stored, 3, w)
@@ -240,10 +240,10 @@ def _backward(way, dt, alpha, g, x, V, w, b, c, y0, z0, y, z, grad_y, grad_y_end
     return None, lambda: inputs_gradient(delta, V), grad_V, grad_w, grad_b, grad_c, grad_y0, grad_z0
 
 
-def _reference(way, dt, alpha, g, x, V, w, b, c, y0, z0):
+def _reference(kind, dt, alpha, g, x, V, w, b, c, y0, z0):
     w, b, c = (broadcast_over_sequences(part, y0) for part in (w, b, c))
     g = drive_in_pytorch(g, x, V) + b
-    return reference(way, 1, alpha, g, w, dt * torch.sigmoid(c), y0, z0)
+    return reference(kind, 1, alpha, g, w, dt * torch.sigmoid(c), y0, z0)
 
 
 def _shapes(a):
@@ -251,21 +251,21 @@ def _shapes(a):
     source, _ = source_of(a.g, a.x, a.V)
     T = source.shape[0]  # `len` would fix the length in a traced program
     velocities = 0
-    if a.way == "stored":
+    if a.kind == "stored":
         velocities = T
     return [(T, batch, d), (batch, d), (batch, d), (velocities, batch, d)]
 
 
-def _unsaved(way, dt, alpha):
+def _unsaved(kind, dt, alpha):
     """Return the names of the results that the backward pass does not read."""
-    if way == "recovered":
+    if kind == "recovered":
         return ("z",)
     return ()
 
 
 _LAYER = Recurrence(
     "unicornn_cuda",
-    settings="str way, float dt, float alpha",
+    settings="str kind, float dt, float alpha",
     inputs="g?:1 x?:1 V? w b c y0:0 z0:0",
     results="y y_end z_end z",
     final=2,
