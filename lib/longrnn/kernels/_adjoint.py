@@ -39,11 +39,11 @@ def run_adjoint(recurrence: Any, *arguments: Any) -> tuple[Tensor, ...]:
     values = [to_kernel_argument(value, recurrence.arrays) for value in saved]
     gradients = []
     with single_thread:
-        every = recurrence.backward(*settings, *values, grad_outputs, *grad_final)
-        for gradient, use in zip(every, wanted, strict=True):
-            if callable(gradient) and use:
+        computed = recurrence.backward(*settings, *values, grad_outputs, *grad_final)
+        for gradient, is_wanted in zip(computed, wanted, strict=True):
+            if callable(gradient) and is_wanted:
                 gradient = gradient()
-            if use and gradient is not None:
+            if is_wanted and gradient is not None:
                 gradients.append(as_tensor(gradient))
             else:
                 gradients.append(like.new_empty(0))
@@ -68,9 +68,9 @@ def run_adjoint_fake(recurrence: Any, *arguments: Any) -> tuple[Tensor, ...]:
     inputs = all_inputs(recurrence, settings, sources, saved)
     like = _first_present(arriving)
     gradients = []
-    for value, use in zip(inputs, wanted, strict=True):
+    for value, is_wanted in zip(inputs, wanted, strict=True):
         shape = 0
-        if use and value is not None and value.is_floating_point():
+        if is_wanted and value is not None and value.is_floating_point():
             shape = value.shape
         gradients.append(like.new_empty(shape))
     return tuple(gradients)
@@ -97,7 +97,7 @@ def split_saved(recurrence: Any, tensors: Sequence) -> tuple[Sequence, Sequence]
 def all_inputs(
     recurrence: Any, settings: Sequence, sources: Sources, saved: Sequence
 ) -> list[Tensor | None]:
-    """Return all inputs, computing those again that were not saved.
+    """Return all inputs; those that were not saved are computed again.
 
     Parameters
     ----------
@@ -140,10 +140,10 @@ def _split_drive(
 
 
 def _present_gradients(recurrence: Any, steps: int, arriving: Sequence[Tensor | None]) -> list:
-    """Return gradients that arrive as kernel arguments.
+    """Return the arriving gradients as the adjoint's loop takes them.
 
-    For arrays, zeros stand for those that are absent. The kernels write over those of the final
-    states, so these are copies.
+    A loop that takes arrays gets zeros for absent gradients. It writes over the gradients of the
+    final states, so these are copies.
     """
     if not recurrence.arrays:
         return [to_kernel_argument(part, arrays=False) for part in arriving]

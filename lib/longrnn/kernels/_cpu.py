@@ -17,9 +17,10 @@ from longrnn.kernels import register
 from longrnn.kernels._cpu_cache import KernelCache, cache_folder
 
 ONE = np.float32(1)
-"""One in a scalar function, which is compiled for both types. Next to a float64 it becomes one."""
+"""One for scalar functions, which are compiled for both types: the sum or product of a float32 and
+a float64 is a float64, so `ONE` never changes the type of a result."""
 ZERO = np.float32(0)
-"""Zero, in the same way."""
+"""Zero for scalar functions, like `ONE`."""
 
 # Only contraction (fused multiply-add) is allowed. The other flags of fastmath drop
 # denormals, infinities or NaN, and this project measures vanishing gradients and divergence.
@@ -28,7 +29,7 @@ OPTIONS = {"fastmath": {"contract"}, "error_model": "numpy"}
 """Numba's options for all functions of the CPU kernels."""
 
 engine = partial(register, "numba-cpu", devices=("cpu",))
-"""Returns a decorator that registers a function as the engine ``numba-cpu`` of some cells."""
+"""Returns a decorator that registers a function as the engine ``numba-cpu`` of the given cells."""
 
 
 def kernel(function: Callable, **constants: int) -> Callable:
@@ -87,7 +88,7 @@ def _files_of(function: Callable) -> set[Path]:
 def variants(name: str, count: int) -> Callable[[Callable], tuple[Callable, ...]]:
     """Return a decorator that compiles a kernel for each value of a compile-time constant.
 
-    A branch inside the kernel's loops would stop vectorization.
+    With an ordinary argument the kernel's loops would contain a branch, which stops vectorization.
 
     Parameters
     ----------

@@ -29,8 +29,8 @@ from longrnn.kernels._cpu import ONE, OPTIONS, ZERO, scalar, variants
 def _activations(real: type, integer: type, degree: int, ln2_high: float) -> tuple:
     """Return tanh and the logistic function for one type of float.
 
-    `integer` is the integer type of the same size, `degree` that of the Taylor polynomial, and
-    `ln2_high` are the first digits of ln 2, few enough that n times them is exact.
+    `integer` is the integer type of the same size, and `degree` that of the Taylor polynomial.
+    `ln2_high` has the leading bits of ln 2, few enough that its product with n is exact.
     """
     info = np.finfo(real)
     bits = info.nmant
@@ -44,7 +44,7 @@ def _activations(real: type, integer: type, degree: int, ln2_high: float) -> tup
     rounding_bits = rounding.view(integer)
     bias = integer(info.maxexp - 1)
     shift = integer(bits)
-    first = integer(1)
+    integer_one = integer(1)
     tanh_top = real((bits + 5) * math.log(2))  # 2|x| beyond which tanh is 1
     exp_top = real((bits - info.minexp + 2) * math.log(2))  # exp(-v) beyond is below the denormals
 
@@ -90,7 +90,7 @@ def _activations(real: type, integer: type, degree: int, ln2_high: float) -> tup
         if v > exp_top:  # not min: NaN must pass
             v = exp_top
         p, n = expm1_reduced(-v)
-        half = integer(n >> first)
+        half = integer(n >> integer_one)
         # Two factors: 2^n itself may be a denormal.
         e = (one + p) * power_of_two(half) * power_of_two(integer(n - half))
         numerator = one
@@ -154,14 +154,13 @@ def _sigmoid(x):
 
 RELU, TANH, SIGMOID = range(3)
 PHI = {torch.relu: RELU, torch.tanh: TANH, torch.sigmoid: SIGMOID}
-"""The kernels' numbers of the activations that a cell may choose."""
+"""Numbers by which kernels know the activations that a cell may choose."""
 ACTIVATIONS = tuple(PHI)
-"""The activations by number."""
+"""The activations, in the order of their numbers."""
 phi = RELU
 """Compile-time constant of some kernels: the number of the activation."""
-
-
 by_phi = variants("phi", len(PHI))
+"""Decorator that compiles a kernel for each activation; kernels are indexed by its number."""
 
 
 @scalar

@@ -21,10 +21,15 @@ _LONGEST_WAIT = 60
 
 @cache
 def cache_folder() -> Path | None:
-    """Return the folder for machine code, None (with a warning) if it cannot be written.
+    """Return the folder for machine code, and create it.
 
     ``LONGRNN_CACHE`` names it, else ``NUMBA_CACHE_DIR``; otherwise it is ``longrnn/kernels`` in
     the user's cache folder (``XDG_CACHE_HOME`` or ``~/.cache``).
+
+    Returns
+    -------
+    Path or None
+        None, after a warning, if the folder cannot be written.
     """
     named = os.environ.get("LONGRNN_CACHE") or os.environ.get("NUMBA_CACHE_DIR")
     try:
@@ -52,9 +57,10 @@ def _warn_without_cache(reason: str) -> None:
 
 
 class KernelCache(FunctionCache):
-    """A cache on disk without which a kernel still runs.
+    """Numba's cache on disk, but a kernel still runs if the cache cannot be read or written.
 
-    If two processes need a kernel at once, one compiles it while the other waits.
+    If two processes need a kernel at once, one compiles it while the other waits for a file lock.
+    The lock is held from `load_overload`, which found no code, to `save_overload`.
     """
 
     _lock = None

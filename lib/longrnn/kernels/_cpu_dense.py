@@ -9,11 +9,10 @@ from longrnn.kernels._cpu import ONE, ZERO, scalar, variants
 from longrnn.kernels._cpu_activations import PHI, TANH, activate, times_slope
 
 BASIC, INTERCHANGED, MODRELU, EULER, LIPSCHITZ, FAST = range(6)
-"""The networks; from EULER on the state is not y. FastRNN is FAST plus its activation's number."""
+"""Forms of the networks, in an order that lets kernels compare them. From EULER on, the state is
+not y. FastRNN's form is FAST plus the number of its activation."""
 form = BASIC
-"""Compile-time constant: the network."""
-
-
+"""Compile-time constant: the form of the network."""
 _by_form = variants("form", FAST + len(PHI))
 
 
@@ -78,9 +77,27 @@ def _multiply_interchanged(uses_W, W, A, states, product, other):
 def forward_kernel(W, A, numbers, uses_W, g, x0, outputs, y, start, stop):
     """Run the sequences start..stop-1.
 
-    `numbers` are the modReLU's b (batch, hidden), epsilon, or alpha and beta. `uses_W` (time,
-    batch) says whether W or A multiplies the state, if they are interchanged. `y` may be the
-    outputs.
+    Parameters
+    ----------
+    W : (d, d)
+        The matrix inside the activation.
+    A : (d, d)
+        The Lipschitz RNN's second matrix, or the matrix that is interchanged with W; not read in
+        the other networks.
+    numbers : (batch, d), (1,), (2,) or (0,)
+        The modReLU's b, epsilon, FastRNN's alpha and beta, or nothing.
+    uses_W : (time, batch)
+        Whether W, and not A, multiplies the state; read only if they are interchanged.
+    g : (time, batch, d)
+        The drive.
+    x0 : (batch, d)
+        The initial state.
+    outputs : (time, batch, d)
+        Receives the states.
+    y : (time, batch, d)
+        Receives the values of the activation; the array `outputs` itself where y is the state.
+    start, stop : int
+        The sequences.
     """
     flat = numbers.ravel()
     first = 0  # index of the first sequence's bias
@@ -130,8 +147,23 @@ def backward_kernel(
 ):
     """Backpropagate through the sequences start..stop-1.
 
-    `carried` is the gradient of the final state and becomes that of the initial one. `sums`
-    (numbers, batch, hidden) start at zero. The Lipschitz RNN keeps all `lambdas`, the others one.
+    Parameters
+    ----------
+    W, A, numbers, uses_W, x0, start, stop
+        As for `forward_kernel`.
+    outputs, y : (time, batch, d)
+        What `forward_kernel` filled.
+    grad_outputs : (time, batch, d)
+        Gradients that arrive at the outputs.
+    carried : (batch, d)
+        Gradient of the final state, which becomes that of the initial one.
+    lambdas : (time, batch, d) or (1, batch, d)
+        Receives the lambdas of all times in the Lipschitz RNN, which needs them for the gradient
+        of A; memory for those of one time in the other networks.
+    delta : (time, batch, d)
+        Receives the gradients of the drive.
+    sums : (2, batch, d)
+        Receives the gradients of `numbers` as sums over time; starts at zero.
     """
     flat = numbers.ravel()
     back = carried[start:stop].ravel()

@@ -30,10 +30,10 @@ _NO_CHOICE = np.empty((0, 0), bool)
 
 
 def _weights(W, A, numbers, bias):
-    """Return what the sequences of a network share: W, A and numbers, of every network."""
+    """Return W, A and `numbers`, each with the networks as its first axis, for `run_networks`."""
     W_of_run = with_run_axis(W, W)
     networks = len(W_of_run)
-    if bias is not None:  # of all sequences
+    if bias is not None:  # the kernel reads the bias of its sequences from that of all
         numbers_of_run = [bias] * networks
     elif numbers is None:
         numbers_of_run = [np.empty(0, W.dtype)] * networks
@@ -75,9 +75,10 @@ def _backward(form, uses_W, W, A, numbers, bias, x0, outputs, y, grad_outputs, c
     grad_numbers = None
     grad_bias = None
     if form == INTERCHANGED:
-        of_both = cache(lambda: _interchanged_gradients(W, uses_W, delta, x0, outputs))
-        grad_W = lambda: of_both()[0]  # noqa: E731
-        grad_A = lambda: of_both()[1]  # noqa: E731
+        # One computation gives both gradients.
+        both = cache(lambda: _interchanged_gradients(W, uses_W, delta, x0, outputs))
+        grad_W = lambda: both()[0]  # noqa: E731
+        grad_A = lambda: both()[1]  # noqa: E731
     elif form == MODRELU:
         grad_bias = sums[0]
     elif form == LIPSCHITZ:
@@ -102,16 +103,21 @@ def _interchanged_gradients(W, uses_W, delta, x0, outputs):
     """Return the gradients of W and of its inverse, of one run or of each of several."""
     if W.ndim == 2:
         return _interchanged_products(uses_W, delta, x0, outputs)
-    of_runs = []
+    gradients = []
     for batch in batches_of_runs(len(W), len(x0)):
         parts = uses_W[:, batch], delta[:, batch], x0[batch], outputs[:, batch]
-        of_runs.append(_interchanged_products(*parts))
-    grad_W, grad_inverse = zip(*of_runs, strict=True)
+        gradients.append(_interchanged_products(*parts))
+    grad_W, grad_inverse = zip(*gradients, strict=True)
     return np.stack(grad_W), np.stack(grad_inverse)
 
 
 def _interchanged_products(uses_W, delta, x0, outputs):
-    """Return the gradients of W and of its inverse for one run."""
+    """Return the gradients of W and of its inverse for one run.
+
+    If all sequences interchange the matrices at the same times, each stretch of steps with one
+    matrix is one product. Otherwise there are two products over all steps, with zeros for the
+    deltas of the other matrix.
+    """
     if (uses_W != uses_W[:, :1]).any():
         by_W = uses_W[..., None]
         zero = delta.dtype.type(0)

@@ -20,7 +20,8 @@ from longrnn.kernels._cpu_activations import sigmoid
 from longrnn.kernels._pull_back import Carried
 
 LEAST = 1e-250
-"""Norm below which a pulled-back unit vector may have lost digits: components may be denormal."""
+"""Norm below which a unit vector may have lost digits since its last normalization, because
+components may be denormal."""
 STORED_BYTES = 2**27
 """Bytes that one stretch of steps may store."""
 _TWO = np.float32(2)

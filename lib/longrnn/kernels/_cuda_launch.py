@@ -22,7 +22,7 @@ MOST_THREADS = 1024
 _SHARED_BYTES = FREE_SHARED_BYTES
 """Shared memory of a block of `launch_dense`."""
 _CACHE_BYTES = 192 * 1024
-"""Bytes of a multiprocessor's first cache for weights (256 KiB less shared memory)."""
+"""Bytes of a multiprocessor's L1 cache for weights (256 KiB less shared memory)."""
 
 
 def is_present(value: Tensor | None) -> int:
@@ -43,7 +43,7 @@ def is_present(value: Tensor | None) -> int:
 
 def launch(
     run: kernel, blocks: Grid, threads: int, *arguments: Argument, shared: int = 0, **sizes: int
-):
+) -> None:
     """Run a kernel on PyTorch's current stream.
 
     Parameters
@@ -67,8 +67,8 @@ def launch(
 
     Notes
     -----
-    The kernel runs on the device of the tensors, which need not be the current one. It is made
-    current for PyTorch during the launch, and with it for Numba, which asks the driver.
+    The kernel runs on the device of the tensors, which need not be the current one. The launch
+    makes it the current device of PyTorch, and so of Numba, which asks the driver.
     """
     tensors = [part for part in arguments if isinstance(part, Tensor)]
     if not all(part.is_contiguous() for part in tensors):
@@ -138,12 +138,11 @@ def launch_dense(
 
     The runs are the second dimension of the grid.
 
-    A block reads a weight once for all of its sequences. Weights that don't fit into the first
-    cache are read from the second at every step; a block then computes four sequences, which takes
-    a fourth of the reading. Otherwise it computes four, or fewer if four would leave
-    multiprocessors without a block. If the vectors of four don't fit into the shared memory, it
-    computes fewer, too. With more units than `MOST_THREADS`, the most threads that a block may
-    have, a thread computes several units.
+    `tile` is 4, 2 or 1. A block reads a weight once for all of its sequences. Weights that don't
+    fit into the L1 cache are read from the L2 cache at every step; then `tile` is as large as the
+    batch and the shared memory allow, for fewer reads. Otherwise it is the largest with which every
+    multiprocessor gets a block. With more units than `MOST_THREADS` a thread computes several of
+    them.
 
     Parameters
     ----------
@@ -243,7 +242,18 @@ def most_shared_bytes(device: torch.device) -> int:
 
 
 def processors_of(state: Tensor) -> int:
-    """Return the number of multiprocessors of a tensor's device."""
+    """Return the number of multiprocessors of a tensor's device.
+
+    Parameters
+    ----------
+    state : Tensor
+        Any tensor.
+
+    Returns
+    -------
+    int
+        1 in the simulator.
+    """
     return _processors(state.device)
 
 

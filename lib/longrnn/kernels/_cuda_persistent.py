@@ -16,7 +16,7 @@ The idea is from Diamos et al. 2016 (Persistent RNNs: Stashing Recurrent Weights
 These kernels have not been timed. Their speed is an estimate: in a step of an LSTM with 128
 units in float32, a block reads 168 KiB of weights from shared memory, at 128 bytes per cycle. Its
 512 threads also read h in 32 accesses each, one cycle per warp. Together that is 1,900 cycles. The
-dense kernels read 256 KiB from the second cache, at about 64 bytes per cycle, which is 4,100
+dense kernels read 256 KiB from the L2 cache, at about 64 bytes per cycle, which is 4,100
 cycles. So `auto` takes these kernels only on a GPU for which `longrnn.kernels._measured` says that
 they are faster. A row of that table is all it takes to change the choice. `make bench-gpu` times
 both kinds.

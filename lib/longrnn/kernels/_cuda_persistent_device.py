@@ -135,7 +135,7 @@ def add_products(totals, weights, memory, shared_weights, in_memory, row, part, 
 
 @device
 def store_part(totals, memory, sums, row, part, width):
-    """Write a part of a row to shared memory, for `add_parts`; the first part stays.
+    """Write a part of a row to shared memory, for `add_parts`; the first part stays in registers.
 
     Parameters
     ----------

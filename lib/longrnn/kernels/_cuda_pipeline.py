@@ -8,10 +8,11 @@ from longrnn.kernels._cuda import inlined_late
 def pipelined(fetch: Callable, step: Callable, *, ahead: int = 16) -> Callable:
     """Return a device function that runs the steps of a chain and fetches inputs 16 steps ahead.
 
-    This hides the latency of memory although few chains run at a time. Eight pairs of steps are
-    written out, because the elements of an array that a loop indexes could not stay in registers.
-    The inputs of a pair are fetched again as soon as they were used, which takes half the registers
-    of fetching all of them at once.
+    This hides the latency of memory even if few chains run at a time. The inputs of 16 steps are
+    in registers, as eight pairs in tuples whose elements are written out: a register has no index,
+    so an array that a loop indexes would be in memory. As soon as a pair has been used, its
+    registers get the inputs of the pair 16 steps later. Fetching all eight pairs at once would take
+    twice the registers.
 
     Parameters
     ----------
@@ -49,7 +50,7 @@ def pipelined(fetch: Callable, step: Callable, *, ahead: int = 16) -> Callable:
 
     @inlined_late
     def step_eight(neuron, state, inputs, arrays, k, following):
-        """Compute four pairs of steps from k on, and fetch the pairs from `following` on."""
+        """Compute four pairs of steps from pair k on, and fetch four pairs from `following` on."""
         a, b, c, d = inputs
         state = step_two(neuron, state, a, arrays, k)
         a = fetch_two(arrays, following)
@@ -74,7 +75,7 @@ def pipelined(fetch: Callable, step: Callable, *, ahead: int = 16) -> Callable:
             first = fetch_eight(arrays, 0)
             second = fetch_eight(arrays, 4)
         for k in range(0, pairs, 8):
-            following = min(k + 8, pairs - 8)
+            following = min(k + 8, pairs - 8)  # the last fetches are read, but not used
             state, first = step_eight(neuron, state, first, arrays, k, following)
             state, second = step_eight(neuron, state, second, arrays, k + 4, following + 4)
         return step_the_rest(neuron, state, arrays, 2 * pairs, count)

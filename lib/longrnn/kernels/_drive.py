@@ -13,22 +13,31 @@ from longrnn.kernels._runs import sequences_by_run
 
 
 class Sources(NamedTuple):
-    """What the drive of a recurrence is computed from: V below + b, and skip skipped.
+    """The tensors from which the drive of a recurrence is computed.
 
-    A drive is as large as the outputs, and first derivatives do not need it, so it is not kept.
-    Second derivatives compute it again from these tensors, which exist anyway.
+    The drive is `V` times `below` plus `b`, and with a skip connection plus `skip` times `skipped`.
+    It is as large as the outputs, and first derivatives do not need it, so it is not kept. Second
+    derivatives compute it again from these tensors, which exist anyway.
     """
 
     below: Tensor | None = None
     """Inputs of the layer (time, batch, features); the drive itself if V is None."""
     V: Tensor | None = None
+    """Input weights (rows, features), or (runs, rows, features)."""
     b: Tensor | None = None
+    """Biases (rows,) or (runs, rows), if any."""
     skipped: Tensor | None = None
-    """Inputs (time, batch, features) of a second product, if any."""
+    """Outputs (time, batch, features) of the layer where a skip connection starts, if any."""
     skip: Tensor | None = None
+    """Weights of the skip connection, of a shape like that of `V`."""
 
     def drive(self) -> Tensor:
-        """Return the drive (time, batch, rows)."""
+        """Compute the drive.
+
+        Returns
+        -------
+        (time, batch, rows)
+        """
         if self.V is None:
             return self.below
         product = drive
@@ -65,7 +74,7 @@ def drive(u: Tensor, R: Tensor, b: Tensor | None = None) -> Tensor:
 
 
 class _Drive(torch.autograd.Function):
-    """The product of inputs and input weights in kept memory: bits equal those of `F.linear`."""
+    """The product of inputs and input weights in kept memory, equal to `F.linear` bit for bit."""
 
     @staticmethod
     def forward(ctx, u: Tensor, R: Tensor, b: Tensor | None) -> Tensor:
@@ -81,17 +90,17 @@ class _Drive(torch.autograd.Function):
     @staticmethod
     def backward(ctx, arrived: Tensor) -> tuple[Tensor | None, ...]:
         u, R = ctx.saved_tensors
-        by_u, by_R, by_b = ctx.needs_input_grad
+        needs_u, needs_R, needs_b = ctx.needs_input_grad
         rows = arrived.reshape(-1, len(R))
         grad_u = grad_R = grad_b = None
-        if by_u and (torch.is_grad_enabled() or not is_ordinary((arrived,))):
+        if needs_u and (torch.is_grad_enabled() or not is_ordinary((arrived,))):
             grad_u = (rows @ R).view_as(u)
-        elif by_u:
+        elif needs_u:
             grad_u = empty_tensor(u.shape, u.dtype)
             torch.mm(rows, R, out=grad_u.view(-1, u.shape[-1]))
-        if by_R:
+        if needs_R:
             grad_R = rows.T @ u.view(-1, u.shape[-1])
-        if by_b:
+        if needs_b:
             grad_b = rows.sum(0)
         return grad_u, grad_R, grad_b
 

@@ -75,7 +75,18 @@ class Engine:
         return self.obstacle()
 
     def is_slower(self, units: int | None) -> bool:
-        """Return whether the next engine is faster at a hidden size, if that is known."""
+        """Return whether the next engine is faster at a hidden size.
+
+        Parameters
+        ----------
+        units : int or None
+            Hidden size, if known.
+
+        Returns
+        -------
+        bool
+            False if the hidden size is unknown, or if PyTorch uses one thread.
+        """
         if units is None or self.slower_from is None or units < self.slower_from:
             return False
         # `torch.compile` can't ask for the number of threads while it traces.

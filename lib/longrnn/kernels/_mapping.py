@@ -76,7 +76,7 @@ def run_adjoint_mapped(recurrence: Any, info: Any, in_dims: tuple, *arguments: A
     wanted = arguments[-1]
     pairs = list(zip(recurrence.inputs, wanted, strict=True))
     # A gradient of what all sequences share is a sum over the sequences of a run.
-    shared = any(use and part.axis is None for part, use in pairs)
+    shared = any(is_wanted and part.axis is None for part, is_wanted in pairs)
     of_tensors = _axes_of_adjoint(recurrence)
     tensors = arguments[:-2], in_dims[:-2]
     axes = _fold_axes(recurrence, *tensors, of_tensors, shared_gradients=shared)
@@ -86,10 +86,10 @@ def run_adjoint_mapped(recurrence: Any, info: Any, in_dims: tuple, *arguments: A
     gradients = recurrence.call_adjoint(*fold(arguments, in_dims, axes, info.batch_size))
     gradient_axes = []
     out_dims = []
-    for part, use in pairs:
+    for part, is_wanted in pairs:
         axis = part.axis
         out_dim = part.axis
-        if not use:
+        if not is_wanted:
             axis = None
             out_dim = None
         elif part.axis is None:
@@ -135,22 +135,24 @@ def _fold_axes(
     *,
     shared_gradients: bool,
 ) -> list[int | None] | None:
-    """Return the axis of each argument that the mapped axis joins, or None if some have none.
+    """Return the axis of each argument that the mapped axis joins.
 
-    `shared_gradients` says whether gradients of what the sequences share are wanted.
+    The result is None if the loop must run once per index. `shared_gradients` says whether
+    gradients of what the sequences share are wanted.
     """
     settings = [None] * len(recurrence.settings)
     axes = [*settings, *SOURCE_AXES, *of_tensors]
     if not shared_gradients and is_foldable(arguments, in_dims, axes):
         return axes
     if not recurrence.runs:
+        # PyTorch computes the drive, so its sources may differ between runs for any loop.
         axes = [*settings, *SOURCE_AXES_OF_RUNS, *of_tensors]
         if not shared_gradients and is_foldable(arguments, in_dims, axes):
             return axes
         return None
-    of_runs = []
+    axes_of_runs = []
     for axis in of_tensors:
         if axis is None:
             axis = RUNS
-        of_runs.append(axis)
-    return [*settings, *SOURCE_AXES_OF_RUNS, *of_runs]
+        axes_of_runs.append(axis)
+    return [*settings, *SOURCE_AXES_OF_RUNS, *axes_of_runs]

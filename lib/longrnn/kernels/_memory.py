@@ -52,7 +52,7 @@ class _Pool:
         return np.empty(size, np.uint8)
 
     def give(self, block: np.ndarray) -> None:
-        """Keep a block, or the newest ones if they are too many."""
+        """Add a block, and drop the oldest ones if all together exceed `MOST_KEPT`."""
         with self._lock:
             self._blocks.append(block)
             kept = sum(block.nbytes for block in self._blocks)
@@ -64,7 +64,20 @@ _pool = _Pool()
 
 
 def empty_array(shape: Sequence[int], dtype: np.dtype) -> np.ndarray:
-    """Return an array without values, as `numpy.empty` does, from kept memory if it is large."""
+    """Return an array without values, as `numpy.empty` does, from kept memory if it is large.
+
+    Parameters
+    ----------
+    shape : sequence of int
+        Its shape.
+    dtype : numpy.dtype
+        Its type.
+
+    Returns
+    -------
+    array
+        Its memory returns to the pool when the last array or tensor that shares it is gone.
+    """
     size = math.prod(shape) * dtype.itemsize
     if size < SMALLEST:
         return np.empty(shape, dtype)
@@ -72,7 +85,18 @@ def empty_array(shape: Sequence[int], dtype: np.dtype) -> np.ndarray:
 
 
 def empty_array_like(array: np.ndarray) -> np.ndarray:
-    """Return an array without values, as `numpy.empty_like` does, from kept memory."""
+    """Return an array without values, as `numpy.empty_like` does, from kept memory if it is large.
+
+    Parameters
+    ----------
+    array : array
+        Gives shape and type.
+
+    Returns
+    -------
+    array
+        As from `empty_array`.
+    """
     return empty_array(array.shape, array.dtype)
 
 
@@ -81,12 +105,38 @@ NUMBERS = {torch.float32: np.dtype(np.float32), torch.float64: np.dtype(np.float
 
 
 def empty_tensor(shape: Sequence[int], dtype: torch.dtype) -> Tensor:
-    """Return a tensor of the CPU without values, from kept memory if it is large."""
+    """Return a tensor of the CPU without values, from kept memory if it is large.
+
+    Parameters
+    ----------
+    shape : sequence of int
+        Its shape.
+    dtype : {torch.float32, torch.float64}
+        Its type.
+
+    Returns
+    -------
+    Tensor
+        Its memory is that of an array from `empty_array`.
+    """
     return torch.from_numpy(empty_array(shape, NUMBERS[dtype]))
 
 
 def is_large(like: Tensor, rows: int) -> bool:
-    """Return whether a result of `rows` numbers per vector of `like` is worth kept memory."""
+    """Return whether a product with a tensor is large enough for kept memory.
+
+    Parameters
+    ----------
+    like : (.., features)
+        The tensor whose vectors are multiplied by a matrix (rows, features).
+    rows : int
+        Rows of the matrix.
+
+    Returns
+    -------
+    bool
+        False on other devices than the CPU.
+    """
     if like.device.type != "cpu" or like.dtype not in NUMBERS:
         return False
     return like.numel() // max(like.shape[-1], 1) * rows * like.dtype.itemsize >= SMALLEST

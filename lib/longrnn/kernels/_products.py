@@ -34,7 +34,16 @@ def times_state(W: Tensor, x: Tensor) -> Tensor:
 def sum_of_products(delta, x):
     r"""Return :math:`\sum_t \delta_t x_t^\top` over times and sequences.
 
-    Arrays or tensors (time, batch, rows) and (time, batch, hidden).
+    Parameters
+    ----------
+    delta : (time, batch, rows)
+        An array or a tensor, as the other.
+    x : (time, batch, hidden)
+        The second factors.
+
+    Returns
+    -------
+    (rows, hidden)
     """
     rows, columns = _merged(delta, x)
     if isinstance(rows, Tensor):
@@ -64,7 +73,7 @@ def state_product(delta, x0, outputs) -> Callable[[], Any]:
         first = delta[0].T @ x0
         if len(delta) == 1:
             return first
-        if isinstance(first, Tensor):  # one launch
+        if isinstance(first, Tensor):  # product and sum in one launch
             rows, columns = _merged(delta[1:], outputs[:-1])
             return torch.addmm(first, rows.T, columns)
         return first + sum_of_products(delta[1:], outputs[:-1])

@@ -1,8 +1,9 @@
 """The interface of kernels that pull adjoint states back, on all devices.
 
-`longrnn.probes.adjoint` calls them for the LSTM and the GRU, with a few times wanted or all. They
-pull back a unit vector per sequence. Every few steps they normalize it again, and add the log10 of
-its norm to that of the sequence.
+To pull an adjoint back over a step is to multiply it by the transposed Jacobian of the step. The
+kernels do this for the LSTM and the GRU, with a unit vector per sequence. Every few steps they
+normalize it again, and add the log10 of its norm to the log10 norm of the sequence's adjoint.
+`longrnn.probes.adjoint` calls them.
 """
 
 from typing import Protocol

@@ -122,9 +122,21 @@ class Recurrence:
         self._register_adjoint(settings)
 
     def __call__(self, *arguments: Any, sources: Sources | None = None) -> tuple:
-        """Run the loop on settings and tensors; return the outputs and the tuple of final states.
+        """Run the loop, differentiably.
 
-        `sources` are what the drive was computed from. Without them the drive is kept.
+        Parameters
+        ----------
+        *arguments
+            The settings, then the inputs.
+        sources : Sources, optional
+            What the drive was computed from; without them the drive itself is kept.
+
+        Returns
+        -------
+        outputs : (time, batch, ..)
+            The output after every input.
+        final : tuple of (batch, ..)
+            The final states.
         """
         count = len(self.settings)
         if sources is None:
@@ -136,7 +148,15 @@ class Recurrence:
     def call(self, *arguments: Any) -> tuple[Tensor, ...]:
         """Run the loop differentiably: as an operator or by one of `longrnn.kernels._functions`.
 
-        Arguments and results are those of `run`.
+        Parameters
+        ----------
+        *arguments
+            As for `run`.
+
+        Returns
+        -------
+        tuple of Tensor
+            As from `run`.
         """
         if torch.compiler.is_compiling():
             return self.operator(*arguments)
@@ -147,9 +167,17 @@ class Recurrence:
         return self.operator(*arguments)
 
     def call_adjoint(self, *arguments: Any) -> tuple[Tensor, ...]:
-        """Run the adjoint as `call` does the loop.
+        """Run the adjoint differentiably, as `call` runs the loop.
 
-        Arguments and results are those of `longrnn.kernels._adjoint.run_adjoint`.
+        Parameters
+        ----------
+        *arguments
+            As for `longrnn.kernels._adjoint.run_adjoint`.
+
+        Returns
+        -------
+        tuple of Tensor
+            As from `longrnn.kernels._adjoint.run_adjoint`.
         """
         if torch.compiler.is_compiling():
             return self.adjoint(*arguments)
@@ -276,10 +304,10 @@ class Recurrence:
         if all(part is None for part in arriving):
             return (None,) * (before + len(self.inputs))
         saved = ctx.saved_tensors
-        every = self.call_adjoint(*ctx.settings, *saved, *arriving, ctx.steps, wanted)
+        computed = self.call_adjoint(*ctx.settings, *saved, *arriving, ctx.steps, wanted)
         gradients = []
-        for gradient, use in zip(every, wanted, strict=True):
-            if not use:
+        for gradient, is_wanted in zip(computed, wanted, strict=True):
+            if not is_wanted:
                 gradient = None
             gradients.append(gradient)
         # Sources get none: autograd follows the drive, which is an input too.

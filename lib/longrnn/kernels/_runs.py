@@ -102,9 +102,22 @@ def per_sequence(number: Tensor, x: Tensor) -> Tensor:
 
 
 def per_chain(value: Tensor | float, like: Tensor) -> Tensor:
-    """Return a number, or one per neuron, for each chain: contiguous, as `like` (batch, hidden).
+    """Return the number of every chain, from one number or from one per neuron.
 
-    The inner loop of a kernel is then one contiguous stretch; autograd sums over the sequences.
+    A kernel's inner loop then goes through all chains at once. Autograd sums the gradients over
+    the sequences.
+
+    Parameters
+    ----------
+    value : float, (), (hidden,) or (batch, hidden)
+        The number, or the numbers of the neurons.
+    like : (batch, hidden)
+        Gives shape, type and device.
+
+    Returns
+    -------
+    (batch, hidden)
+        A contiguous tensor.
     """
     if not isinstance(value, Tensor):
         return torch.full_like(like, value)
@@ -112,5 +125,17 @@ def per_chain(value: Tensor | float, like: Tensor) -> Tensor:
 
 
 def scalars_like(like: Tensor, *values: float) -> Tensor:
-    """Return numbers as one tensor, without a copy from the host, which no graph could capture."""
+    """Return numbers as one tensor, without a copy from the host, which a graph cannot capture.
+
+    Parameters
+    ----------
+    like : Tensor
+        Gives type and device.
+    *values : float
+        The numbers.
+
+    Returns
+    -------
+    (numbers,)
+    """
     return torch.stack([like.new_full((), value) for value in values])

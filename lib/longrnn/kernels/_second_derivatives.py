@@ -36,9 +36,10 @@ def save_for_second(recurrence: Any, ctx: Any, arguments: Sequence) -> None:
 def differentiate_adjoint(
     recurrence: Any, ctx: Any, *cotangents: Tensor | None
 ) -> tuple[Tensor | None, ...]:
-    """Differentiate the gradient, as a function of sources, saved inputs and what arrives.
+    """Differentiate the adjoint with respect to sources, saved inputs and arriving gradients.
 
-    The results among the saved tensors are functions of the inputs, so they get none.
+    The results of the loop among the saved tensors get no gradient, because they are functions of
+    the inputs.
 
     Parameters
     ----------
@@ -64,8 +65,8 @@ def differentiate_adjoint(
     def gradient(*values: Tensor) -> tuple[Tensor, ...]:
         for k, value in zip(variables, values, strict=True):
             tensors[k] = value
-        every = _reference_gradient(recurrence, ctx.settings, tensors)
-        return tuple(every[k] for k in picked)
+        gradients = _reference_gradient(recurrence, ctx.settings, tensors)
+        return tuple(gradients[k] for k in picked)
 
     _, pull_back = torch.func.vjp(gradient, *(tensors[k] for k in variables))
     products = pull_back(tuple(cotangents[k] for k in picked))

@@ -225,7 +225,22 @@ def cornn(weights, state, u):
 
 
 def run_by(recurrence: Recurrence, weights, state, u):
-    """Run coRNN by its loop on a device; see `cornn` for the other arguments."""
+    """Run coRNN by the operator of a device.
+
+    Parameters
+    ----------
+    recurrence : Recurrence
+        The operator for the CPU or the GPU.
+    weights, state, u
+        As for `cornn`.
+
+    Returns
+    -------
+    outputs : (time, batch, d)
+        y after every input.
+    state : tuple of (batch, d)
+        (y, z) after the last input.
+    """
     W, W_z, V, b, dt, gamma, epsilon = weights
     scalars = float(dt), float(gamma), float(1 - dt * epsilon)
     sources = Sources(u, V, b)

@@ -22,36 +22,103 @@ from longrnn.kernels._cpu_pull_back import (
 from longrnn.kernels._drive import drive
 from longrnn.kernels._pull_back import PullBack
 
-# One scalar function for each result: the compiler vectorizes loops with one result each.
+# One scalar function for each result: the compiler vectorizes loops with one result each. The gates
+# are given by the arguments r, z and n of their activations.
 
 
 @scalar
 def argument_n(r, product, g_n):
-    """Return the argument of n; `r` is that of its gate, `product` the state's part of n."""
+    """Return the argument of n.
+
+    Parameters
+    ----------
+    r : float
+        The argument of the reset gate.
+    product : float
+        The state's part of n, before the reset gate.
+    g_n : float
+        The drive of n.
+
+    Returns
+    -------
+    float
+    """
     return sigmoid(r) * product + g_n
 
 
 @scalar
 def next_h(z, n, h):
-    """Return the next h from the arguments of z and n and the h before."""
+    """Return the state after a step.
+
+    Parameters
+    ----------
+    z, n : float
+        The arguments of z and n.
+    h : float
+        The state before the step.
+
+    Returns
+    -------
+    float
+    """
     return sigmoid(-z) * tanh(n) + sigmoid(z) * h
 
 
 @scalar
 def grad_n(z, n, lambda_):
-    """Return the gradient of n's argument; `lambda_` is the adjoint of h after the step."""
+    """Return the gradient of the argument of n.
+
+    Parameters
+    ----------
+    z, n : float
+        The arguments of z and n.
+    lambda_ : float
+        The adjoint of h after the step.
+
+    Returns
+    -------
+    float
+    """
     return lambda_ * sigmoid(-z) * tanh_slope(n)
 
 
 @scalar
 def grad_r(r, product, d_n):
-    """Return the gradient of r's argument from that of n's."""
+    """Return the gradient of the argument of r.
+
+    Parameters
+    ----------
+    r : float
+        The argument of r.
+    product : float
+        The state's part of n, before the reset gate.
+    d_n : float
+        The gradient of the argument of n.
+
+    Returns
+    -------
+    float
+    """
     return d_n * product * sigmoid_slope(r)
 
 
 @scalar
 def grad_z(z, n, before, lambda_):
-    """Return the gradient of z's argument; `before` is the h before."""
+    """Return the gradient of the argument of z.
+
+    Parameters
+    ----------
+    z, n : float
+        The arguments of z and n.
+    before : float
+        The state before the step.
+    lambda_ : float
+        The adjoint of h after the step.
+
+    Returns
+    -------
+    float
+    """
     return lambda_ * (before - tanh(n)) * sigmoid_slope(z)
 
 

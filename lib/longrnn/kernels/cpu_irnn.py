@@ -24,7 +24,7 @@ everything that follows and through the output. For i = K..1:
     \varsigma_i &= U^\top \rho_i - \alpha \eta_i \gamma_i, \qquad
     \gamma_{i-1} = \gamma_i + \varsigma_i
 
-Then :math:`\lambda_{k-1} = o_{k-1} + \sigma \sum_i \varsigma_i` (and :math:`\gamma_0`, where
+Then :math:`\lambda_{k-1} = o_{k-1} + \sigma \sum_i \varsigma_i` (plus :math:`\gamma_0` if
 :math:`g_0 = h_{k-1}`), :math:`\partial L / \partial r_k = \sum_i \rho_i`, :math:`\partial L /
 \partial \eta_i = \gamma_i \cdot (z_i - \alpha s_i)`, and U gets :math:`\rho_i s_i^\top` (in form
 (8) :math:`\delta_i a_i^\top` too) of all inner steps in one product; of low rank, V gets
@@ -128,7 +128,7 @@ def _forward_kernel(numbers, U, V, H, eta, r, h0, outputs):
 
 
 @scalar
-def _round_back(
+def _round_backward(
     phi, numbers, transposed, eta, factors, z, gamma, deltas, outer, product, ones, carried,
     grad_r, grad_eta,
 ):  # fmt: skip
@@ -183,11 +183,12 @@ def _round_back(
 @by_phi
 def _backward_kernel(
     numbers, U, V, H, transposed, eta, r, h0, outputs, grad_outputs, carried,
-    by_r, by_eta, by_U, by_V, by_H,
+    grad_r, grad_eta, grad_U, grad_V, grad_H,
 ):  # fmt: skip
     """`carried` is the gradient of the final state and becomes that of the initial one.
 
-    `transposed` is U', H', V'. The gradients of the matrices start at zero.
+    `transposed` is U', H', V'. `grad_r` and `grad_eta` receive the gradients of r and eta. The
+    gradients of the matrices start at zero.
     """
     twice, from_zero, _, _ = numbers
     K = eta.shape[2]
@@ -212,21 +213,21 @@ def _backward_kernel(
         _round(phi, numbers, U, V, H, eta[t], r[t], h, factors, inner, z, g)
         gamma_ = gamma.ravel()
         o_t = grad_outputs[t].ravel()
-        grad_r = by_r[t].ravel()
+        grad_r_t = grad_r[t].ravel()
         for j in range(back.size):
             gamma_[j] = o_t[j] + back[j]
-            back[j] = grad_r[j] = ZERO
-        _round_back(
+            back[j] = grad_r_t[j] = ZERO
+        _round_backward(
             phi, numbers, transposed, eta[t], factors, z, gamma, deltas, outer, product, ones,
-            carried, grad_r, by_eta[t],
+            carried, grad_r_t, grad_eta[t],
         )  # fmt: skip
         if not from_zero:
             carried += gamma
         if U is not None:
-            by_U += np.dot(deltas[:count].T, factors[:count])
+            grad_U += np.dot(deltas[:count].T, factors[:count])
         if V is not None:
-            by_V += np.dot(deltas[:count].T, inner[:count])
-            by_H += np.dot(outer[:count].T, factors[:count])
+            grad_V += np.dot(deltas[:count].T, inner[:count])
+            grad_H += np.dot(outer[:count].T, factors[:count])
 
 
 def _forward(phi, twice, from_zero, scalars, U, V, H, eta, r, h0, outputs, h_end):

@@ -22,48 +22,141 @@ from longrnn.kernels._cpu_pull_back import (
 from longrnn.kernels._drive import drive
 from longrnn.kernels._pull_back import PullBack
 
-# One scalar function for each result: the compiler vectorizes loops with one result each.
+# One scalar function for each result: the compiler vectorizes loops with one result each. The gates
+# are given by the arguments i, f, g and o of their activations.
 
 
 @scalar
 def next_c(i, f, g, c):
-    """Return the next c from the arguments of the gates and the c before."""
+    """Return the cell after a step.
+
+    Parameters
+    ----------
+    i, f, g : float
+        The arguments of the input gate, the forget gate and the candidate.
+    c : float
+        The cell before the step.
+
+    Returns
+    -------
+    float
+    """
     return sigmoid(f) * c + sigmoid(i) * tanh(g)
 
 
 @scalar
 def next_h(o, c):
-    """Return the next h from the next c."""
+    """Return h after a step.
+
+    Parameters
+    ----------
+    o : float
+        The argument of the output gate.
+    c : float
+        The cell after the step.
+
+    Returns
+    -------
+    float
+    """
     return sigmoid(o) * tanh(c)
 
 
 @scalar
 def adjoint_c(o, c, lambda_, mu):
-    """Return the adjoint of c with what comes through h; `lambda_` and `mu` are those after."""
+    """Return the adjoint of the cell after a step, with the part that comes through h.
+
+    Parameters
+    ----------
+    o : float
+        The argument of the output gate.
+    c : float
+        The cell after the step.
+    lambda_ : float
+        The adjoint of h after the step.
+    mu : float
+        The adjoint of the cell after the step, without the part that comes through h.
+
+    Returns
+    -------
+    float
+    """
     return mu + lambda_ * sigmoid(o) * tanh_slope(c)
 
 
 @scalar
 def grad_i(i, g, mu):
-    """Return the gradient of the input gate's argument."""
+    """Return the gradient of the argument of the input gate.
+
+    Parameters
+    ----------
+    i, g : float
+        The arguments of the input gate and the candidate.
+    mu : float
+        The adjoint of the cell, from `adjoint_c`.
+
+    Returns
+    -------
+    float
+    """
     return mu * tanh(g) * sigmoid_slope(i)
 
 
 @scalar
 def grad_f(f, before, mu):
-    """Return the gradient of the forget gate's argument; `before` is the c before."""
+    """Return the gradient of the argument of the forget gate.
+
+    Parameters
+    ----------
+    f : float
+        The argument of the forget gate.
+    before : float
+        The cell before the step.
+    mu : float
+        The adjoint of the cell, from `adjoint_c`.
+
+    Returns
+    -------
+    float
+    """
     return mu * before * sigmoid_slope(f)
 
 
 @scalar
 def grad_g(i, g, mu):
-    """Return the gradient of the candidate's argument."""
+    """Return the gradient of the argument of the candidate.
+
+    Parameters
+    ----------
+    i, g : float
+        The arguments of the input gate and the candidate.
+    mu : float
+        The adjoint of the cell, from `adjoint_c`.
+
+    Returns
+    -------
+    float
+    """
     return mu * sigmoid(i) * tanh_slope(g)
 
 
 @scalar
 def grad_o(o, c, lambda_):
-    """Return the gradient of the output gate's argument."""
+    """Return the gradient of the argument of the output gate.
+
+    Parameters
+    ----------
+    o : float
+        The argument of the output gate.
+    c : float
+        The cell after the step.
+    lambda_ : float
+        The adjoint of h after the step.
+
+    Returns
+    -------
+    float
+    """
     return lambda_ * tanh(c) * sigmoid_slope(o)
 
 

@@ -11,7 +11,7 @@ transposed matrices stacked, so that one product multiplies both.
 
 The states at t and t - 1 alternate between two halves of the shared memory, so that one barrier per
 step is enough. Neighboring threads read neighboring weights: of the matrix in the backward kernel,
-and of a transposed copy in the forward kernel. Up to about 200 units the weights stay in the first
+and of a transposed copy in the forward kernel. Up to about 200 units the weights stay in the L1
 cache. A thread reads each weight once for all sequences of the block.
 
 One launch takes several runs, whose batches follow one another. A block computes sequences of one
