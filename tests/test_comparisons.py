@@ -11,7 +11,7 @@ from study.claims import training_steps
 from study.claims.claim import NetworkSelection
 from study.claims.comparisons import UNSETTLED
 from study.claims.cross_fitting import optimism_of_rate
-from study.claims.estimating import VERBS
+from study.claims.estimating import VERBS, estimate_claim
 from study.claims.estimators import Z
 from study.claims.extremes import smallest
 from study.claims.networks import Networks
@@ -26,6 +26,7 @@ from study.results import networks
 from study.results.datasets import load
 from study.results.networks import tuned
 from study.results.runs import in_measure, run_table
+from test_tuning import made_claim
 
 SCORE = (*RECORD[:2], "test_sequence")
 DIGITS = '{"dataset": "digits"}'
@@ -103,15 +104,21 @@ def test_a_tie_leaves_no_gap_to_close():
 
 
 @pytest.mark.parametrize(("late", "falls"), [(0.1, True), (0.02, False), (-0.05, False)])
-def test_a_falling_error_is_a_caveat(late, falls):
+def test_a_falling_error_bars_verdicts_against_the_network(late, falls):
     """The last third takes `late` from an error of .3; twice as long takes it below .1 or not."""
     ds = _draw({"slow": 0.3, "fair": 0.5}, spread=1e-3, measure="error", guess=1.0)
     fall = late * xr.DataArray([3, 2, 1, 0], dims="record")
-    kept = _recorded(ds, ds["test_metric"].isel(record=0) + fall)
-    found = ask(Networks(kept), "share_of_chance", "slow")
-    assert (
-        found.undecided_because == "the error of slow was still falling when training stopped"
-    ) == falls
+    networks = Networks(_recorded(ds, ds["test_metric"].isel(record=0) + fall))
+    reason = ""
+    if falls:
+        reason = "the error of slow was still falling when training stopped"
+
+    def reasons(region):
+        claim = made_claim("share_of_chance", region=region, networks=("slow",), others=())
+        return tuple(estimate_claim(networks, claim).parts[0].untuned)
+
+    assert reasons({"above": 0.9}) == (reason, "")  # a smaller error would refute it even more
+    assert reasons({"below": 0.1}) == ("", reason)
 
 
 @pytest.mark.parametrize("verb", ["share_of_chance", "over_chance"])

@@ -365,7 +365,8 @@ def test_float32_kernels_use_no_float64_arithmetic():
         functions = re.findall(r"^define .*?^}", module, re.MULTILINE | re.DOTALL)
         # Entry points called from Python widen scalars: they are outside the loops.
         code = "\n".join(text for text in functions if "cpython" not in text.split("\n")[0])
-        assert " float " in code
+        # `_rank` returns a length, so that its code need not have numbers of this type.
+        assert " float " in code or label.endswith("._rank.0"), label
         wide = re.findall(r"^.*= (?:f\w+|[su]itofp)\b.*\bdouble\b.*$", code, re.MULTILINE)
         assert not wide, f"{label}: {wide[0]}"
 

@@ -25,7 +25,7 @@ from study.claims.networks import Networks
 from study.claims.power import normal_chance
 from study.claims.region import Region
 from study.claims.sampling import sampling_error, sampling_variance
-from study.claims.undecided import one_rate_at_chance, still_falling, too_few_seeds
+from study.claims.undecided import one_rate_at_chance, too_few_seeds
 
 
 def over_chance(networks: Networks, name: NetworkRef) -> Estimate:
@@ -85,9 +85,7 @@ def share_of_chance(networks: Networks, name: NetworkRef) -> Estimate:
     """
     rows = networks.runs(name)
     estimate = geometric_mean(rows["score"] / rows["guess"], scale_of_networks(networks, name))
-    undecided_because = join_reasons(
-        too_few_seeds(rows), one_rate_at_chance(networks, name), still_falling(networks, name)
-    )
+    undecided_because = join_reasons(too_few_seeds(rows), one_rate_at_chance(networks, name))
     note = join_reasons(estimate.note, _count_at_chance(networks, name))
     return replace(estimate, undecided_because=undecided_because, note=note)
 

@@ -1,8 +1,8 @@
 """Verdicts that would go against a network that could have been tuned better.
 
-A better learning rate or time step can only improve a network. So a verdict must not go against a
-network that was not tuned fairly. Which network a verdict goes against depends on the kind of
-claim:
+A better learning rate or time step, or longer training, can only improve a network. So a verdict
+must not go against a network that was not tuned fairly. Which network a verdict goes against
+depends on the kind of claim:
 
 ===========================  ==============================  ==============================
 a claim that ...             "agrees" goes against           "differs" goes against
@@ -22,7 +22,8 @@ A network was not tuned fairly if
 - it is at chance at all its learning rates, and these are fewer than three or span less than a
   factor of ten;
 - its sequences differ in length from the paper's, but it kept the paper's time step dt;
-- it has fewer units than in the paper, relative to the network that it is compared with.
+- it has fewer units than in the paper, relative to the network that it is compared with;
+- its error is compared with chance, and was still falling when training stopped.
 
 A claim whose verdict goes against such a network is undecided. If the verdict favors the network,
 it stands, and reports print a caveat. So it is with the number of settings that were tried
@@ -47,6 +48,8 @@ FAIR_RANGE = 10.0
 """Factor that these rates must span."""
 FAIR_UNITS = 1.5
 """Factor by which a ratio of numbers of units may exceed that of the paper's networks."""
+SMALL_ERROR = 0.1
+"""Share of the error at chance below which an error is small."""
 _ERROR_RATIOS = ("ratio", "share_of_chance", "memoryless")
 """Verbs whose quantity is the first network's error over another error."""
 
@@ -131,6 +134,8 @@ def find_untuned(
             texts.append(_at_chance_at_few_rates(networks, name))
             texts.append(dt_kept(networks, name, comparison.paper_dt, comparison.paper_length))
             texts.extend(fewer_units(networks, name, pair, comparison.paper_width))
+            if comparison.verb == "share_of_chance":
+                texts.append(still_falling(networks, name))
         return join_reasons(*texts)
 
     return ByVerdict(
@@ -298,6 +303,32 @@ def fewer_units(
                 f"have {paper_width[rival_label]} and {paper_width[label]}"
             )
     return reasons
+
+
+def still_falling(networks: Networks, name: NetworkRef) -> str:
+    """Explain that an error would become small if the network were trained for twice as long.
+
+    The progress in the last third of the training is extrapolated. An error is small below
+    `SMALL_ERROR` of that at chance.
+
+    Parameters
+    ----------
+    networks
+        The networks on the claim's task.
+    name
+        One of them.
+
+    Returns
+    -------
+    str
+        The reason; empty if the error is small already, or would not become small.
+    """
+    runs = networks.runs(name)
+    share_of_chance = (runs["score"] / runs["guess"]).mean()
+    fall = (networks.unit * (runs["test_at_two_thirds"] - runs["test"]) / runs["guess"]).mean()
+    if share_of_chance - 3 * fall < SMALL_ERROR < share_of_chance:
+        return f"the error of {name} was still falling when training stopped"
+    return ""
 
 
 def _label_of(name: NetworkRef) -> str:

@@ -19,8 +19,6 @@ for any number of normal values. But with 2 runs against 10 it excludes zero in 
 there is no difference, and in 40% if each run learns with probability 1/2 (4,000 draws each). With
 5 against 10 these are 5 and 6%.
 """
-SMALL_ERROR = 0.1
-"""Share of the error at chance below which an error is small."""
 
 
 def too_few_seeds(*sides: pd.DataFrame) -> str:
@@ -126,29 +124,3 @@ def catching_up(networks: Networks, behind: NetworkRef, ahead: NetworkRef) -> st
     if 3 * closed < gap:
         return ""
     return f"{behind} was still closing the gap to {ahead} when training stopped"
-
-
-def still_falling(networks: Networks, name: NetworkRef) -> str:
-    """Explain that an error would become small if the network were trained for twice as long.
-
-    The progress in the last third of the training is extrapolated. An error is small below
-    `SMALL_ERROR` of that at chance.
-
-    Parameters
-    ----------
-    networks
-        The networks on the claim's task.
-    name
-        One of them.
-
-    Returns
-    -------
-    str
-        The reason; empty if the error is small already, or would not become small.
-    """
-    runs = networks.runs(name)
-    share_of_chance = (runs["score"] / runs["guess"]).mean()
-    fall = (networks.unit * (runs["test_at_two_thirds"] - runs["test"]) / runs["guess"]).mean()
-    if share_of_chance - 3 * fall < SMALL_ERROR < share_of_chance:
-        return f"the error of {name} was still falling when training stopped"
-    return ""
