@@ -87,7 +87,7 @@ def test_decided_claims_add_up():
 
 
 def test_readme_is_short():
-    assert len(TEXT.splitlines()) <= 132
+    assert len(TEXT.splitlines()) <= 133
 
 
 def test_findings_carry_verdict_and_dagger():
@@ -97,7 +97,10 @@ def test_findings_carry_verdict_and_dagger():
     for topic in read_findings().readme:
         (entry,) = re.findall(rf"\*\*\[{topic.title}\][^\n]*(?:\n  [^\n]*)*", findings)
         for claim in topic.claims:
-            assert judged.loc[claim, "verdict"] in " ".join(entry.split()).lower()
+            words = judged.loc[claim, "verdict"]
+            if judged.loc[claim, "cause"] == "too small":
+                words = "too small to test"
+            assert words in " ".join(entry.split()).lower()
         reserved = (judged.loc[list(topic.claims), "caveat"] != "").sum()
         assert entry.count("†") == reserved
 
