@@ -28,10 +28,11 @@ def to_kernel_argument(value: Tensor | None, arrays: bool) -> Any:
     if value is None:
         return None
     # The imaginary part of a conjugate is a view whose memory has the opposite sign.
-    value = value.resolve_neg()
+    if value.is_neg():  # asking is cheaper than a call that changes nothing
+        value = value.resolve_neg()
     if arrays:
         return value.detach().contiguous().numpy()
-    if value.is_contiguous():  # asking is cheaper than a call that changes nothing
+    if value.is_contiguous():
         return value
     return value.contiguous()
 
