@@ -295,11 +295,15 @@ MIDDLES = 10 ** (DECADES + 0.05)
 def rows_of(shares):
     """Return histograms of networks with these shares of their time steps in `DECADES`."""
     ds = drawn({"LEM": 80.0}, spread=1)(np.random.default_rng(0))
-    shape = (ds.sizes["run"], ds.sizes["replicate"], 2, 1, len(DECADES))
+    below = round(DECADES[0] - 0.1, 1)
+    above = round(DECADES[-1] + 0.1, 1)
+    decades = [below, *DECADES, above]  # the outermost bins are empty
+    shares = np.pad(shares, 1)
+    shape = (ds.sizes["run"], ds.sizes["replicate"], 2, 1, len(decades))
     dims = ("run", "replicate", "stage", "scale", "decade")
     networks = ds.assign(time_step_share=(dims, np.broadcast_to(shares / shares.sum(), shape)))
     return histograms(
-        networks.assign_coords(stage=["untrained", "trained"], scale=[0], decade=DECADES)
+        networks.assign_coords(stage=["untrained", "trained"], scale=[0], decade=decades)
     )
 
 
@@ -315,6 +319,18 @@ def test_power_law_differs_from_exponential_decay():
     for mode, classes in ((half - 1, half + 1), (half, half + 1)):
         shares = np.exp(-np.abs(np.arange(len(DECADES)) - mode))
         assert set(decays(rows_of(shares))["classes"]) == {classes}
+
+
+def test_fits_leave_out_bins_that_also_hold_what_lies_beyond():
+    """A twentieth of the steps lies below all bins, and is counted in the lowest one."""
+    rows = rows_of(MIDDLES * MIDDLES**-2.0)
+    runs = rows.drop(columns=["dt", "share", "outermost"]).drop_duplicates()
+    below = runs.assign(dt=MIDDLES[0] / 10**0.1, share=0.05, outermost=True)
+    beyond = pd.concat([below, rows], ignore_index=True)
+    for fit in (decays, likelihood_ratios):
+        pd.testing.assert_frame_equal(fit(beyond), fit(rows))
+    assert reach(beyond)["is_wider"].all() and not reach(rows)["is_wider"].any()
+    assert not reach(beyond, outside=0.1)["is_wider"].any()
 
 
 def test_likelihood_prefers_the_law_that_was_drawn():

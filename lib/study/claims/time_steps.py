@@ -4,6 +4,7 @@ The time steps are stored as histograms with bins of a tenth of a decade
 (`longrnn.probes.time_steps`), so every quantity here is exact to a factor of 1.26.
 """
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -76,7 +77,9 @@ def span(networks: Networks, name: NetworkRef) -> Estimate:
 def decades(networks: Networks, name: NetworkRef) -> Estimate:
     """Estimate the decades between the 1st and the 99th percentile of the time steps.
 
-    If there are several kinds of steps, the one with the smallest range counts.
+    If there are several kinds of steps, the one with the smallest range counts. Both percentiles
+    are known up to half a bin. One in an outermost bin is a bound, so that the interval has no
+    upper end.
 
     Parameters
     ----------
@@ -92,7 +95,13 @@ def decades(networks: Networks, name: NetworkRef) -> Estimate:
     ranges = []
     for _, kind in rows.groupby("scale"):
         ends = reach(kind, outside=0.01)
-        ranges.append(mean(np.log10(ends["high"] / ends["low"]), scale_of_networks(networks, name)))
+        logs = np.log10(ends["high"] / ends["low"])
+        estimate = mean(logs, scale_of_networks(networks, name))
+        estimate = replace(estimate, low=estimate.low - BIN_WIDTH, high=estimate.high + BIN_WIDTH)
+        if ends["is_wider"].any():
+            note = "some time steps lie beyond the bins of the histogram, so the range is larger"
+            estimate = replace(estimate, high=math.inf, note=note)
+        ranges.append(estimate)
     return smallest(ranges)
 
 

@@ -224,6 +224,8 @@ def _fill(
 
 def _quote_network(decided_by: str) -> str:
     """Put the network of ``network on task`` in quotation marks, because its name may be a word."""
+    if not decided_by:
+        return ""
     network, on, task = decided_by.partition(" on ")
     return f"“{network}”{on}{task}"
 

@@ -36,15 +36,19 @@ def histograms(ds: xr.Dataset) -> pd.DataFrame:
     -------
     pandas.DataFrame
         One row per occupied bin: ``label``, ``task``, ``replicate``, ``stage``, ``scale`` (layer,
-        or kind of step, from 0), ``dt`` (middle of the bin) and ``share`` of the steps of its kind.
+        or kind of step, from 0), ``dt`` (middle of the bin), ``share`` of the steps of its kind,
+        and ``outermost``: whether the bin also holds the steps below or above all bins.
     """
     if "run" not in ds.dims:
         ds = ds.expand_dims("run")
     variables = ds[["time_step_share", "label", "task"]].reset_coords(drop=True)
     frame = variables.to_dataframe().reset_index().rename(columns={"time_step_share": "share"})
     frame = frame[frame["share"] > 0]
-    frame = frame.assign(dt=10 ** (frame["decade"] + BIN_WIDTH / 2))
-    return frame[[*_RUN, "scale", "dt", "share"]].reset_index(drop=True)
+    ends = [float(ds["decade"].min()), float(ds["decade"].max())]
+    frame = frame.assign(
+        dt=10 ** (frame["decade"] + BIN_WIDTH / 2), outermost=frame["decade"].isin(ends)
+    )
+    return frame[[*_RUN, "scale", "dt", "share", "outermost"]].reset_index(drop=True)
 
 
 def reach(rows: pd.DataFrame, outside: float = 0.0) -> pd.DataFrame:
@@ -61,7 +65,8 @@ def reach(rows: pd.DataFrame, outside: float = 0.0) -> pd.DataFrame:
     -------
     pandas.DataFrame
         One row per network, replicate and stage: ``label``, ``task``, ``replicate``, ``stage``,
-        ``low`` and ``high`` (middles of bins).
+        ``low`` and ``high`` (middles of bins), and ``is_wider``: whether one of them is in an
+        outermost bin, so that the steps may reach further.
     """
 
     def ends(group: pd.DataFrame) -> pd.Series:
@@ -69,9 +74,14 @@ def reach(rows: pd.DataFrame, outside: float = 0.0) -> pd.DataFrame:
         share_up_to = by_class.cumsum() / by_class.sum()
         share_below = share_up_to - by_class / by_class.sum()
         inside = by_class.index[(share_up_to > outside) & (share_below < 1 - outside)]
-        return pd.Series({"low": inside.min(), "high": inside.max()})
+        low = inside.min()
+        high = inside.max()
+        is_wider = group.loc[group["outermost"], "dt"].isin([low, high]).any()
+        return pd.Series({"low": low, "high": high, "is_wider": is_wider})
 
-    return rows.groupby(_RUN, sort=False)[["dt", "share"]].apply(ends).reset_index()
+    groups = rows.groupby(_RUN, sort=False)[["dt", "share", "outermost"]]
+    ranges = groups.apply(ends).reset_index()
+    return ranges.astype({"low": float, "high": float, "is_wider": bool})
 
 
 class _Decay(NamedTuple):
@@ -106,17 +116,22 @@ def decays(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def _fit_each_kind(rows: pd.DataFrame, fit: Callable[[pd.DataFrame], NamedTuple]) -> pd.DataFrame:
-    """Fit the histogram of each network, replicate, stage and kind of step; one row per fit."""
+    """Fit the histogram of each network, replicate, stage and kind of step; one row per fit.
+
+    The outermost bins are left out, because their width is not that of the steps they hold.
+    """
 
     def fit_group(group: pd.DataFrame) -> pd.Series:
-        return pd.Series(fit(group)._asdict())
+        return pd.Series(fit(group[~group["outermost"]])._asdict())
 
-    groups = rows.groupby([*_RUN, "scale"], sort=False)[["dt", "share"]]
+    groups = rows.groupby([*_RUN, "scale"], sort=False)[["dt", "share", "outermost"]]
     return groups.apply(fit_group).reset_index()
 
 
 def _longer_side(histogram: pd.DataFrame) -> pd.DataFrame:
     """Return the most frequent bin and those on the side of it that has more bins."""
+    if histogram.empty:
+        return histogram
     histogram = histogram.sort_values("dt")
     mode = int(histogram["share"].to_numpy().argmax())
     if mode < len(histogram) / 2:
