@@ -61,12 +61,11 @@ def summarize_intervention(effects: pd.DataFrame) -> str:
     decayed_early = rows.loc["dose -10, rows at the beginning"]
     decayed_late = rows.loc["dose -10, rows at the end"]
     sentences = [
-        "We changed only the backward pass of small networks that see a digit early or late in a "
-        f"sequence ({seeds} seeds).",
-        "In LSTMs, GRUs and basic RNNs, holding the gradient norm constant "
+        "We changed only backward passes of networks that see a digit early or late "
+        f"({seeds} seeds). In LSTMs, GRUs and basic RNNs, a constant gradient norm "
         f"{_early_and_late(restored_early, restored_late)}.",
         *_conclusion(effects),
-        "Forcing ten orders of decay on three other cells "
+        "Forcing ten orders of decay on other cells "
         f"{_early_and_late(decayed_early, decayed_late)}{_unpredicted(decayed_late)}.",
     ]
     return " ".join(sentences)

@@ -79,8 +79,8 @@ def _summary(judged: pd.DataFrame, effects: pd.DataFrame) -> str:
     """Return what was done, and the answer to the question in the title."""
     answers = summarize(judged, cause=shows_cause(effects))
     return _wrap(
-        "We reimplemented the networks of five publications in PyTorch, repeated their "
-        f"experiments, mostly at a smaller scale, and checked {len(judged)} of their claims. "
+        "We reimplemented the networks of five publications, repeated their experiments, mostly "
+        f"at a smaller scale, and checked {len(judged)} claims. "
         f"**In short:** {' '.join(answers)}"
     )
 
@@ -139,9 +139,9 @@ def _cautions(judged: pd.DataFrame) -> str:
         f"Holm's correction for many tests per paper leaves {remaining}: {corrected['agree']} and "
         f"{corrected['differ']} (in parentheses). {kinds[NOT_REFUTED]} others, of little or no "
         "effect, are not refuted: weak evidence.",
-        "Most runs are shorter than the paper's. So a lead may just be faster learning: a dagger "
-        f"(†) marks this or another caveat on {reserved} of the {len(decided)}. Without a lead, "
-        "the claim is *too small to test*; so short runs favor *agree*.",
+        "Most runs are shorter than the paper's. A lead may then just be faster learning († marks "
+        f"this or another caveat, on {reserved} of {len(decided)}). No lead is *too small to "
+        "test*: short runs favor *agree*.",
         f"{few} of the {len(decided)} rest on {_FEW_SEEDS} seeds or fewer. We did not correct for "
         "seeds added after a first verdict.",
     )
@@ -167,9 +167,7 @@ def _findings(judged: pd.DataFrame) -> str:
 def _intervention(effects: pd.DataFrame) -> str:
     """Return the result of our experiment on the backward pass as an entry of the findings."""
     title = "[Cause or symptom?](notebooks/31_adjoint_interventions.ipynb)"
-    return _wrap(
-        f"- **{title}** *Our own experiment:* {summarize_intervention(effects)}", hanging="  "
-    )
+    return _wrap(f"- **{title}** *Our experiment:* {summarize_intervention(effects)}", hanging="  ")
 
 
 def _short_status(sentence: Sentence, row: pd.Series) -> str:
@@ -204,9 +202,8 @@ def _speed(timings: Path) -> str:
     gpu = _ratios(timings / "h200.csv")
     times = [f"{label(cell)} {cpu[cell]:.2f} / {gpu[cell]:.2f}" for cell in _TIMED]
     return (
-        "Time of forward plus backward, relative to one-layer `nn.LSTM`, on two CPU cores / an "
-        f"H200 (T = 1,000, batch and width 128): {', '.join(times[:-1])} (two layers each); "
-        f"{times[-1]}."
+        "Time of a training pass over that of one-layer `nn.LSTM`, two CPU cores / H200 (T = "
+        f"1,000, batch and width 128): {', '.join(times[:-1])} (two layers each); {times[-1]}."
     )
 
 
