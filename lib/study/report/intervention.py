@@ -62,7 +62,7 @@ def summarize_intervention(effects: pd.DataFrame) -> str:
     decayed_late = rows.loc["dose -10, rows at the end"]
     sentences = [
         "We changed only backward passes of networks that see a digit early or late "
-        f"({seeds} seeds). In LSTMs, GRUs and basic RNNs, a constant gradient norm "
+        f"({seeds} seeds). In LSTMs, GRUs and RNNs, a constant gradient norm "
         f"{_early_and_late(restored_early, restored_late)}.",
         *_conclusion(effects),
         "Forcing ten orders of decay on other cells "
