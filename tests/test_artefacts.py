@@ -14,6 +14,7 @@ from study import figures as plotting
 from study.claims.estimators import proportion
 from study.claims.judging import Judges, show_claims
 from study.results import names
+from study.results.artefact_files import style_table
 from study.results.artefacts import Artefacts
 
 SUFFIXES = (".png", ".svg", ".csv")
@@ -74,6 +75,13 @@ def test_displayed_tables_show_row_labels(tmp_path, monkeypatch):
     described, numbered = (styler.to_html() for styler in shown)
     assert ">count</th>" in described
     assert "row_heading" not in numbered
+
+
+def test_labels_that_are_numbers_have_the_digits_that_they_need():
+    rates = pd.MultiIndex.from_tuples([("LEM", 0.0026), ("coRNN", np.nan)], names=["label", "rate"])
+    shown = style_table(pd.DataFrame({0.01: [1.0, 2.0]}, index=rates), precision=1).to_html()
+    assert ">0.0026</th>" in shown and ">0.01</th>" in shown
+    assert "0.00" not in shown.replace("0.0026", "") and "nan" not in shown
 
 
 def test_paths_parts_and_own_artefacts(tmp_path, monkeypatch):

@@ -68,6 +68,14 @@ def test_outcomes_are_means_with_their_spread(ds):
     assert networks.chosen_rates(ds)["learning_rate"].values.tolist() == [0.01, 0.01]
 
 
+def test_the_scale_has_the_steps_of_runs_that_completed(ds):
+    ds["status"][2] = DIVERGED
+    ds["steps"][2] = 1
+    assert networks.scale_sentence(ds).endswith("sequences, 30 steps")
+    ds["status"][:] = DIVERGED
+    assert networks.scale_sentence(ds).endswith("sequences, 1 to 30 steps"), "none completed"
+
+
 def test_joining_published_results_keeps_every_row(ds):
     published = pd.DataFrame(
         {"network": ["quoted", "LEM"], "task": "made up", "published": [50.0, 92.3], "spread": 1.0}

@@ -9,6 +9,7 @@ import pandas as pd
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
+from pandas.io.formats.style import Styler
 
 from study.pipeline.files import write_whole
 
@@ -88,6 +89,34 @@ def has_labels(frame: pd.DataFrame) -> bool:
     if any(name is not None for name in index.names):
         return True
     return index.nlevels > 1 or not pd.api.types.is_integer_dtype(index)
+
+
+def style_table(frame: pd.DataFrame, *, precision: int = 3) -> Styler:
+    """Return a table as notebooks display it.
+
+    Labels that are numbers, such as learning rates, have as many digits as they need. Row numbers
+    are hidden.
+
+    Parameters
+    ----------
+    frame
+        A table.
+    precision
+        Decimals of the numbers in its cells.
+
+    Returns
+    -------
+    pandas.io.formats.style.Styler
+        The table, with a dash for each missing value.
+    """
+    style = frame.style.format(precision=precision, na_rep="–", thousands=",")
+    for axis, labels in (("index", frame.index), ("columns", frame.columns)):
+        for level in range(labels.nlevels):
+            if pd.api.types.is_float_dtype(labels.get_level_values(level)):
+                style = style.format_index("{:g}", axis=axis, level=level, na_rep="–")
+    if not has_labels(frame):
+        style = style.hide(axis="index")
+    return style
 
 
 def write_csv(frame: pd.DataFrame, path: Path) -> None:

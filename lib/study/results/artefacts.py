@@ -17,7 +17,7 @@ from pandas.io.formats.style import Styler
 
 from study.paths import ROOT, resolve
 from study.pipeline.files import write_whole
-from study.results.artefact_files import has_labels, write_csv, write_figure
+from study.results.artefact_files import style_table, write_csv, write_figure
 from study.results.data_used import data_and_length, has_stand_ins
 from study.results.learned import networks_learned
 from study.results.manifest import Manifest, check_name
@@ -142,10 +142,7 @@ class Artefacts:
         if shown is None:
             shown = frame
         if isinstance(shown, pd.DataFrame):
-            labelled = has_labels(shown)
-            shown = shown.style.format(precision=precision, na_rep="–", thousands=",")
-            if not labelled:
-                shown = shown.hide(axis="index")
+            shown = style_table(shown, precision=precision)
         display(shown.set_uuid(_stem(artefact, part)).set_caption(caption))
 
     def show_figure(

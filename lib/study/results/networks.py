@@ -282,9 +282,13 @@ def scale_sentence(ds: xr.Dataset) -> str:
     Returns
     -------
     str
-        Such as ``profile real, 12 runs, 5,000 sequences, 800 steps``.
+        Such as ``profile real, 12 runs, 5,000 sequences, 800 steps``. The steps are those of runs
+        that completed, because one that diverges may end at once.
     """
-    longest = ds["steps"].max("replicate")
+    completed = ds["status"] == COMPLETED
+    if not completed.any():
+        completed = ds["status"] == DIVERGED
+    longest = ds["steps"].where(completed).max("replicate").dropna("run")
     fewest_steps = int(longest.min())
     most_steps = int(longest.max())
     steps = f"{most_steps:,}"

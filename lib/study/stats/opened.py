@@ -15,7 +15,7 @@ from IPython.display import Markdown, display
 from study.figures.style import use_style
 from study.paths import NOTEBOOKS, resolve
 from study.pipeline.notebooks import read_parameters
-from study.results.artefact_files import has_labels
+from study.results.artefact_files import style_table
 from study.results.artefacts import Artefacts
 from study.results.datasets import load
 from study.results.netcdf import ResultsError
@@ -117,10 +117,7 @@ def show_values(
         frame = values
     else:
         frame = pd.DataFrame({"value": pd.Series(values, dtype=object)})
-    style = frame.style.format(precision=precision, na_rep="–", thousands=",")
-    if not has_labels(frame):
-        style = style.hide(axis="index")
-    display(style.set_uuid(name))
+    display(style_table(frame, precision=precision).set_uuid(name))
 
 
 def close_results(ds: xr.Dataset) -> None:
