@@ -489,14 +489,20 @@ def test_cache_folder_follows_the_environment(environment, expected, tmp_path, m
     assert _cpu_cache.cache_folder.__wrapped__() == tmp_path / expected
 
 
-def test_kernels_run_uncached_on_a_full_disk(tmp_path, monkeypatch):
+def double(x):
+    return x + x
+
+
+@pytest.fixture
+def kernel_folder(tmp_path, monkeypatch):
+    """A folder of its own for the machine code of the kernels that a test compiles."""
     for module in (_cpu, _cpu_cache):
         monkeypatch.setattr(module, "cache_folder", lambda: tmp_path)
     _cpu_cache._warn_without_cache.cache_clear()
+    return tmp_path
 
-    def double(x):
-        return x + x
 
+def test_kernels_run_uncached_on_a_full_disk(kernel_folder, monkeypatch):
     compiled = _cpu.kernel(double)
 
     def full(*_):
@@ -505,3 +511,29 @@ def test_kernels_run_uncached_on_a_full_disk(tmp_path, monkeypatch):
     monkeypatch.setattr(compiled._cache._impl, "reduce", full)
     with pytest.warns(RuntimeWarning, match="cannot be cached.*LONGRNN_CACHE"):
         assert compiled(2) == 4
+
+
+def test_a_failed_compilation_releases_the_lock(kernel_folder, monkeypatch):
+    monkeypatch.setattr(_cpu_cache, "_LONGEST_WAIT", 0)
+    compiled = _cpu.kernel(double)
+    with pytest.raises(numba.TypingError):
+        compiled(None)
+    (path,) = kernel_folder.rglob("*.lock")
+    lock = _cpu_cache._lock_file(path)
+    assert lock is not None, "another process would wait for this one"
+    lock.close()
+    assert compiled(2) == 4
+
+
+@pytest.mark.parametrize("kind", ["nbi", "nbc"])  # the index, or the code
+def test_damaged_machine_code_is_compiled_again(kind, kernel_folder):
+    assert _cpu.kernel(double)(2) == 4
+    (path,) = kernel_folder.rglob(f"*.{kind}")
+    whole = path.read_bytes()
+    path.write_bytes(whole[:20])
+    damaged = _cpu.kernel(double)
+    assert damaged(2) == 4
+    assert not damaged.stats.cache_hits
+    again = _cpu.kernel(double)
+    assert again(2) == 4
+    assert again.stats.cache_hits, "the damaged file was not replaced"

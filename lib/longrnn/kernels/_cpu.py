@@ -68,9 +68,11 @@ def kernel(function: Callable, **constants: int) -> Callable:
         before = numba.config.CACHE_DIR
         numba.config.CACHE_DIR = str(folder)
         try:
-            compiled._cache = KernelCache(bound)
+            kernel_cache = KernelCache(bound)
         finally:
             numba.config.CACHE_DIR = before
+        compiled._cache = kernel_cache
+        compiled.compile = kernel_cache.releasing(compiled.compile)
     return compiled
 
 

@@ -4,11 +4,13 @@ import os
 import tempfile
 import time
 import warnings
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import IO
 
 from numba.core.caching import FunctionCache
+from numba.core.compiler_lock import global_compiler_lock
 
 try:
     import fcntl
@@ -60,18 +62,40 @@ class KernelCache(FunctionCache):
     """Numba's cache on disk, but a kernel still runs if the cache cannot be read or written.
 
     If two processes need a kernel at once, one compiles it while the other waits for a file lock.
-    The lock is held from `load_overload`, which found no code, to `save_overload`.
+    `load_overload` takes the lock if it finds no code, and `releasing` releases it.
     """
 
     _lock = None
+
+    def releasing(self, compile_kernel: Callable) -> Callable:
+        """Return a dispatcher's method `compile`, which no longer holds the lock when it ends.
+
+        Parameters
+        ----------
+        compile_kernel : callable
+            The method ``compile(signature)``. It calls `load_overload` and, unless compilation
+            fails, `save_overload`.
+
+        Returns
+        -------
+        callable
+            Does what `compile_kernel` does, and releases the lock even if that raises.
+        """
+
+        def compile_and_release(signature):
+            with global_compiler_lock:  # else another thread's lock could be released
+                try:
+                    return compile_kernel(signature)
+                finally:
+                    self._release()
+
+        return compile_and_release
 
     def load_overload(self, sig, target_context):
         code = self._load(sig, target_context)
         if code is None and self._lock is None:
             self._lock = _lock_file(cache_folder() / f"{self._impl.filename_base}.lock")
             code = self._load(sig, target_context)  # what the other process has compiled
-            if code is not None:
-                self._unlock()
         return code
 
     def _load(self, sig, target_context):
@@ -79,16 +103,24 @@ class KernelCache(FunctionCache):
             return super().load_overload(sig, target_context)
         except OSError:
             return None
+        except Exception:  # a damaged file, after a power failure, say: unpickling may raise any
+            self._forget()
+            return None
+
+    def _forget(self):
+        """Make the index empty, so that the kernel is compiled and saved again."""
+        try:
+            self.flush()
+        except OSError as error:
+            _warn_without_cache(type(error).__name__)
 
     def save_overload(self, sig, data):
         try:
             super().save_overload(sig, data)
         except OSError as error:  # the disk is full, say
             _warn_without_cache(type(error).__name__)
-        finally:
-            self._unlock()
 
-    def _unlock(self):
+    def _release(self):
         if self._lock is not None:
             self._lock.close()
             self._lock = None
