@@ -9,6 +9,7 @@ from longrnn.cells import make_cell
 from longrnn.kernels import _memory
 from longrnn.kernels._drive import drive
 from processes import python
+from torch.autograd import forward_ad
 from torch.nn import functional as F
 
 SHAPE = (400, 16, 64)
@@ -64,6 +65,18 @@ def test_second_derivatives_work_with_pooled_memory(monkeypatch):
     b = torch.randn(4, dtype=torch.double, requires_grad=True)
     assert torch.autograd.gradcheck(drive, (u, R, b))
     assert torch.autograd.gradgradcheck(drive, (u, R, b))
+
+
+def test_tangents_pass_through_pooled_memory(monkeypatch):
+    monkeypatch.setattr(_memory, "SMALLEST", 1)
+    u = torch.randn(3, 2, 2, requires_grad=True)
+    R = torch.randn(4, 2)
+    result = drive(u, R)
+    arriving, tangent = torch.randn(2, *result.shape)
+    with forward_ad.dual_level():
+        dual = forward_ad.make_dual(arriving, tangent)
+        (gradient,) = torch.autograd.grad(result, u, dual)
+        torch.testing.assert_close(forward_ad.unpack_dual(gradient).tangent, tangent @ R)
 
 
 def test_outputs_outlive_later_passes():

@@ -6,6 +6,7 @@ from longrnn import kernels
 from longrnn.cells import cell_names, make_cell
 from longrnn.kernels._recurrence import Recurrence
 from study.bench.parity import device_of, random_case
+from torch.autograd import forward_ad
 from torch.func import functional_call, grad, vmap
 
 ENGINES = [
@@ -208,6 +209,35 @@ def test_hessian_by_forward_over_reverse_mode(name):
     forward_over_reverse = torch.func.hessian(loss)(u.detach())
     reverse_over_reverse = torch.autograd.functional.hessian(loss, u.detach())
     torch.testing.assert_close(forward_over_reverse, reverse_over_reverse)
+
+
+@by_engine
+def test_tangents_pass_through_the_backward_pass(name, engine):
+    cell, u, state = small_case(name)
+    outputs, _ = cell(u, state, engine=engine)
+    arriving = torch.randn_like(outputs)
+    tangent = torch.randn_like(outputs)
+    leaves = [u, *cell.parameters()]
+    expected = torch.autograd.grad(outputs, leaves, tangent, retain_graph=True)
+    with forward_ad.dual_level():
+        dual = forward_ad.make_dual(arriving, tangent)
+        gradients = torch.autograd.grad(outputs, leaves, dual)
+        found = [forward_ad.unpack_dual(gradient).tangent for gradient in gradients]
+    torch.testing.assert_close(found, list(expected))
+
+
+@pytest.mark.parametrize("name", cell_names())
+def test_cells_can_be_linearized(name):
+    cell, u, _ = small_case(name)
+    tangent = torch.randn_like(u)
+
+    def run(u):
+        return cell(u)[0]
+
+    outputs, linear = torch.func.linearize(run, u.detach())
+    torch.testing.assert_close(
+        (outputs, linear(tangent)), torch.func.jvp(run, (u.detach(),), (tangent,))
+    )
 
 
 @pytest.mark.parametrize(("name", "engine"), [case for case in ENGINES if case not in CHOSEN])

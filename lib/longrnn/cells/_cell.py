@@ -20,10 +20,11 @@ from longrnn.cells._checks import (
 )
 from longrnn.cells._compiling import with_own_code
 from longrnn.cells._declared import NOTHING, DeclaredModule
-from longrnn.cells._modes import any_weight, as_type, is_autocasting, is_in_forward_mode
+from longrnn.cells._modes import any_weight, as_type, is_autocasting
 from longrnn.cells._packing import Packing, run_segments
 from longrnn.cells._registry import REGISTRY
 from longrnn.cells._unroll import State, Step, unroll
+from longrnn.kernels._modes import is_in_forward_mode
 
 
 class Cell(DeclaredModule):

@@ -141,10 +141,13 @@ def has_values(u: Tensor) -> bool:
     Returns
     -------
     bool
-        False while compiling, inside `torch.func` transforms, and for fake and meta tensors.
+        False while operators are recorded, as by `torch.compile` or `torch.func.linearize`, inside
+        `torch.func` transforms, and for fake and meta tensors.
     """
     # Nothing public says whether a transform is active (torch 2.13).
     if torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active():
+        return False
+    if torch._C._len_torch_dispatch_stack() > 0:
         return False
     return not isinstance(u, FakeTensor) and u.device.type != "meta"
 

@@ -1,13 +1,12 @@
 """Modes of PyTorch that change how a cell is built or runs.
 
-They are the device and the type of new weights, autocast, forward-mode derivatives, and replicas.
+They are the device and the type of new weights, autocast, and replicas.
 """
 
 from contextlib import AbstractContextManager, nullcontext
 
 import torch
 from torch import Tensor, nn
-from torch.autograd import forward_ad
 
 
 def on_device(device: torch.device | str | None) -> AbstractContextManager:
@@ -68,19 +67,6 @@ def is_autocasting(u: object) -> bool:
     if not isinstance(u, Tensor) or not torch.amp.is_autocast_available(u.device.type):
         return False
     return torch.is_autocast_enabled(u.device.type)
-
-
-def is_in_forward_mode() -> bool:
-    """Return whether forward-mode derivatives are computed, as `torch.func.jvp` does.
-
-    Engines support only reverse mode. `torch.func.hessian` and `torch.func.jacfwd` use forward
-    mode, too.
-
-    Returns
-    -------
-    bool
-    """
-    return forward_ad._current_level >= 0  # nothing public says it (torch 2.13)
 
 
 def wide_dtype(dtype: torch.dtype) -> torch.dtype:

@@ -27,7 +27,7 @@ Where to look:
 ``_recurrence``
     A loop and its adjoint as a PyTorch operator. Its parts: ``_schema`` and ``_arguments`` (what a
     loop takes and returns), ``_adjoint``, ``_functions`` (autograd), ``_second_derivatives``,
-    ``_mapping`` and ``_folding`` (vmap).
+    ``_mapping`` and ``_folding`` (vmap), ``_modes`` (forward mode, and tensors without values).
 ``_drive``, ``_products``, ``_runs``
     What surrounds a loop: the product of inputs and input weights, gradients of matrices, and
     several networks in one call.

@@ -1,14 +1,13 @@
 """The drive of a recurrence: the product of inputs and input weights, for all times at once."""
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
-from torch._subclasses.fake_tensor import FakeTensor
 from torch.nn import functional as F
 
 from longrnn.kernels._memory import empty_tensor, is_large
+from longrnn.kernels._modes import is_in_forward_mode, is_ordinary
 from longrnn.kernels._runs import sequences_by_run
 
 
@@ -93,7 +92,8 @@ class _Drive(torch.autograd.Function):
         needs_u, needs_R, needs_b = ctx.needs_input_grad
         rows = arrived.reshape(-1, len(R))
         grad_u = grad_R = grad_b = None
-        if needs_u and (torch.is_grad_enabled() or not is_ordinary((arrived,))):
+        is_differentiated = torch.is_grad_enabled() or is_in_forward_mode()
+        if needs_u and (is_differentiated or not is_ordinary((arrived,))):
             grad_u = (rows @ R).view_as(u)
         elif needs_u:
             grad_u = empty_tensor(u.shape, u.dtype)
@@ -113,26 +113,3 @@ def _drive_of_runs(u: Tensor, R: Tensor, b: Tensor | None = None) -> Tensor:
     else:
         result = torch.baddbmm(b[:, None], rows, R.mT)
     return result.unflatten(1, (len(u), -1)).movedim(0, 1).flatten(1, 2).contiguous()
-
-
-def is_ordinary(arguments: Sequence) -> bool:
-    """Return whether the tensors have values and no mode of PyTorch records operators.
-
-    Parameters
-    ----------
-    arguments
-        Tensors and other values.
-
-    Returns
-    -------
-    bool
-    """
-    if torch._C._len_torch_dispatch_stack() > 0:
-        return False
-    for value in arguments:
-        if isinstance(value, FakeTensor) or (isinstance(value, Tensor) and value.is_meta):
-            return False
-        # Several gradients at once, of `torch.autograd.grad` with `is_grads_batched`.
-        if isinstance(value, Tensor) and torch._C._functorch.is_legacy_batchedtensor(value):
-            return False
-    return True

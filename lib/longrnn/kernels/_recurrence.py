@@ -27,11 +27,16 @@ from torch import Tensor
 from longrnn.kernels._adjoint import run_adjoint, run_adjoint_fake
 from longrnn.kernels._arguments import as_tensor, empty_result, to_kernel_argument
 from longrnn.kernels._blas import single_thread
-from longrnn.kernels._drive import Sources, is_ordinary
+from longrnn.kernels._drive import Sources
 from longrnn.kernels._functions import Adjoint, Loop, MappedAdjoint, MappedLoop
 from longrnn.kernels._mapping import run_adjoint_mapped, run_mapped
+from longrnn.kernels._modes import is_in_forward_mode, is_ordinary
 from longrnn.kernels._schema import adjoint_schema, loop_schema, parse_inputs
-from longrnn.kernels._second_derivatives import differentiate_adjoint, save_for_second
+from longrnn.kernels._second_derivatives import (
+    differentiate_adjoint,
+    reference_gradients,
+    save_for_second,
+)
 
 
 class Recurrence:
@@ -183,6 +188,8 @@ class Recurrence:
             return self.adjoint(*arguments)
         if torch._C._are_functorch_transforms_active():
             return MappedAdjoint.apply(self, *arguments)
+        if is_in_forward_mode():  # gradients may have tangents, which a kernel would drop
+            return reference_gradients(self, *arguments)
         if not is_ordinary(arguments):
             return self.adjoint(*arguments)
         if torch.is_grad_enabled():

@@ -1,7 +1,7 @@
 """Derivatives of the adjoint of a `Recurrence`, hence second derivatives of its loop.
 
 They come from the reference of the recurrence, in plain PyTorch, which can be differentiated any
-number of times.
+number of times, in reverse and in forward mode.
 """
 
 from collections.abc import Sequence
@@ -72,6 +72,26 @@ def differentiate_adjoint(
     products = pull_back(tuple(cotangents[k] for k in picked))
     gradients = _spread(products, variables, len(tensors))
     return *[None] * settings, *gradients, None, None
+
+
+def reference_gradients(recurrence: Any, *arguments: Any) -> tuple[Tensor | None, ...]:
+    """Compute the gradients of all inputs by the reference, for forward-mode derivatives.
+
+    Parameters
+    ----------
+    recurrence : Recurrence
+        The recurrence.
+    *arguments
+        As for `longrnn.kernels._adjoint.run_adjoint`.
+
+    Returns
+    -------
+    tuple of (Tensor or None)
+        The gradients, whether they are wanted or not; None for an input that has none.
+    """
+    *arguments, _, _ = arguments
+    settings, sources, tensors = recurrence.parts(arguments)
+    return tuple(_reference_gradient(recurrence, settings, [*sources, *tensors]))
 
 
 def _variables(recurrence: Any, tensors: Sequence) -> list[int]:
