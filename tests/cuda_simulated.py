@@ -3,12 +3,16 @@
 `test_cuda.py` runs this file, and `test_kernels.py`, in a process of its own.
 """
 
+from functools import partial
+
 import pytest
 import torch
 from cuda_threads import FIRST_AHEAD, LAST_AHEAD, in_turn
 from longrnn import kernels
 from longrnn.cells import make_cell
-from longrnn.kernels import _cuda, _cuda_kernel, _cuda_launch, _cuda_persistent
+from longrnn.kernels import _cuda, _cuda_kernel, _cuda_launch, _cuda_persistent, cuda_rnn
+from longrnn.kernels._cpu_dense import BASIC
+from longrnn.kernels.cuda_persistent_rnn import RECURRENCE as PERSISTENT_RNN
 from longrnn.probes.adjoint import adjoint_norms
 from study.bench.parity import random_case
 from torch.func import functional_call
@@ -93,6 +97,35 @@ def test_many_networks_are_one_launch(name, monkeypatch):
     outputs, _ = cell(u, engine="numba-cuda")
     outputs.sum().backward()
     assert side_by_side == len(launches) > 0
+
+
+def test_any_number_of_networks_fits_one_grid(monkeypatch):
+    """Along its second dimension a grid has at most 65,535 blocks."""
+    grids = []
+    monkeypatch.setattr(_cuda_launch, "launch", lambda _, blocks, *__, **___: grids.append(blocks))
+    networks = 70_000
+    M = torch.zeros(networks, 1, 1, requires_grad=True)
+    g = torch.zeros(1, networks, 1)
+    for loop in (partial(cuda_rnn._DENSE, BASIC, 0.0, M, None), partial(PERSISTENT_RNN, M)):
+        outputs, _ = loop(g, g[0])
+        outputs.sum().backward()
+    assert grids == [networks] * 4
+
+
+def test_more_blocks_than_a_grid_has_are_refused():
+    run = _cuda_kernel.kernel(lambda x: None)
+    with pytest.raises(ValueError, match="needs 2147483648 blocks for this batch.*; split the bat"):
+        _cuda_launch.launch(run, 2**31, 32, torch.zeros(1))
+
+
+@pytest.mark.parametrize("name", [*DENSE, "indrnn", "sru", "unicornn"])
+def test_an_empty_batch_launches_no_empty_grid(name):
+    cell = make_cell(name, 2, 3)
+    outputs, final = cell.run(torch.zeros(5, 0, 2), cell.initial_state(0), engine="numba-cuda")
+    assert outputs.shape == (5, 0, 3)
+    (outputs.sum() + final[0].sum()).backward()
+    gradients = [weight.grad for weight in cell.parameters() if weight.grad is not None]
+    assert not any(gradient.any() for gradient in gradients)
 
 
 @pytest.fixture

@@ -7,7 +7,6 @@ import ast
 import inspect
 import textwrap
 from functools import cache
-from itertools import product
 from types import SimpleNamespace
 
 import numpy as np
@@ -50,12 +49,12 @@ class Launched:
         return lambda *values: self.run(values, *grid)
 
     def run(self, values, blocks, threads, stream, shared):
-        columns, rows = blocks if isinstance(blocks, tuple) else (blocks, 1)
-        for row, block in product(range(rows), range(columns)):
+        assert blocks > 0, "CUDA refuses an empty grid"
+        for block in range(blocks):
             # What no thread has written is no number.
             memory = np.full(shared // self.real().itemsize, np.nan, self.real)
             cuda = SimpleNamespace(
-                blockIdx=SimpleNamespace(x=block, y=row),
+                blockIdx=SimpleNamespace(x=block),
                 blockDim=SimpleNamespace(x=threads),
                 shared=SimpleNamespace(array=lambda *_, memory=memory: memory),
                 local=SimpleNamespace(array=np.empty),

@@ -287,27 +287,27 @@ def test_a_launch_is_prepared_once_for_its_shape(monkeypatch):
     monkeypatch.setattr(run, "compiled", lambda *_, **__: Code())
     monkeypatch.setattr(_cuda_kernel, "allow_shared", lambda code, size: allowed.append(size))
     tensors = (torch.zeros(2),)
-    first = run.with_grid(tensors, (3, 2), 64, 0, 1024, d=5)
-    assert run.with_grid((torch.ones(2),), (3, 2), 64, 0, 1024, d=5) is first
-    assert grids == [((3, 2), 64, 0, 1024)]
-    run.with_grid(tensors, (3, 2), 64, 0, 1024, d=6)
-    run.with_grid(tensors, (3, 1), 64, 0, 1024, d=5)
+    first = run.with_grid(tensors, 6, 64, 0, 1024, d=5)
+    assert run.with_grid((torch.ones(2),), 6, 64, 0, 1024, d=5) is first
+    assert grids == [(6, 64, 0, 1024)]
+    run.with_grid(tensors, 6, 64, 0, 1024, d=6)
+    run.with_grid(tensors, 3, 64, 0, 1024, d=5)
     assert (len(grids), allowed) == (3, [])
-    run.with_grid(tensors, (3, 2), 64, 0, 200_000, d=5)
-    run.with_grid(tensors, (3, 2), 64, 0, 200_000, d=5)
+    run.with_grid(tensors, 6, 64, 0, 200_000, d=5)
+    run.with_grid(tensors, 6, 64, 0, 200_000, d=5)
     assert allowed == [200_000], "beyond 48 KiB a kernel must ask, once"
 
 
 @pytest.mark.parametrize(
     ("batch", "runs", "weights", "expected"),
     [
-        (128, 1, 128 * 128, (1, (128, 1))),  # one sequence a block leaves no processor idle
-        (264, 1, 128 * 128, (2, (132, 1))),
-        (600, 1, 128 * 128, (4, (150, 1))),
-        (128, 1, 256 * 256, (4, (32, 1))),  # the weights exceed the first cache
-        (3, 1, 256 * 256, (2, (2, 1))),
-        (50 * 32, 50, 128 * 128, (4, (8, 50))),
-        (5 * 33, 5, 128 * 128, (1, (33, 5))),
+        (128, 1, 128 * 128, (1, 128)),  # one sequence a block leaves no processor idle
+        (264, 1, 128 * 128, (2, 132)),
+        (600, 1, 128 * 128, (4, 150)),
+        (128, 1, 256 * 256, (4, 32)),  # the weights exceed the first cache
+        (3, 1, 256 * 256, (2, 2)),
+        (50 * 32, 50, 128 * 128, (4, 50 * 8)),
+        (5 * 33, 5, 128 * 128, (1, 5 * 33)),
     ],
 )
 def test_tile_follows_processors_and_the_first_cache(batch, runs, weights, expected, monkeypatch):

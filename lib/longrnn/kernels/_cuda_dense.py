@@ -101,25 +101,64 @@ def set_offsets(offsets, block, batch, size):
 
 
 @device
+def run_of(block, sequences, tile):
+    """Return the index of the run whose sequences a block computes.
+
+    All sequences of a block belong to one run, so it reads the weights of one network. The blocks
+    of the runs follow one another in one dimension of the grid: a second one, for the runs, could
+    not be longer than 65,535.
+
+    Parameters
+    ----------
+    block : int
+        Index of the block.
+    sequences : int
+        Number of sequences of each run.
+    tile : int
+        Number of sequences of a block.
+
+    Returns
+    -------
+    int
+    """
+    return block // blocks_per_run(sequences, tile)
+
+
+@device
+def blocks_per_run(sequences, tile):
+    """Return the number of blocks of a run; the last one may have fewer sequences.
+
+    Parameters
+    ----------
+    sequences, tile : int
+        As for `run_of`.
+
+    Returns
+    -------
+    int
+    """
+    return (sequences + tile - 1) // tile
+
+
+@device
 def set_offsets_in_run(offsets, block, run, sequences, size):
     """Set `offsets` as `set_offsets` does, for a launch that takes several runs.
-
-    All sequences of a block belong to one run, so it reads the weights of one network.
 
     Parameters
     ----------
     offsets : (tile,)
         Local array that receives the offsets.
     block, run : int
-        Index of the block among those of its run, and of the run.
+        Index of the block, and of its run, from `run_of`.
     sequences : int
         Number of sequences of each run. The batches of the runs follow one another.
     size : int
         Number of numbers per sequence.
     """
-    first = run * sequences
+    block_of_run = block - run * blocks_per_run(sequences, offsets.size)
     for i in range(offsets.size):
-        offsets[i] = (first + min(block * offsets.size + i, sequences - 1)) * size
+        sequence = min(block_of_run * offsets.size + i, sequences - 1)
+        offsets[i] = (run * sequences + sequence) * size
 
 
 @device

@@ -18,8 +18,6 @@ from torch import Tensor
 
 from longrnn.kernels._cuda import SIMULATED, cuda, types
 
-Grid = int | tuple[int, int]
-"""Number of blocks, along one dimension or two."""
 FREE_SHARED_BYTES = 48 * 1024
 """Shared memory that a block of any kernel may have; for more its kernel must ask."""
 
@@ -135,7 +133,7 @@ class kernel:
         return self._compiled[key]
 
     def with_grid(
-        self, arguments: tuple, blocks: Grid, threads: int, stream: int, shared: int, **sizes: int
+        self, arguments: tuple, blocks: int, threads: int, stream: int, shared: int, **sizes: int
     ) -> Callable:
         """Return the machine code with its grid, configured at the first call.
 

@@ -12,13 +12,15 @@ import torch
 from torch import Tensor
 
 from longrnn.kernels._cuda import SIMULATED
-from longrnn.kernels._cuda_kernel import FREE_SHARED_BYTES, Grid, device_of, dtype_of, kernel
+from longrnn.kernels._cuda_kernel import FREE_SHARED_BYTES, device_of, dtype_of, kernel
 from longrnn.kernels._runs import runs_of
 
 Argument = Tensor | int | float | None
 """What a kernel takes."""
 MOST_THREADS = 1024
 """Most threads of a block."""
+MOST_BLOCKS = 2**31 - 1
+"""Most blocks of a grid along its first dimension; along the others it could have only 65,535."""
 _SHARED_BYTES = FREE_SHARED_BYTES
 """Shared memory of a block of `launch_dense`."""
 _CACHE_BYTES = 192 * 1024
@@ -42,15 +44,15 @@ def is_present(value: Tensor | None) -> int:
 
 
 def launch(
-    run: kernel, blocks: Grid, threads: int, *arguments: Argument, shared: int = 0, **sizes: int
+    run: kernel, blocks: int, threads: int, *arguments: Argument, shared: int = 0, **sizes: int
 ) -> None:
     """Run a kernel on PyTorch's current stream.
 
     Parameters
     ----------
     run : kernel
-    blocks : int or (int, int)
-        Size of the grid.
+    blocks : int
+        Size of the grid. An empty one, of an empty batch, launches nothing.
     threads : int
         Size of a block.
     *arguments : Tensor, int, float or None
@@ -64,12 +66,21 @@ def launch(
     ------
     AssertionError
         A tensor is not contiguous.
+    ValueError
+        There are more than `MOST_BLOCKS` blocks.
 
     Notes
     -----
     The kernel runs on the device of the tensors, which need not be the current one. The launch
     makes it the current device of PyTorch, and so of Numba, which asks the driver.
     """
+    if blocks == 0:  # CUDA refuses an empty grid
+        return
+    if blocks > MOST_BLOCKS:
+        raise ValueError(
+            f"kernel {run.__name__} needs {blocks} blocks for this batch, but a GPU takes at most "
+            f"{MOST_BLOCKS} at once; split the batch"
+        )
     tensors = [part for part in arguments if isinstance(part, Tensor)]
     if not all(part.is_contiguous() for part in tensors):
         raise AssertionError(f"kernel {run.__name__} got a tensor that is not contiguous")
@@ -136,7 +147,7 @@ def launch_dense(
 ) -> None:
     """Run a kernel with one block per `tile` sequences of a run and one thread per unit.
 
-    The runs are the second dimension of the grid.
+    The blocks of the runs follow one another (`longrnn.kernels._cuda_dense.run_of`).
 
     `tile` is 4, 2 or 1. A block reads a weight once for all of its sequences. Weights that don't
     fit into the L1 cache are read from the L2 cache at every step; then `tile` is as large as the
@@ -168,7 +179,7 @@ def launch_dense(
     tile = next((tile for tile in tiles if runs * -(-sequences // tile) >= processors), 1)
     if weights * state.element_size() > _CACHE_BYTES:
         tile = next(tile for tile in tiles if tile <= max(sequences, 1))
-    blocks = -(-sequences // tile), runs
+    blocks = runs * -(-sequences // tile)
     warps = -(-d // 32)
     threads = min(32 * warps, MOST_THREADS)
     shared = tile * buffers * vector

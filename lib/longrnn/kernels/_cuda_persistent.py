@@ -207,7 +207,7 @@ def launch(
         tile *= 2
     _cuda_launch.launch(
         run,
-        (-(-sequences // tile), runs),
+        runs * -(-sequences // tile),
         layout.threads,
         matrix,
         *arguments,

@@ -15,6 +15,7 @@ from longrnn.kernels._cuda_dense import (
     dot_products,
     driven_products,
     load_vectors,
+    run_of,
     set_offsets_in_run,
     state_before,
     store_vectors,
@@ -45,7 +46,7 @@ def _forward_kernel(W_T, g, h0, outputs, h_end, gates, products, T, sequences, b
     g_t = cuda.local.array(tile, real)
     total = cuda.local.array(tile, real)
     n = cuda.local.array(tile, real)
-    run = cuda.blockIdx.y
+    run = run_of(cuda.blockIdx.x, sequences, tile)
     set_offsets_in_run(offsets, cuda.blockIdx.x, run, sequences, d)
     matrix = run * 3 * d * d  # where the run's matrix begins
     memory = cuda.shared.array(0, real)
@@ -99,7 +100,7 @@ def _backward_kernel(
     product = cuda.local.array(tile, real)
     before = cuda.local.array(tile, real)
     back = cuda.local.array(tile, real)
-    run = cuda.blockIdx.y
+    run = run_of(cuda.blockIdx.x, sequences, tile)
     set_offsets_in_run(offsets, cuda.blockIdx.x, run, sequences, d)
     matrix = run * 3 * d * d  # where the run's matrix begins
     memory = cuda.shared.array(0, real)

@@ -30,6 +30,7 @@ from longrnn.kernels._cuda_dense import (
     dot_products,
     load_gradients,
     load_vectors,
+    run_of,
     set_offsets_in_run,
     state_before,
     store_vectors,
@@ -71,7 +72,7 @@ def _forward_kernel(
     a_2 = cuda.local.array(tile, real)
     a_z = cuda.local.array(tile, real)
     a_y = cuda.local.array(tile, real)
-    run = cuda.blockIdx.y
+    run = run_of(cuda.blockIdx.x, sequences, tile)
     set_offsets_in_run(offsets, cuda.blockIdx.x, run, sequences, d)
     W_start = run * 3 * d * d
     W_y_start = run * d * d
@@ -146,7 +147,7 @@ def _backward_kernel(
     before = cuda.local.array(tile, real)
     arrived = cuda.local.array(tile, real)
     total = cuda.local.array(tile, real)
-    run = cuda.blockIdx.y
+    run = run_of(cuda.blockIdx.x, sequences, tile)
     set_offsets_in_run(offsets, cuda.blockIdx.x, run, sequences, d)
     W_start = run * 3 * d * d
     W_y_start = run * d * d

@@ -20,6 +20,7 @@ from longrnn.kernels._cuda_dense import (
     driven_products,
     load_gradients,
     load_vectors,
+    run_of,
     set_offsets_in_run,
     state_before,
     store_vectors,
@@ -53,7 +54,7 @@ def _forward_kernel(
     g_t = cuda.local.array(tile, real)
     total = cuda.local.array(tile, real)
     c = cuda.local.array(tile, real)
-    run = cuda.blockIdx.y
+    run = run_of(cuda.blockIdx.x, sequences, tile)
     set_offsets_in_run(offsets, cuda.blockIdx.x, run, sequences, d)
     matrix = run * 4 * d * d  # where the run's matrix begins
     memory = cuda.shared.array(0, real)
@@ -119,7 +120,7 @@ def _backward_kernel(
     c_t = cuda.local.array(tile, real)
     before = cuda.local.array(tile, real)
     back = cuda.local.array(tile, real)
-    run = cuda.blockIdx.y
+    run = run_of(cuda.blockIdx.x, sequences, tile)
     set_offsets_in_run(offsets, cuda.blockIdx.x, run, sequences, d)
     matrix = run * 4 * d * d  # where the run's matrix begins
     memory = cuda.shared.array(0, real)

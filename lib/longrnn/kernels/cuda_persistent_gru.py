@@ -16,7 +16,13 @@ import torch
 
 from longrnn.kernels import _cuda_persistent, cpu_gru
 from longrnn.kernels._cuda import cuda, device
-from longrnn.kernels._cuda_dense import load_vectors, set_offsets_in_run, state_before, unsigned
+from longrnn.kernels._cuda_dense import (
+    load_vectors,
+    run_of,
+    set_offsets_in_run,
+    state_before,
+    unsigned,
+)
 from longrnn.kernels._cuda_device import ONE, ZERO, load_or_zero, sigmoid, tanh
 from longrnn.kernels._cuda_gates import gru_deltas
 from longrnn.kernels._cuda_kernel import arriving, d, many_registers, real, tile
@@ -61,7 +67,7 @@ def _forward_kernel(W, g, h0, outputs, h_end, gates, products, T, sequences, bat
     weights = cuda.local.array(in_registers, real)
     total = cuda.local.array(tile, real)
     g_t = cuda.local.array(tile, real)
-    run = cuda.blockIdx.y
+    run = run_of(cuda.blockIdx.x, sequences, tile)
     set_offsets_in_run(offsets, cuda.blockIdx.x, run, sequences, d)
     memory = cuda.shared.array(0, real, ALIGNMENT)
     shared_weights, sums, exchanged = shared_offsets(width, parts, in_registers, in_memory, tile)
@@ -153,7 +159,7 @@ def _backward_kernel(
     arrived = cuda.local.array(tile, real)
     back = cuda.local.array(tile, real)
     direct = cuda.local.array(tile, real)  # what reaches h through z
-    run = cuda.blockIdx.y
+    run = run_of(cuda.blockIdx.x, sequences, tile)
     set_offsets_in_run(offsets, cuda.blockIdx.x, run, sequences, d)
     memory = cuda.shared.array(0, real, ALIGNMENT)
     shared_weights, sums, _ = shared_offsets(width, parts, in_registers, in_memory, tile)

@@ -12,7 +12,7 @@ from longrnn.kernels import _cuda_persistent
 from longrnn.kernels._cpu_dense import BASIC
 from longrnn.kernels._cpu_dense_operator import reference
 from longrnn.kernels._cuda import cuda
-from longrnn.kernels._cuda_dense import load_vectors, set_offsets_in_run, unsigned
+from longrnn.kernels._cuda_dense import load_vectors, run_of, set_offsets_in_run, unsigned
 from longrnn.kernels._cuda_device import ONE, ZERO, load_or_zero, tanh
 from longrnn.kernels._cuda_kernel import arriving, d, many_registers, real, tile
 from longrnn.kernels._cuda_launch import is_present
@@ -48,7 +48,7 @@ def _forward_kernel(M, g, x0, outputs, x_end, T, sequences, batch):
     weights = cuda.local.array(in_registers, real)
     total = cuda.local.array(tile, real)
     g_t = cuda.local.array(tile, real)
-    run = cuda.blockIdx.y
+    run = run_of(cuda.blockIdx.x, sequences, tile)
     set_offsets_in_run(offsets, cuda.blockIdx.x, run, sequences, d)
     memory = cuda.shared.array(0, real, ALIGNMENT)
     shared_weights, sums, _ = shared_offsets(width, parts, in_registers, in_memory, tile)
@@ -97,7 +97,7 @@ def _backward_kernel(
     back = cuda.local.array(tile, real)
     y_t = cuda.local.array(tile, real)
     arrived = cuda.local.array(tile, real)
-    run = cuda.blockIdx.y
+    run = run_of(cuda.blockIdx.x, sequences, tile)
     set_offsets_in_run(offsets, cuda.blockIdx.x, run, sequences, d)
     memory = cuda.shared.array(0, real, ALIGNMENT)
     shared_weights, sums, _ = shared_offsets(width, parts, in_registers, in_memory, tile)

@@ -30,6 +30,7 @@ from longrnn.kernels._cuda_chains import broadcast_over_sequences
 from longrnn.kernels._cuda_dense import (
     dot_products,
     load_vectors,
+    run_of,
     set_offsets_in_run,
     store_vectors,
 )
@@ -74,7 +75,7 @@ def forward_kernel(
     g_t = cuda.local.array(tile, real)
     total = cuda.local.array(tile, real)
     linear = cuda.local.array(tile, real)
-    run = cuda.blockIdx.y
+    run = run_of(cuda.blockIdx.x, sequences, tile)
     set_offsets_in_run(offsets, cuda.blockIdx.x, run, sequences, d)
     columns = d  # of `M_T`
     rows = d
@@ -149,7 +150,7 @@ def backward_kernel(
     arrived = cuda.local.array(tile, real)
     back = cuda.local.array(tile, real)
     back_z = cuda.local.array(tile, real)
-    run = cuda.blockIdx.y
+    run = run_of(cuda.blockIdx.x, sequences, tile)
     set_offsets_in_run(offsets, cuda.blockIdx.x, run, sequences, d)
     rows = d  # of `M`
     if form == LIPSCHITZ:
