@@ -118,16 +118,6 @@ def test_more_blocks_than_a_grid_has_are_refused():
         _cuda_launch.launch(run, 2**31, 32, torch.zeros(1))
 
 
-@pytest.mark.parametrize("name", [*DENSE, "indrnn", "sru", "unicornn"])
-def test_an_empty_batch_launches_no_empty_grid(name):
-    cell = make_cell(name, 2, 3)
-    outputs, final = cell.run(torch.zeros(5, 0, 2), cell.initial_state(0), engine="numba-cuda")
-    assert outputs.shape == (5, 0, 3)
-    (outputs.sum() + final[0].sum()).backward()
-    gradients = [weight.grad for weight in cell.parameters() if weight.grad is not None]
-    assert not any(gradient.any() for gradient in gradients)
-
-
 @pytest.fixture
 def persistent(monkeypatch):
     """Return a function that compares kernels with persistent weights with the reference.

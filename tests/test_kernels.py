@@ -99,6 +99,20 @@ def test_gradient_of_outputs_or_final_state_alone(name, engine, use):
     engines.assert_engine_agrees(random_case(name, *SMALL), name, engine, use=use)
 
 
+@pytest.mark.parametrize(("name", "engine"), ENGINES)
+def test_an_empty_batch_has_empty_outputs_and_no_gradient(name, engine):
+    device = device_of(name, engine)
+    if device is None:
+        pytest.skip(f"{engine} does not run on this machine")
+    cell, u, _ = random_case(name, 5, 1, 3)
+    cell.to(device)
+    outputs, final = cell.run(u[:, :0].to(device), cell.initial_state(0), engine=engine)
+    assert outputs.shape == (5, 0, 3)
+    (outputs.sum() + final[0].sum()).backward()
+    gradients = [weight.grad for weight in cell.parameters() if weight.grad is not None]
+    assert not any(gradient.any() for gradient in gradients)
+
+
 @DTYPES
 @pytest.mark.parametrize(("name", "engine", "variant", "T", "batch", "hidden"), ALTERED)
 def test_variants_equal_the_reference(name, engine, variant, dtype, T, batch, hidden):

@@ -90,6 +90,8 @@ def run_networks(
         run_sequences(run, state, steps, *(part[0] for part in weights), *arguments)
         return
     batch = len(state) // networks
+    if batch == 0:
+        return
 
     def run_some(first: int, last: int) -> None:
         for k in range(first, last):
@@ -117,7 +119,7 @@ def over_chains(run: Callable[[int, int], None], steps: int, count: int) -> None
 
 
 def in_stretches(run: Callable[[int, int], None], count: int, multiple: int, is_long: bool) -> None:
-    """Call ``run(start, stop)`` on stretches that together cover 0..count-1.
+    """Call ``run(start, stop)`` on stretches that together cover 0..count-1, if there are any.
 
     There is one stretch per PyTorch thread, so that a worker process that was given one thread
     uses one. The threads are Python's own and live for this call alone: the kernels release the
@@ -144,7 +146,9 @@ def in_stretches(run: Callable[[int, int], None], count: int, multiple: int, is_
         edges.append(min(nearest, count))
     edges.append(count)
     stretches = [(start, stop) for start, stop in pairwise(edges) if start < stop]
-    if len(stretches) < 2:
+    if not stretches:  # an empty batch, of which a kernel would read the first sequence
+        return
+    if len(stretches) == 1:
         run(0, count)
         return
     with ThreadPoolExecutor(threads) as pool:
