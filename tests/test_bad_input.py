@@ -157,6 +157,44 @@ def test_wrong_hyper_parameters_are_refused(name, wrong, complaint):
         cell_class(name).checked(wrong)
 
 
+EXTREME = [
+    ("lem", {"dt": 1e-300}, "dt.*between 1.2e-38 and 3.4e.38 in size, got 1e-300"),
+    ("lem", {"dt": 1e-40}, "dt to be a normal number of torch.float32.*got 1e-40"),
+    ("lem", {"chrono": 1e300}, "chrono"),
+    ("unicornn", {"dt": (0.1, 1e-300)}, "dt"),
+    ("cornn", {"gamma": 1e300}, "gamma"),
+    ("cornn", {"epsilon": 1e300}, "epsilon"),
+    ("antisymmetric", {"epsilon": 1e-300}, "epsilon"),
+    ("irnn", {"alpha": 1e300}, "alpha"),
+    ("lu_rnn", {"pivot": 1e300}, "pivot"),
+]
+
+
+@pytest.mark.parametrize(("name", "extreme", "complaint"), EXTREME)
+def test_settings_that_round_to_zero_or_infinity_are_refused(name, extreme, complaint):
+    sentence = f"^{name}: expected {complaint}"
+    with pytest.raises(ValueError, match=sentence):
+        make_cell(name, P, D, **extreme)
+    with pytest.raises(ValueError, match=sentence):  # which computes in float32
+        make_cell(name, P, D, dtype=torch.float16, **extreme)
+    if "pivot" not in extreme:  # its powers are out of range
+        make_cell(name, P, D, dtype=torch.float64, **extreme)
+
+
+def test_whole_numbers_beyond_all_floats_are_refused():
+    with pytest.raises(ValueError, match=r"tau to be a whole number in \[1, 1e15\]"):
+        make_cell("lu_rnn", P, D, tau=10**400)
+    with pytest.raises(ValueError, match=r"chrono to be a number in \(0, inf\)"):
+        make_cell("lem", P, D, chrono=10**400)
+
+
+@pytest.mark.parametrize("engine", engines_of("lem"))
+def test_a_time_step_that_a_conversion_rounds_to_zero_has_zero_gradients(engine):
+    cell = make_cell("lem", P, D, dt=1e-300, dtype=torch.float64).float()
+    cell(U, engine=engine)[0].sum().backward()
+    assert not any(weight.grad.any() for weight in cell.parameters())
+
+
 @EVERY_CELL
 @pytest.mark.parametrize("kind", [torch.float16, torch.bfloat16])
 def test_half_precision_falls_back_to_the_reference(name, kind):

@@ -122,6 +122,17 @@ def test_variants_equal_the_reference(name, engine, variant, dtype, T, batch, hi
     engines.assert_engine_agrees(case, name, engine)
 
 
+@pytest.mark.filterwarnings("ignore:overflow encountered in exp")
+@pytest.mark.parametrize(("name", "engine"), by_engine("unicornn"))
+def test_velocities_are_not_recovered_from_steps_of_zero(name, engine):
+    """A step of zero, as a very negative c gives it, divides no difference of positions."""
+    case = random_case(name, *SMALL, backward="recovered")
+    with torch.no_grad():
+        for c in case[0].c:
+            c[0] = -800
+    engines.assert_engine_agrees(case, name, engine)
+
+
 @pytest.mark.parametrize("times", [(0, 0, 0), (0, 2, 5)], ids=["together", "apart"])
 @pytest.mark.parametrize(("name", "engine", "variant"), BY_TIME)
 def test_engines_count_time_steps_per_sequence(name, engine, variant, times):

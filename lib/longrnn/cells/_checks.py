@@ -35,6 +35,37 @@ def checked_size(label: str, name: str, size: object) -> int:
     return size
 
 
+def check_representable(label: str, name: str, value: float, dtype: torch.dtype) -> None:
+    """Check that a setting is neither zero nor infinite in the type of the weights.
+
+    A time step of 1e-300 would be zero in float32: the network would never change, and a gradient
+    that divides by the step would be NaN. Denormal numbers are refused as well, since training may
+    flush them to zero.
+
+    Parameters
+    ----------
+    label
+        First word of the error message.
+    name
+        Name of the setting.
+    value
+        Its value.
+    dtype
+        The type that equations are computed in.
+
+    Raises
+    ------
+    ValueError
+        The type has no normal number of this size.
+    """
+    limits = torch.finfo(dtype)
+    if value != 0 and not limits.smallest_normal <= abs(value) <= limits.max:
+        raise ValueError(
+            f"{label}: expected {name} to be a normal number of {dtype}, between "
+            f"{limits.smallest_normal:.1e} and {limits.max:.1e} in size, got {value!r}"
+        )
+
+
 def check_is_tensor(label: str, u: object) -> None:
     """Check that an input is a tensor; the error has advice for common mistakes.
 

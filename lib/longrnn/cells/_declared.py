@@ -13,9 +13,9 @@ from typing import ClassVar, NamedTuple, Self
 import torch
 from torch import nn
 
-from longrnn.cells._checks import checked_size
+from longrnn.cells._checks import check_representable, checked_size
 from longrnn.cells._init import Start, converted_for_drawing, uniform_fan
-from longrnn.cells._keywords import Keyword, complete
+from longrnn.cells._keywords import Keyword, Number, complete
 from longrnn.cells._modes import wide_dtype
 
 NOTHING: Mapping = MappingProxyType({})
@@ -84,16 +84,28 @@ class DeclaredModule(nn.Module):
         self.hidden_size = checked_size(self.name, "hidden_size", hidden_size)
         self.settings = self.checked(hyper_parameters, self.hidden_size)
         """All hyperparameters by name, defaults included."""
+        dtype = dtype or torch.get_default_dtype()
+        self._check_representable(wide_dtype(dtype))
         for key, value in self.settings.items():
             setattr(self, key, value)
         self.prepare()
-        dtype = dtype or torch.get_default_dtype()
         for label, shape in self.shapes.items():
             setattr(self, label, self._empty(shape, wide_dtype(dtype)))
         self.constrain()
         with torch.no_grad():
             self.start_text()
         self.to(dtype=dtype)
+
+    def _check_representable(self, dtype: torch.dtype) -> None:
+        """Check that numbers among the settings do not become zero or infinite in a type."""
+        for key, keyword in self.hyper_parameters.items():
+            if isinstance(keyword, Number) and not keyword.whole:
+                values = self.settings[key]
+                if not isinstance(values, tuple):  # one value, not one for each layer
+                    values = (values,)
+                for value in values:
+                    if value is not None:
+                        check_representable(self.name, key, value, dtype)
 
     def _empty(
         self, shape: str | Sequence[str], dtype: torch.dtype

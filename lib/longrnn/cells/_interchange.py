@@ -23,7 +23,7 @@ class InterchangingCell(Cell):
     """Base class of a cell whose matrix alternates with its inverse."""
 
     hyper_parameters = {
-        "tau": Number(10, "[1, inf)", whole=True),  # steps between interchanges
+        "tau": Number(10, "[1, 1e15]", whole=True),  # steps between interchanges
         "activation": TANH_OR_RELU,
     }
     states = 2

@@ -1,8 +1,8 @@
 """Declarations of hyperparameters, which are checked before a cell is built."""
 
-import math
 import re
 import reprlib
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from numbers import Integral, Real
@@ -66,7 +66,9 @@ class Number:
         """Return whether a single value is allowed."""
         if value is None:
             return self.default is None
-        if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value):
+        if isinstance(value, bool) or not isinstance(value, Real):
+            return False
+        if not abs(value) <= sys.float_info.max:  # infinite, NaN, or an integer beyond all floats
             return False
         if self.whole and not isinstance(value, Integral):
             return False

@@ -189,6 +189,9 @@ def _backward_kernel(
     """
     d = y0.shape[1]
     product = np.empty_like(y0[start:stop])
+    divisor = dt  # q / dt is the value of the logistic function
+    if dt == ZERO:  # a cell that was converted to a shorter type: then q is zero, too, not NaN
+        divisor = ONE
     for n in range(len(y) - 1, -1, -1):
         for k in range(start, stop):
             back = y_carried[k]
@@ -207,7 +210,9 @@ def _backward_kernel(
                     q = q_bar[i]
                     step = clip(q, least, most)
                 arrived = o_n[i] + back[i]
-                d_y[i], grad_q, back[i] = pull_back(q / dt, q, step, before[i], r_n[i], arrived)
+                d_y[i], grad_q, back[i] = pull_back(
+                    q / divisor, q, step, before[i], r_n[i], arrived
+                )
                 if not single_scale:
                     d_2[i] = grad_q
         np.dot(delta_y[n, start:stop], W_y, product)
@@ -228,7 +233,7 @@ def _backward_kernel(
                     q = gate[i]
                     step = clip(q, least, most)
                 arrived = mu[i] + through_y[i]
-                d_s[i], grad_q, mu[i] = pull_back(q / dt, q, step, before[i], s[i], arrived)
+                d_s[i], grad_q, mu[i] = pull_back(q / divisor, q, step, before[i], s[i], arrived)
                 if not single_scale:
                     d_1[i] = grad_q
         np.dot(delta[n, start:stop], W, product)

@@ -42,7 +42,7 @@ The layer's input, the output of the layer below, is kept in any case: the gradi
 import numpy as np
 import torch
 
-from longrnn.kernels._cpu import ONE, engine, kernel, scalar, variants
+from longrnn.kernels._cpu import ONE, ZERO, engine, kernel, scalar, variants
 from longrnn.kernels._cpu_activations import tanh
 from longrnn.kernels._drive import Sources
 from longrnn.kernels._memory import empty_array_like
@@ -178,7 +178,9 @@ def _backward_kernel(
             if kind == REVERSIBLE:
                 before = y_now[i] - h_[i] * velocity  # (7)
             elif kind == RECOVERED:
-                velocity = (y_n[i] - before) / h_[i]
+                velocity = y_n[i] - before
+                if h_[i] != ZERO:  # else no gradient of w, b, c or V depends on the velocity
+                    velocity /= h_[i]
             s = tanh(w_[i] * before + g_n[i])
             lambda_[i], mu[i], delta_n[i], h_part = pull_back(
                 w_[i], h_[i], alpha, s, before, velocity, lambda_[i] + o_n[i], mu[i]

@@ -154,7 +154,9 @@ def _adjoint_step(neuron, state, fetched, arrays, n):
     lambda_, mu, w_sum, h_sum, drive_sums = state
     inputs_n, before, z, arrived = fetched
     if arrays.recover:
-        z = (z - before) / h
+        z = z - before
+        if h != ZERO:  # else no gradient depends on the velocity
+            z = z / h
     s = tanh(w * before + drive_of(weights, inputs_n, arrays.inputs))
     lambda_, mu, d, h_part = _pull_back(w, h, alpha, s, before, z, lambda_ + arrived, mu)
     arrays.delta[arrays.end - n * arrays.chains] = d
