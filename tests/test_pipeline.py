@@ -17,7 +17,7 @@ from study.pipeline.code import notebooks, prune, write_code
 from study.pipeline.fingerprint import fingerprint, notebook_code, reached
 from study.pipeline.notebooks import read_parameters
 from study.pipeline.refusals import FingerprintError
-from study.report.look import stored as looked_at
+from study.report import look
 from study.results.reference import RESULTS
 from study.training.profile import DESIGNS
 
@@ -252,7 +252,15 @@ def test_every_stored_reference_is_analysed(runs):
             reference = sets["rebuilt"].replace(RESULTS, REFERENCE)
             assert (reference in stored) == ("reference" in sets), f"{name} and {reference}"
     elsewhere = {f"{REFERENCE}/short_factorial.nc"}  # a second run of one experiment
-    assert {run.parameters["results"] for run in looked_at()} == stored - elsewhere
+    looked_at = look.stored(look.read_commands())
+    assert {run.parameters["results"] for run in looked_at} == stored - elsewhere
+
+
+def test_a_look_shows_all_notebooks_that_need_no_training(runs):
+    shown = {run.notebook.as_posix() for run in look.without_results(look.read_commands())}
+    without_sets = {path for path, stage in runs.values() if not _given(stage)[1]}
+    other = ("00_prepare_data", "10_train", "15_simulate_factorial", "90_coverage")
+    assert shown == without_sets - {f"notebooks/{name}.ipynb" for name in other}
 
 
 FEW_NOTEBOOKS = ("00_prepare_data", "10_train", "22_numerical_errors", "30_tenet")

@@ -1,15 +1,16 @@
 """Analyze the stored results and build a report of them, without training.
 
 `python -m study.report.look` writes to ``data/look``. It runs every stage of ``dvc.yaml`` that
-analyzes a stored reference, several at a time. Of two stored runs of one experiment it shows the
-weightier one, which ``dvc.yaml`` calls `SHOWN`; `make repro` shows both.
+analyzes a stored reference, and those that need no results, such as the tests of a theory. Of two
+stored runs of one experiment it shows the weightier one, which ``dvc.yaml`` calls `SHOWN`; `make
+repro` shows both.
 """
 
 import os
 import shlex
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import count
 from pathlib import Path
 
@@ -23,29 +24,76 @@ from study.pipeline.runs import Run, execute_all
 LOOK = Path("data/look")
 SHOWN = "reference"
 KEPT = f"-s {SHOWN} {REFERENCE.relative_to(ROOT).as_posix()}"
+NO_RESULTS = ("show", "show_data")
+"""Groups of stages of ``dvc.yaml`` that need no results; the second needs prepared data."""
+PREPARED = LOOK / "prepared"
+_PROFILE = "quick"
+"""The profile whose data need no download."""
 
 
-def stored() -> Iterator[Run]:
-    """Yield the analyses of stored results, as ``dvc.yaml`` lists them.
+def read_commands() -> dict[str, str]:
+    """Read the commands of the stages in ``dvc.yaml``.
+
+    Returns
+    -------
+    dict of str to str
+        Each command by the name of its stage.
+    """
+    from dvc.repo import Repo  # late: importing it imports the kernels' packages as well
+
+    with Repo(ROOT) as repo:
+        return {stage.name: stage.cmd for stage in repo.index.stages}
+
+
+def stored(commands: Mapping[str, str]) -> Iterator[Run]:
+    """Yield the analyses of stored results.
+
+    Parameters
+    ----------
+    commands : mapping of str to str
+        As from `read_commands`.
 
     Yields
     ------
     Run
         A notebook with its parameters; its output goes to `LOOK`.
     """
-    from dvc.repo import Repo  # late: importing it imports the kernels' packages as well
-
-    with Repo(ROOT) as repo:
-        commands = [stage.cmd for stage in repo.index.stages]
-    for command in commands:
+    for command in commands.values():
         if KEPT in command:
-            options = parse(shlex.split(command)[3:])  # python -m study.pipeline
-            options.sets = [pair for pair in options.sets if pair[0] == SHOWN]
-            parameters = dict(options.parameters)
-            parameters["out"] = str(LOOK)
-            options.parameters = list(parameters.items())
-            options.output = LOOK / options.output.relative_to("data")
-            yield from plan_runs(options).values()
+            yield from _plan(command)
+
+
+def without_results(commands: Mapping[str, str]) -> Iterator[Run]:
+    """Yield the notebooks that need no results of training.
+
+    Parameters
+    ----------
+    commands : mapping of str to str
+        As from `read_commands`.
+
+    Yields
+    ------
+    Run
+        A notebook with its parameters; its output goes to `LOOK`, and it reads `PREPARED`.
+    """
+    for name, command in commands.items():
+        group = name.partition("@")[0]
+        if group in NO_RESULTS:
+            yield from _plan(command)
+
+
+def _plan(command: str) -> Iterator[Run]:
+    """Yield the run of a stage, for the set of results that is shown if it has several."""
+    options = parse(shlex.split(command)[3:])  # python -m study.pipeline
+    options.sets = [pair for pair in options.sets if pair[0] == SHOWN]
+    parameters = dict(options.parameters)
+    parameters["out"] = str(LOOK)
+    if "prepared" in parameters:
+        parameters["prepared"] = str(PREPARED)
+        parameters["profile"] = _PROFILE
+    options.parameters = list(parameters.items())
+    options.output = LOOK / options.output.relative_to("data")
+    yield from plan_runs(options).values()
 
 
 def main() -> int:
@@ -61,9 +109,14 @@ def main() -> int:
         *("notebooks/90_coverage.ipynb", str(LOOK / "executed/90_coverage.ipynb")),
         *("-p", "data_dir", str(LOOK), "-p", "out", str(LOOK / "coverage.csv")),
     ]
+    prepare = [
+        *("notebooks/00_prepare_data.ipynb", str(LOOK / "executed/00_prepare_data.ipynb")),
+        *("-p", "profile", _PROFILE, "-p", "out", str(PREPARED)),
+    ]
     with warm.serving():
         try:
-            runs = list(stored())
+            commands = read_commands()
+            runs = [*without_results(commands), *stored(commands)]
         except DvcException as error:  # such as a folder without Git
             print(f"look: {error}; clone the repository anew", file=sys.stderr)
             return 1
@@ -75,7 +128,9 @@ def main() -> int:
 
         # One more than there are cores: each waits for its kernel now and then.
         at_once = len(os.sched_getaffinity(0)) + 1
-        status = execute_all(runs, at_once=at_once, quiet=True, after=show_progress)
+        status = execute_all([*plan_runs(parse(prepare)).values()], at_once=1, quiet=True)
+        if not status:
+            status = execute_all(runs, at_once=at_once, quiet=True, after=show_progress)
         if not status:
             status = execute_all([*plan_runs(parse(coverage)).values()], at_once=1, quiet=True)
         if not status:
