@@ -16,6 +16,7 @@ from study.report.intervention import describe_intervention, summarize_intervent
 from study.report.readme import README, STORED, fill, main
 from study.report.readme import render_blocks as blocks
 from study.report.readme_numbers import collect_slopes, read_stored
+from study.report.tally import CAUSES
 from study.report.verdicts import judge_claims
 
 TEXT = README.read_text("utf-8")
@@ -80,14 +81,25 @@ def test_code_runs_as_printed(code, monkeypatch):
 
 def test_decided_claims_add_up():
     words = " ".join(TEXT.split())
-    pattern = r"(\d+) claims are decided: (\d+) agree, (\d+) differ"
-    decided, *kinds = [int(number) for number in re.search(pattern, words).groups()]
+    decided, remaining = re.search(r"Of (\d+) decided claims, (\d+) survive", words).groups()
+    rows = dict(re.findall(r"\| (\w+) \|(?: \d+ \(\d+\) \|){4} (\d+ \(\d+\)) \|", TEXT))
+    counts = [[int(n) for n in re.findall(r"\d+", rows[kind])] for kind in ("agree", "differ")]
     judged = read_stored(STORED)
-    assert decided == sum(kinds) == judged["counted"].isin((AGREES, DIFFERS)).sum()
+    assert int(decided) == counts[0][0] + counts[1][0]
+    assert int(decided) == judged["counted"].isin((AGREES, DIFFERS)).sum()
+    assert int(remaining) == counts[0][1] + counts[1][1]
+    assert int(remaining) == judged["corrected"].isin((AGREES, DIFFERS)).sum()
+
+
+def test_columns_of_the_verdicts_are_explained():
+    explained = set(re.findall(r"`(\w+)`", (STORED / "README.md").read_text("utf-8")))
+    assert set(pd.read_csv(STORED / "verdicts.csv")) <= explained
+    causes = {row.split("|")[1].strip() for row in (STORED / "README.md").open() if row[0] == "|"}
+    assert {cause.value for cause in CAUSES} <= causes
 
 
 def test_readme_is_short():
-    assert len(TEXT.splitlines()) <= 126
+    assert len(TEXT.splitlines()) <= 140
 
 
 def test_findings_carry_verdict_and_dagger():
@@ -99,7 +111,7 @@ def test_findings_carry_verdict_and_dagger():
         for claim in topic.claims:
             words = judged.loc[claim, "verdict"]
             if judged.loc[claim, "cause"] == "too small":
-                words = "too small to test"
+                words = "experiment too small"
             assert words in " ".join(entry.split()).lower()
         reserved = (judged.loc[list(topic.claims), "caveat"] != "").sum()
         assert entry.count("†") == reserved
@@ -145,8 +157,8 @@ def test_cause_needs_a_gain_for_early_inputs(change):
     unclear = effects.copy()
     unclear.loc[effects["change against plain"] == change, "low"] = -0.01
     for write in (describe_intervention, summarize_intervention):
-        assert "are a cause" in write(effects)
-        assert "are a cause" not in write(unclear)
+        assert "are a cause" in "".join(write(effects))
+        assert "are a cause" not in "".join(write(unclear))
 
 
 @pytest.mark.parametrize("control", ["random signs", "norms of dose -10"])
@@ -155,7 +167,7 @@ def test_cause_needs_controls_without_effect(control):
     row = effects["change against plain"] == f"{control}, rows at the beginning"
     effects.loc[row, ["low", "high"]] = 0.01, 0.02
     for write in (describe_intervention, summarize_intervention):
-        assert "are a cause" not in write(effects)
+        assert "are a cause" not in "".join(write(effects))
 
 
 def test_a_summary_needs_its_verdicts():
@@ -173,8 +185,9 @@ def test_harm_by_distance_is_open_or_not():
     clear = effects.copy()
     row = effects["change against plain"] == "dose -10, beginning less end"
     clear.loc[row, ["low", "high"]] = -0.2, -0.1
-    assert "it is open how much" in describe_intervention(effects)
-    assert "it is open how much" not in describe_intervention(clear)
+    for write in (describe_intervention, summarize_intervention):
+        assert "part of this harm" in "".join(write(effects))
+        assert "part of this harm" not in "".join(write(clear))
 
 
 def test_a_failed_prediction_is_reported():
@@ -183,5 +196,5 @@ def test_a_failed_prediction_is_reported():
     as_predicted = effects.copy()
     as_predicted.loc[row, ["low", "high"]] = -0.02, 0.02
     for write in (describe_intervention, summarize_intervention):
-        assert "we had predicted no harm" in write(effects)
-        assert "we had predicted no harm" not in write(as_predicted)
+        assert "we had predicted no harm" in "".join(write(effects))
+        assert "we had predicted no harm" not in "".join(write(as_predicted))

@@ -111,9 +111,9 @@ DIFFERENT = artefacts()["same_data"].isna().sum()
     ("page", "text"),
     [
         ("index", f"2 of {DIFFERENT} published figures and tables rebuilt"),
-        # agree, differ, undecided, too small to test, otherwise not testable, no effect, all
-        ("index", f"Dissertation 1 1 0 0 0 {OF_DISSERTATION - 2} {OF_DISSERTATION}"),
-        ("index", "1 of all these has a caveat (†)"),
+        ("index", "verdict Dissertation UnICORNN LEM iRNN all all, after Holm all, after B–H"),
+        ("index", f"not testable for other reasons {OF_DISSERTATION - 2} "),
+        ("index", "verdicts has a caveat (†)"),
         (
             "publications/dissertation",
             "Does it fail? Hardly ever: two of twelve do, with \\(a < b\\).",
@@ -354,7 +354,7 @@ def test_withdrawn_verdicts_are_marked():
     rows = table.assign(counted="agrees", corrected="undecided", low=0.1, high=1.0, estimate=0.5)
     claim = describe_claim(rows.iloc[0])
     assert claim.withdrawn and "withdrawn" in claim.css
-    assert claim.status == "Undecided after Holm's correction (agrees without)"
+    assert claim.status == "Undecided (agrees before Holm's correction)"
 
 
 @pytest.mark.parametrize(
@@ -381,7 +381,7 @@ def test_a_sentence_with_another_verdict_is_not_used():
     table = judge_claims([]).assign(**measured, **agreed).set_index("id", drop=False)
     row = table.loc[finding.claim]
     assert (
-        "per order of magnitude of gradient decay (0.24 to 0.41; paper: 0.30;"
+        "on the way back to the first time step (0.24 to 0.41; paper: 0.30;"
         in write_sentence(finding, row).text
     )
     withdrawn = table.assign(corrected="undecided").loc[finding.claim]
@@ -511,12 +511,12 @@ def test_verdicts_are_counted_in_words():
 @pytest.mark.parametrize(
     ("verdict", "cause", "kind", "status"),
     [
-        (UNTESTABLE, "too small", "too small to test", "Too small to test"),
-        (UNTESTABLE, "no data", "otherwise not testable", "No data"),
-        (NOT_JUDGED, "", "otherwise not testable", "Not judged yet"),
+        (UNTESTABLE, "too small", "experiment too small", "Experiment too small"),
+        (UNTESTABLE, "no data", "not testable for other reasons", "No data"),
+        (NOT_JUDGED, "", "not testable for other reasons", "Not judged yet"),
         (AGREES, "", "agree", "Agrees with the paper"),
         (UNDECIDED, "", "undecided", "Undecided"),
-        (NO_EFFECT, "", "“no effect”, not refuted", "No effect found"),
+        (NO_EFFECT, "", "little or no effect, as claimed", "No effect found"),
     ],
 )
 def test_kinds_of_verdicts(verdict, cause, kind, status):

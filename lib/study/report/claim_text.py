@@ -20,7 +20,7 @@ from study.report.tally import CAUSES, kind_of
 from study.report.verdicts import DECIDED
 
 _UNTESTED = {
-    Cause.TOO_SMALL: "Too small to test",
+    Cause.TOO_SMALL: "Experiment too small",
     Cause.NO_DATA: "No data",
     Cause.NO_SEEDS: "Too few runs to tell",
     Cause.THRESHOLD: "Depends on our threshold",
@@ -110,12 +110,12 @@ class ClaimText:
             return _UNTESTED[Cause(self.cause)]
         words = _STATUS.get(self.corrected, f"{self.corrected[:1].upper()}{self.corrected[1:]}")
         if self.withdrawn:
-            words += f" after Holm's correction ({self.verdict} without)"
+            words += f" ({self.verdict} before Holm's correction)"
         return words
 
     @property
     def kind(self) -> str:
-        """The column of the tally that counts the claim."""
+        """The kind of verdict in the tally that counts the claim."""
         return kind_of(self.verdict, self.cause)
 
     @property

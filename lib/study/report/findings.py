@@ -35,6 +35,8 @@ class Finding(BaseModel):
     sentence: str
     short: str = ""
     """The sentence of README.md; empty if the claim is not among its findings."""
+    qualifier: str = ""
+    """Words that follow the verdict if it holds only in a part, such as in one reading."""
 
 
 class FrontPageQuestion(BaseModel):
@@ -100,10 +102,21 @@ class Findings(BaseModel):
 
 @dataclass(frozen=True)
 class Sentence:
-    """A finding in words, with the claim behind it."""
+    """A finding in words, with the claim behind it.
+
+    Attributes
+    ----------
+    text : str
+        The finding.
+    claim : ClaimText
+        The claim and its verdict.
+    qualifier : str
+        Words that follow the verdict; may be empty.
+    """
 
     text: str
     claim: ClaimText
+    qualifier: str = ""
 
 
 @cache
@@ -163,7 +176,7 @@ def write_sentence(finding: Finding, row: pd.Series) -> Sentence:
     text = _fill(finding, finding.sentence, row, claim)
     if text is None:
         return Sentence(_state_claim(claim), claim)
-    return Sentence(text + _caveat(row), claim)
+    return Sentence(text + _caveat(row), claim, finding.qualifier)
 
 
 def write_short_sentence(finding: Finding, row: pd.Series) -> Sentence:
@@ -186,7 +199,9 @@ def write_short_sentence(finding: Finding, row: pd.Series) -> Sentence:
     if not math.isnan(row["replicates"]):
         size += f"; {counted(row['replicates'], 'seed')}"
     text = _fill(finding, finding.short, row, claim, more=size)
-    return Sentence(text or _state_claim(claim), claim)
+    if text is None:
+        return Sentence(_state_claim(claim), claim)
+    return Sentence(text, claim, finding.qualifier)
 
 
 def _fill(

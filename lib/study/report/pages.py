@@ -19,7 +19,13 @@ from study.report.coverage import STATES, main_files, state
 from study.report.findings import Sentence, read_findings, summarize, write_sentence
 from study.report.groups import Group, group_artefacts
 from study.report.inputs import read_table
-from study.report.intervention import EFFECTS, FIGURES, describe_intervention, shows_cause
+from study.report.intervention import (
+    EFFECTS,
+    EXPERIMENT,
+    FIGURES,
+    describe_intervention,
+    shows_cause,
+)
 from study.report.notebook_page import escape_markdown
 from study.report.notebooks import short_name, write_notebooks
 from study.report.numbers import counted
@@ -28,8 +34,9 @@ from study.report.restricted import caption_html
 from study.report.tables import PAGES, panels, show, to_html
 from study.report.tally import (
     CAUSES,
-    NOT_REFUTED,
+    SMALL_EFFECT,
     TALLY,
+    TESTED,
     count_causes,
     count_verdicts,
     counts_in_words,
@@ -98,7 +105,7 @@ def _collect_site(inputs: Inputs, judged: pd.DataFrame, summary: pd.DataFrame) -
     by_id = {group.id: group for group in [*reversed(groups), *figures]}
     all_questions = questions(inputs, groups, judged)
     by_publication = groupby(attrgetter("publication"), all_questions)
-    publications = [name for name in [*PUBLICATIONS, SHARED] if name in by_publication]
+    publications = [name for name in [*PUBLICATIONS, OURS, SHARED] if name in by_publication]
     return {
         "inputs": inputs,
         "listed": listed,
@@ -157,7 +164,7 @@ class _Pages:
 def _write_front_page(pages: _Pages) -> None:
     site = pages.site
     effects = _effects(site["inputs"].artefacts)
-    experiment = ""
+    experiment = []
     cause = False
     if effects is not None:
         experiment = describe_intervention(effects)
@@ -167,6 +174,7 @@ def _write_front_page(pages: _Pages) -> None:
         summary_sentences=summarize(site["judged"], cause=cause),
         answers=front_page_answers(site["judged"], site["groups"]),
         experiment=experiment,
+        experiment_page=site["pages"].get((EXPERIMENT, "reference"), ""),
         experiment_figures=[site["groups"][name] for name in FIGURES if name in site["groups"]],
         unjudged=int((site["judged"]["counted"] == NOT_JUDGED).sum()),
     )
@@ -292,7 +300,9 @@ PAGES.globals.update(
     states=STATES,
     verdicts=COLUMNS,
     kinds=list(TALLY),
-    not_refuted=NOT_REFUTED,
+    small_effect=SMALL_EFFECT,
+    tested=list(TESTED),
+    ours=OURS,
     cause_words={cause.value: words for cause, words in CAUSES.items()},
     publications=PUBLICATIONS,
 )

@@ -10,7 +10,7 @@ from toolz import groupby
 from study.report.contents import NO_PROFILE, Artefact, Inputs, Notebook
 from study.report.coverage import weight
 from study.report.groups import Group
-from study.report.titles import SHARED
+from study.report.titles import OURS, SHARED
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Question:
     runs : int
         Runs behind the answer.
     publication : str
-        A key of `PUBLICATIONS`, or `SHARED`.
+        A key of `PUBLICATIONS`, `OURS` or `SHARED`.
     """
 
     copies: tuple[Notebook, ...]
@@ -68,7 +68,7 @@ def questions(inputs: Inputs, groups: list[Group], judged: pd.DataFrame) -> list
         copies = sorted(notebooks, key=evidence.__getitem__, reverse=True)
         artefacts = _made_by(name, groups)
         runs = max((item.runs for item in _results(made_by, copies[0])), default=0)
-        publication = _publication(name, artefacts, judged)
+        publication = _publication(name, artefacts, judged, runs)
         listed.append(Question(tuple(copies), artefacts, runs, publication))
     return listed
 
@@ -103,15 +103,20 @@ def _made_by(notebook: str, groups: list[Group]) -> tuple[Group, ...]:
     return tuple(whole or parts)
 
 
-def _publication(notebook: str, made: tuple[Group, ...], judged: pd.DataFrame) -> str:
-    """Return the publication of most artefacts that a notebook makes, or of its claims."""
+def _publication(notebook: str, made: tuple[Group, ...], judged: pd.DataFrame, runs: int) -> str:
+    """Return the publication of most artefacts that a notebook makes, or of its claims.
+
+    Without one the notebook is about an experiment of our own if it analyzes runs.
+    """
     texts = [group.text for group in made if group.text]
     if not texts:
         judging = judged["judged_by"].map(attrgetter("notebook"), na_action="ignore")
         texts = list(judged.loc[judging == notebook, "paper"])
-    if not texts:
-        return SHARED
-    return Counter(texts).most_common(1)[0][0]
+    if texts:
+        return Counter(texts).most_common(1)[0][0]
+    if runs:
+        return OURS
+    return SHARED
 
 
 def tables_by_question(questions: list[Question]) -> dict[str, list[Group]]:

@@ -23,8 +23,8 @@ from study.report.findings import Sentence, read_findings, summarize, write_shor
 from study.report.inputs import read_table
 from study.report.intervention import shows_cause, summarize_intervention
 from study.report.readme_numbers import read_stored, store_numbers
-from study.report.tally import NOT_REFUTED, TALLY, tally
-from study.results.names import PUBLICATIONS, label
+from study.report.tally import TALLY, TESTED, tally
+from study.results.names import PUBLICATIONS
 
 README = ROOT / "README.md"
 STORED = DATA / "readme"
@@ -33,9 +33,9 @@ _LIMIT = round(-math.log10(np.finfo(np.float32).smallest_subnormal))
 """Orders of magnitude between 1 and the smallest number in single precision."""
 _BLOCK = re.compile(r"(<!-- computed: (\w+) -->\n).*?(\n<!-- end -->)", re.DOTALL)
 _FEW_SEEDS = 5
-_VERDICTS = "[verdicts.csv](data/readme/verdicts.csv)"
-_TIMED = ("unicornn", "indrnn", "sru", "cornn")
-"""Cells whose times README.md prints; all but the last were timed with two layers."""
+_VERDICTS = "data/readme/README.md"
+_EXAMPLE = "unicornn"
+"""Cell of the example, whose time README.md prints. It was timed with two layers."""
 
 
 def render_blocks(stored: Path) -> dict[str, str]:
@@ -57,12 +57,12 @@ def render_blocks(stored: Path) -> dict[str, str]:
         _figure_caption(),
         "## Results at a glance",
         _tally_table(judged),
-        f"**Before you quote a verdict** (all: {_VERDICTS}):\n{_cautions(judged)}",
+        f"**Before you quote a verdict** ([all verdicts, and how to read them]({_VERDICTS})):\n"
+        f"{_cautions(judged)}",
         "## Main findings",
         _wrap(
-            "Verdicts after Holm's correction. In parentheses: our 95% interval (not corrected), "
-            "the paper's value, our seeds (fewest in a comparison). “After n of N steps”: ours, "
-            "the paper's."
+            "Verdicts are after Holm's correction. In parentheses: our uncorrected 95% interval, "
+            "the paper's value, and the smallest number of seeds in the comparison."
         ),
         f"{_findings(judged)}\n{_intervention(effects)}",
     ]
@@ -78,19 +78,21 @@ def render_blocks(stored: Path) -> dict[str, str]:
 def _summary(judged: pd.DataFrame, effects: pd.DataFrame) -> str:
     """Return what was done, and the answer to the question in the title."""
     answers = summarize(judged, cause=shows_cause(effects))
+    tested = tally(judged).loc["all", list(TESTED)].sum()
     return _wrap(
-        "We reimplemented the networks of five publications, repeated their experiments, mostly "
-        f"at a smaller scale, and checked {len(judged)} claims. "
-        f"**In short:** {' '.join(answers)}"
+        "We reimplemented the networks of five publications and repeated their experiments, mostly "
+        f"at a smaller scale. We collected {len(judged)} of their claims and can test {tested} of "
+        f"them. **In short:** {' '.join(answers)}"
     )
 
 
 def _figure_caption() -> str:
     picture = "![Test accuracy lost per order of magnitude of decay](data/readme/slopes.png)"
     text = _wrap(
-        "*Slopes with 95% intervals, other factors equal: the more gradients shrink on the way to "
-        "the first time step, the lower the test accuracy. Single precision spans at most "
-        f"{_LIMIT} orders of decay.*"
+        "*Regression slopes with 95% intervals, all else equal. Single precision, as in the paper, "
+        f"rounds gradients that shrink by more than {_LIMIT} orders of magnitude to zero. In the "
+        "bottom row they are not rounded: the same loss of accuracy spreads over more orders. The "
+        "row above it is quoted below.*"
     )
     return f"{picture}\n\n{text}"
 
@@ -101,49 +103,39 @@ def _tally_table(judged: pd.DataFrame) -> str:
     corrected = tally(judged, "corrected")
     titles = {name: publication.name for name, publication in PUBLICATIONS.items()}
     titles["all"] = "**all**"
-    changing = [kind for kind in TALLY if (raw[kind] != corrected[kind]).any()]
-    heads = []
-    for kind in TALLY:
-        head = kind
-        if kind in changing:
-            head += " (Holm)"
-        heads.append(head)
     lines = [
-        f"| source | {' | '.join(heads)} | all |",
-        f"|---|{'--:|' * (len(TALLY) + 1)}",
+        f"| verdict (after Holm's correction) | {' | '.join(titles.values())} |",
+        f"|---|{'--:|' * len(titles)}",
     ]
-    for name, title in titles.items():
+    for kind in TALLY:
+        changes = (raw[kind] != corrected[kind]).any()
         cells = []
-        for kind in TALLY:
+        for name in titles:
             cell = str(raw.loc[name, kind])
-            if kind in changing:
+            if changes:
                 cell += f" ({corrected.loc[name, kind]})"
             cells.append(cell)
-        lines.append(f"| {title} | {' | '.join(cells)} | {raw.loc[name, 'total']} |")
+        lines.append(f"| {kind} | {' | '.join(cells)} |")
     return "\n".join(lines)
 
 
 def _cautions(judged: pd.DataFrame) -> str:
     """Return what a reader must know before quoting a verdict, as a list."""
     decided = judged[judged["counted"].isin((AGREES, DIFFERS))]
-    kinds = tally(judged).loc["all"]
     corrected = tally(judged, "corrected").loc["all"]
-    remaining = corrected["agree"] + corrected["differ"]
     few = int((decided["replicates"] <= _FEW_SEEDS).sum())
-    reserved = int((decided["caveat"] != "").sum())
+    with_caveat = int((decided["caveat"] != "").sum())
+    remaining = corrected["agree"] + corrected["differ"]
     points = (
-        "*Agree*: the claim, such as “LEM beats the LSTM”, is true for every value in our 95% "
-        "interval, even if our number is far from the paper's. *Differ*: it is false for every "
-        "value, at our scale; at the paper's it may still be true. *Undecided*: neither.",
-        f"{len(decided)} claims are decided: {kinds['agree']} agree, {kinds['differ']} differ. "
-        f"Holm's correction for many tests per paper leaves {remaining}: {corrected['agree']} and "
-        f"{corrected['differ']} (in parentheses). {kinds[NOT_REFUTED]} others, of little or no "
-        "effect, are not refuted: weak evidence.",
-        "Most runs are shorter than the paper's. A lead may then just be faster learning († marks "
-        f"this or another caveat, on {reserved} of {len(decided)}). No lead is *too small to "
-        "test*: short runs favor *agree*.",
-        f"{few} of the {len(decided)} rest on {_FEW_SEEDS} seeds or fewer. We did not correct for "
-        "seeds added after a first verdict.",
+        "*Agree*: our whole 95% interval is on the claim's side of a threshold, such as zero for "
+        "“LEM beats the LSTM”. Our number may still be far from the paper's. *Differ*: the whole "
+        "interval is on the other side, at our scale. *Undecided*: it is on both.",
+        "Most of our runs are shorter than the paper's. So a lead may only mean faster learning. "
+        "If there is no clear lead, we do not say *differ* but *experiment too small*; short runs "
+        "thus favor *agree*.",
+        f"Of {len(decided)} decided claims, {remaining} survive Holm's correction for testing many "
+        f"claims. {with_caveat} have a caveat (†), such as short runs. {few} rest on {_FEW_SEEDS} "
+        "seeds or fewer.",
     )
     return "\n".join(_wrap(f"- {point}", hanging="  ") for point in points)
 
@@ -177,11 +169,12 @@ def _short_status(sentence: Sentence, row: pd.Series) -> str:
     """
     words = sentence.claim.status
     words = words.removesuffix(" with the paper").removesuffix(" from the paper")
-    words = words.replace("after Holm's correction", "after Holm")
     if sentence.claim.caveats:
         words += "†"
+    if sentence.qualifier:
+        words += f" {sentence.qualifier}"
     if row["steps"] < row["paper_steps"]:
-        words += f" after {row['steps']:,.0f} of {row['paper_steps']:,.0f} steps"
+        words += f", after {row['steps']:,.0f} of the paper's {row['paper_steps']:,.0f} steps"
     return words
 
 
@@ -197,13 +190,12 @@ def _layers(cells: pd.DataFrame) -> str:
 
 
 def _speed(timings: Path) -> str:
-    """Return times relative to nn.LSTM on a CPU and a GPU as a sentence."""
-    cpu = _ratios(timings / "cpu-2-cores.csv")
-    gpu = _ratios(timings / "h200.csv")
-    times = [f"{label(cell)} {cpu[cell]:.2f} / {gpu[cell]:.2f}" for cell in _TIMED]
+    """Return the time of the example's layer relative to nn.LSTM on a CPU and a GPU in words."""
+    cpu = _ratios(timings / "cpu-2-cores.csv")[_EXAMPLE]
+    gpu = _ratios(timings / "h200.csv")[_EXAMPLE]
     return (
-        "Time of a training pass over that of one-layer `nn.LSTM`, two CPU cores / H200 (T = "
-        f"1,000, batch and width 128): {', '.join(times[:-1])} (two layers each); {times[-1]}."
+        f"A training pass of this one takes {cpu:.2f} of the time of a one-layer `nn.LSTM` on two "
+        f"CPU cores, and {gpu:.2f} on an H200 (T = 1,000, batch size and width 128)."
     )
 
 

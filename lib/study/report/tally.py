@@ -13,18 +13,20 @@ from study.claims.verdict import (
 from study.report.verdicts import COLUMNS
 from study.results.names import PUBLICATIONS
 
-TOO_SMALL = "too small to test"
-OTHER = "otherwise not testable"
-NOT_REFUTED = "“no effect”, not refuted"
+TOO_SMALL = "experiment too small"
+OTHER = "not testable for other reasons"
+SMALL_EFFECT = "little or no effect, as claimed"
 _KINDS = {
     AGREES: "agree",
     DIFFERS: "differ",
     UNDECIDED: "undecided",
-    WITHIN: NOT_REFUTED,
-    NO_EFFECT: NOT_REFUTED,
+    WITHIN: SMALL_EFFECT,
+    NO_EFFECT: SMALL_EFFECT,
 }
-TALLY = ("agree", "differ", NOT_REFUTED, "undecided", TOO_SMALL, OTHER)
-"""Columns of the tally; `kind_of` says which of them counts a claim."""
+TALLY = ("agree", "differ", SMALL_EFFECT, "undecided", TOO_SMALL, OTHER)
+"""Kinds of verdicts in the tally; `kind_of` says which of them counts a claim."""
+TESTED = ("agree", "differ", SMALL_EFFECT, "undecided")
+"""Kinds of claims that our experiments can test."""
 CAUSES = {
     Cause.TOO_SMALL: "too few training steps, runs or test sequences to decide",
     Cause.NO_DATA: "we lack the paper's data, or have no runs on them",
@@ -54,7 +56,7 @@ def count_verdicts(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def kind_of(verdict: str, cause: str) -> str:
-    """Return the column of the tally that counts a claim.
+    """Return the kind of verdict in the tally that counts a claim.
 
     Parameters
     ----------
