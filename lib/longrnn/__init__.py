@@ -1,4 +1,4 @@
-"""Recurrent networks with long-time dependencies as PyTorch modules, used like `torch.nn.LSTM`.
+"""Recurrent networks for long-term dependencies as PyTorch modules, used like `torch.nn.LSTM`.
 
 >>> import torch
 >>> from longrnn import LEM

@@ -126,6 +126,14 @@ class ClaimText:
         return CAUSES[Cause(self.cause)]
 
     @property
+    def objection(self) -> str:
+        """Why the claim lacks the verdict that its interval alone would give; may be empty."""
+        for remark in self.note.split("; "):
+            if remark.startswith("would be "):
+                return remark.partition(", but ")[2]
+        return ""
+
+    @property
     def css(self) -> str:
         """CSS classes of the verdict."""
         classes = [self.verdict.replace(" ", "-")]

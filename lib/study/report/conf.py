@@ -8,8 +8,8 @@ from posixpath import dirname, join
 
 from sphinx.environment.adapters.toctree import global_toctree_for_doc
 
-project = "Recurrent networks and long time dependencies"
-html_title = "Long time dependencies"
+project = "Recurrent networks and long-term dependencies"
+html_title = "Long-term dependencies"
 
 extensions = [
     "myst_parser",

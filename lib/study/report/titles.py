@@ -53,7 +53,7 @@ def text_name(text: str) -> str:
     """
     if text in PUBLICATIONS:
         return PUBLICATIONS[text].name
-    return {SHARED: "Data, cells and speed", OURS: "Our own"}.get(text, label(text))
+    return {SHARED: "Data, cells and speed", OURS: "Our own work"}.get(text, label(text))
 
 
 def chapter_name(text: str, chapter: str) -> str:

@@ -1,6 +1,6 @@
 r"""Interventions on the backward pass that leave the forward pass unchanged.
 
-The dissertation's tenet is that networks fail to learn long-time dependencies because their adjoint
+The dissertation's tenet is that networks fail to learn long-term dependencies because their adjoint
 states vanish. A correlation between adjoint norms and accuracy cannot show that, because whatever
 makes adjoints vanish also makes the forward pass forget. Here the recurrence
 :math:`x_t = f(x_{t-1}, u_t)` does not change, and only the adjoint that flows from

@@ -1,6 +1,6 @@
 r"""Does the decay of adjoint states cause the failure to learn? An experiment on backpropagation.
 
-The dissertation's tenet is that networks fail to learn long-time dependencies because their adjoint
+The dissertation's tenet is that networks fail to learn long-term dependencies because their adjoint
 states vanish (L. Johnston, *Learning Sequential Patterns with Recurrent Neural Networks*, 2024,
 chapter 3). Its factorial experiment can only show a correlation. Here only the backward pass is
 changed (`study.training.adjoint_treatments`), in networks whose adjoints keep their norms and in
