@@ -358,3 +358,13 @@ def test_final_state_is_not_a_view_of_outputs(name, engine):
         for part in state:
             part.fill_(7)
     assert torch.equal(outputs, before)
+
+
+@by_engine
+def test_memory_of_arguments_can_be_resized_afterwards(name, engine):
+    cell, u, state = small_case(name)
+    outputs, _ = cell(u, state, engine=engine)
+    arriving = torch.ones_like(outputs)
+    outputs.backward(arriving)
+    for part in (u, arriving, *state, *cell.parameters()):
+        assert part.untyped_storage().resizable()

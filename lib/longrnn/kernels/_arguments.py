@@ -9,6 +9,29 @@ from torch import Tensor
 
 from longrnn.kernels._memory import NUMBERS, empty_array
 
+_SPELLED = {dtype: number.str for dtype, number in NUMBERS.items()}
+_SPELLED[torch.bool] = np.dtype(bool).str
+"""Types of the tensors that loops take, as arrays spell them."""
+
+
+class _Memory:
+    """The memory of a contiguous tensor, as NumPy takes it.
+
+    After `Tensor.numpy` PyTorch refuses to resize the memory for good. A user's tensors must stay
+    resizable: FSDP frees gathered weights that way, and functions with ``out=`` reuse inputs.
+    """
+
+    __slots__ = ("__array_interface__", "_tensor")
+
+    def __init__(self, tensor: Tensor, address: int) -> None:
+        self._tensor = tensor  # which must outlive the array
+        self.__array_interface__ = {
+            "shape": tuple(tensor.shape),
+            "typestr": _SPELLED[tensor.dtype],
+            "data": (address, False),
+            "version": 3,
+        }
+
 
 def to_kernel_argument(value: Tensor | None, arrays: bool) -> Any:
     """Convert a tensor to what a loop takes.
@@ -30,11 +53,14 @@ def to_kernel_argument(value: Tensor | None, arrays: bool) -> Any:
     # The imaginary part of a conjugate is a view whose memory has the opposite sign.
     if value.is_neg():  # asking is cheaper than a call that changes nothing
         value = value.resolve_neg()
-    if arrays:
-        return value.detach().contiguous().numpy()
-    if value.is_contiguous():
+    if not value.is_contiguous():
+        value = value.contiguous()
+    if not arrays:
         return value
-    return value.contiguous()
+    address = value.data_ptr()
+    if address == 0:  # no elements, or a subclass without memory, which PyTorch refuses
+        return value.detach().numpy()
+    return np.asarray(_Memory(value, address))
 
 
 def empty_result(shape: Sequence[int], like: Tensor, arrays: bool) -> Any:
