@@ -240,6 +240,20 @@ def test_underflowed_adjoints_are_recomputed_step_by_step(name):
     torch.testing.assert_close(norms.full, expected.full, rtol=1e-10, atol=0)
 
 
+@pytest.mark.parametrize(
+    ("name", "option", "words"),
+    [
+        ("unicornn", {"backward": "reversible"}, "backward to be one of stored, recovered, got"),
+        ("rnn", {"variant": "columns"}, "variant to be one of auto, persistent, rows, got 'col"),
+    ],
+)
+def test_kernels_refuse_wrong_options(name, option, words):
+    cell = make_cell(name, 1, 3)
+    cell.engine_options = option
+    with pytest.raises(ValueError, match=f"^{name}: expected {words}"):
+        cell(torch.zeros(1, 1, 1), engine="numba-cuda")
+
+
 @pytest.mark.parametrize("tile", [1, 2, 4])
 @pytest.mark.parametrize(
     ("name", "buffers"),

@@ -113,6 +113,29 @@ def test_an_empty_batch_has_empty_outputs_and_no_gradient(name, engine):
     assert not any(gradient.any() for gradient in gradients)
 
 
+@pytest.mark.parametrize(("name", "engine"), ENGINES)
+def test_loops_refuse_sequences_without_time_steps(name, engine):
+    if engine == "library":
+        pytest.skip("PyTorch checks the input of its layers")
+    cell, u, state = random_case(name, *SMALL)
+    with pytest.raises(ValueError, match="expected at least one time step, got none"):
+        cell.run(u[:0], state, engine=engine)
+
+
+WRONG_OPTIONS = {
+    "expected backward to be one of stored, recovered": {"backward": "all"},
+    "expected checkpoint to be at least 1, got 0": {"backward": "reversible", "checkpoint": 0},
+}
+
+
+@pytest.mark.parametrize("words", WRONG_OPTIONS)
+def test_wrong_options_of_an_engine_are_refused(words):
+    cell, u, state = random_case("unicornn", *SMALL)
+    cell.engine_options = WRONG_OPTIONS[words]
+    with pytest.raises(ValueError, match=f"^unicornn: {words}"):
+        cell(u, state, engine="numba-cpu")
+
+
 @DTYPES
 @pytest.mark.parametrize(("name", "engine", "variant", "T", "batch", "hidden"), ALTERED)
 def test_variants_equal_the_reference(name, engine, variant, dtype, T, batch, hidden):

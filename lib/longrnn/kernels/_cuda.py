@@ -17,7 +17,8 @@ Rules for kernels:
   gradient that is absent is None: the kernel gets a null pointer, and a flag not to read it.
 - A dense kernel is compiled for its sizes, too: the compiler then unrolls its products, and
   addresses become part of the instructions.
-- A sequence has at least one time step; `longrnn.cells._cell.Cell.check_input` refuses others.
+- A sequence has at least one time step; `longrnn.kernels._recurrence.Recurrence.run` refuses
+  others.
 """
 
 import os

@@ -34,6 +34,7 @@ from longrnn.kernels._cuda_launch import Argument, most_shared_bytes, processors
 from longrnn.kernels._measured import measured_times
 from longrnn.kernels._runs import runs_of
 
+_VARIANTS = ("auto", "persistent", "rows")
 _MOST_THREADS = 512
 """Threads of a block. With this many, each one can have 128 registers of four bytes."""
 _IN_REGISTERS = {torch.float32: 44, torch.float64: 24}
@@ -157,8 +158,12 @@ def is_persistent(cell: str, variant: str, gates: int, state: Tensor) -> bool:
     Raises
     ------
     ValueError
-        The weights don't fit, and `variant` is ``"persistent"``.
+        There is no such variant, or it is ``"persistent"`` and the weights don't fit.
     """
+    if variant not in _VARIANTS:
+        raise ValueError(
+            f"{cell}: expected variant to be one of {', '.join(_VARIANTS)}, got {variant!r}"
+        )
     units = state.shape[1]
     if variant == "persistent" and not fits(gates, state):
         raise ValueError(

@@ -253,9 +253,16 @@ class Recurrence:
         -------
         tuple of Tensor
             The results, in the order of `results`.
+
+        Raises
+        ------
+        ValueError
+            The sequences have no time steps: a loop would read what nothing has written.
         """
         settings, _, inputs = self.parts(arguments)
         shapes = self.shapes(self.arguments(*settings, *inputs))
+        if shapes[0][0] == 0:
+            raise ValueError(f"{self.name}: expected at least one time step, got none")
         results = [empty_result(shape, inputs[-1], self.arrays) for shape in shapes]
         values = [to_kernel_argument(value, self.arrays) for value in inputs]
         with single_thread:

@@ -316,7 +316,18 @@ def unicornn(weights, state, u, *, backward: str = "stored", checkpoint: int = 6
         y^L after every input.
     state : tuple of (batch, d)
         (y^1, z^1, .., y^L, z^L) after the last input.
+
+    Raises
+    ------
+    ValueError
+        `backward` or `checkpoint` is none of these.
     """
+    if backward not in KINDS:
+        raise ValueError(
+            f"unicornn: expected backward to be one of {', '.join(KINDS)}, got {backward!r}"
+        )
+    if checkpoint < 1:
+        raise ValueError(f"unicornn: expected checkpoint to be at least 1, got {checkpoint}")
     layers, dts, alpha, skip, skips, masks = weights
     inputs = [u]
     final = []

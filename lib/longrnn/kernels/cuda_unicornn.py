@@ -42,6 +42,7 @@ from longrnn.kernels.cpu_unicornn import oscillate, pull_back, reference
 _oscillate = device_version(oscillate)
 _pull_back = device_version(pull_back)
 
+_KINDS = ("stored", "recovered")
 inputs = 0
 """Compile-time constant: the number of inputs of a narrow layer, 0 for a wide one."""
 keep = 0
@@ -304,7 +305,16 @@ def unicornn(weights, state, u, *, backward: str = "stored"):
         y^L after every input.
     state : tuple of (batch, d)
         (y^1, z^1, .., y^L, z^L) after the last input.
+
+    Raises
+    ------
+    ValueError
+        `backward` is neither of these.
     """
+    if backward not in _KINDS:
+        raise ValueError(
+            f"unicornn: expected backward to be one of {', '.join(_KINDS)}, got {backward!r}"
+        )
     layers, dts, alpha, skip, skips, masks = weights
     below = [u]
     final = []
