@@ -39,7 +39,7 @@ Where to look:
     The GPU: Numba's target and the rules for kernels, compilation, launches.
 ``_cuda_device``, ``_cuda_dense``
     Device functions: activations, and the products of dense kernels.
-``_cuda_chains``, ``_cuda_pipeline``, ``_cuda_sums``
+``_cuda_chains``, ``_cuda_chains_device``, ``_cuda_pipeline``, ``_cuda_sums``
     What the kernels of independent neurons share: their drive, their loop, and sums of gradients.
 ``_measured``
     Measured times of engines on GPUs; ``auto`` chooses by them.

@@ -71,18 +71,13 @@ def _lstm_reference(iota, phi, W, g, h0, c0):
     return cpu_dt_lstm.reference(scalars_like(g, iota, phi), W, g, h0, c0)
 
 
-def _lstm_shapes(a):
-    sequence = (a.g.shape[0], *a.h0.shape)  # `len` would fix the length in a traced program
-    return [sequence, a.h0.shape, a.c0.shape, sequence, a.g.shape]
-
-
 LSTM = {
     "settings": "float iota, float phi",
     "inputs": "W g:1 h0:0 c0:0",
     "results": "outputs h_end c_end cells gates",
     "final": 2,
     "saved": "W h0 c0 outputs cells gates",
-    "shapes": _lstm_shapes,
+    "shapes": cpu_dt_lstm.shapes,
     "reference": _lstm_reference,
     "arrays": False,
     "runs": True,

@@ -1,4 +1,9 @@
-"""Sums over the sequences of each run on the GPU, for the gradients of independent neurons."""
+"""Sums over the sequences of each run on the GPU, for the gradients of independent neurons.
+
+A thread computes one number: the gradient of one weight of one neuron. It adds the terms of the
+sequences one after another, so the result does not depend on the schedule. Neighboring threads read
+the terms of neighboring neurons.
+"""
 
 import torch
 from torch import Tensor
@@ -15,7 +20,9 @@ vectors = 1
 def _sum_kernel(stored, first, second, third, grad_V, inputs, sequences, width, all_widths, sums):
     """Sum `stored` (vectors + inputs, runs, sequences, width) over the sequences of each run.
 
-    `all_widths` is runs times width.
+    The first `vectors` rows give `first`, `second` and `third` (runs, width), the others the
+    columns of `grad_V` (runs, width, inputs). `all_widths` is runs times width, and `sums` the
+    number of sums.
     """
     i = cuda.grid(1)
     if i < sums:

@@ -101,6 +101,26 @@ def per_sequence(number: Tensor, x: Tensor) -> Tensor:
     return number.repeat_interleave(len(x) // len(number))[:, None]
 
 
+def broadcast_over_sequences(weights: Tensor, state: Tensor) -> Tensor:
+    """Return weights per neuron in a shape that broadcasts over the sequences of all runs.
+
+    Parameters
+    ----------
+    weights : (hidden,) or (runs, hidden)
+        Weights of one run or of several.
+    state : (batch, hidden)
+        The state of all runs.
+
+    Returns
+    -------
+    (hidden,) or (batch, hidden)
+        The weights of one run, or of each sequence.
+    """
+    if weights.dim() == 1:
+        return weights
+    return weights.repeat_interleave(len(state) // len(weights), dim=0)
+
+
 def per_chain(value: Tensor | float, like: Tensor) -> Tensor:
     """Return the number of every chain, from one number or from one per neuron.
 

@@ -171,7 +171,18 @@ def reference(scales, W, g, h, c):
     return torch.stack(outputs), (h, c)
 
 
-def _shapes(a):
+def shapes(a):
+    """Return the shapes of the outputs, h_end, c_end, the cells and the gates.
+
+    Parameters
+    ----------
+    a : namedtuple
+        Settings and inputs of the operator, for the CPU or the GPU.
+
+    Returns
+    -------
+    list of tuple
+    """
     sequence = (a.g.shape[0], *a.h0.shape)  # `len` would fix the length in a traced program
     return [sequence, a.h0.shape, a.c0.shape, sequence, a.g.shape]
 
@@ -182,7 +193,7 @@ _DT_LSTM = Recurrence(
     results="outputs h_end c_end cells gates",
     final=2,
     saved="scales W h0 c0 outputs cells gates",
-    shapes=_shapes,
+    shapes=shapes,
     forward=_forward,
     backward=_backward,
     reference=reference,

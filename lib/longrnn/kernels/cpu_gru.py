@@ -1,4 +1,4 @@
-r"""The GRU of Cho et al. 2014 on the CPU, with the reset gate after the product.
+r"""The GRU on the CPU: (5)-(8) of Cho et al. 2014, but with the reset gate after the product.
 
 Arrays are (time, batch, hidden), with the blocks of several gates side by side in the last axis.
 PyTorch's threads share the sequences (`longrnn.kernels._threads.run_networks`).

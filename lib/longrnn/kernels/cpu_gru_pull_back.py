@@ -1,7 +1,15 @@
 r"""Adjoint states of the GRU on one CPU core, beyond the range of floats.
 
 Forward stores the arguments of all activations. The adjoint states are pulled back from there, by
-the equations of `longrnn.kernels.cpu_gru` with the slopes of `longrnn.kernels._cpu_pull_back`.
+the equations of `longrnn.kernels.cpu_gru` without a gradient that arrives at the outputs, and with
+the slopes of `longrnn.kernels._cpu_pull_back`:
+
+.. math::
+    \lambda_{t-1} = z_t \odot \lambda_t + W^\top \delta^a_t
+
+Arrays are (time, batch, hidden), with the blocks of several gates side by side in the last axis.
+
+Stored: the arguments of r, z and n, the state's part of n, and h before every step.
 """
 
 import numpy as np

@@ -56,12 +56,12 @@ def _backward_kernel(w, h0, outputs, grad_outputs, carried, delta, w_gradient, s
             before = outputs[t - 1, start:stop]
         h = outputs[t, start:stop]
         o_t = grad_outputs[t, start:stop]
-        d = delta[t, start:stop]
+        delta_t = delta[t, start:stop]
         for i in range(h.size):
-            d[i] = times_slope(phi, o_t[i] + back[i], h[i])
+            delta_t[i] = times_slope(phi, o_t[i] + back[i], h[i])
         for i in range(h.size):
-            w_sum[i] += d[i] * before[i]
-            back[i] = w_[i] * d[i]
+            w_sum[i] += delta_t[i] * before[i]
+            back[i] = w_[i] * delta_t[i]
 
 
 def _forward(phi, g, w, h0, outputs, h_end):

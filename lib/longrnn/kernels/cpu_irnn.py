@@ -46,13 +46,13 @@ from longrnn.kernels._runs import scalars_like
 
 
 @scalar
-def _multiply(U, V, H, alpha, s, inner, product):
-    """Let `product` be U s for the rows s; of low rank through `inner`, which is H s."""
+def _multiply(U, V, H, alpha, s, projected, product):
+    """Let `product` be U s for the rows s; of low rank through `projected`, which gets H s."""
     if U is not None:  # decided when compiling
         np.dot(s, U.T, product)
     if V is not None:
-        np.dot(s, H.T, inner)
-        np.dot(inner, V.T, product)
+        np.dot(s, H.T, projected)
+        np.dot(projected, V.T, product)
         product_ = product.ravel()
         s_ = s.ravel()
         for j in range(s_.size):
@@ -68,11 +68,11 @@ def _rank(V):
 
 
 @scalar
-def _round(phi, numbers, U, V, H, eta, r, h, factors, inner, z, g):
+def _round(phi, numbers, U, V, H, eta, r, h, factors, H_factors, z, g):
     """Run the inner steps of a round with `eta` (batch, K).
 
-    `factors`, `inner` and `z` receive the intermediate values.
-    The rows of `factors` are those of all s_i and then, in form (8), of all a_i.
+    `factors`, `H_factors` and `z` receive the intermediate values. The rows of `factors` are those
+    of all s_i and then, in form (8), of all a_i. `H_factors` gets their products with H, if any.
     """
     twice, from_zero, alpha, sign = numbers
     K = len(z)
@@ -92,13 +92,13 @@ def _round(phi, numbers, U, V, H, eta, r, h, factors, inner, z, g):
         z_i = z[i].ravel()
         for j in range(h_.size):
             s[j] = g_[j] + sign * h_[j]
-        _multiply(U, V, H, alpha, factors[rows], inner[rows], z[i])
+        _multiply(U, V, H, alpha, factors[rows], H_factors[rows], z[i])
         if twice:
             rows = slice((K + i) * batch, (K + i + 1) * batch)
             a = factors[rows].ravel()
             for j in range(a.size):
                 a[j] = z_i[j] + r_[j]
-            _multiply(U, V, H, alpha, factors[rows], inner[rows], z[i])
+            _multiply(U, V, H, alpha, factors[rows], H_factors[rows], z[i])
             for j in range(a.size):
                 z_i[j] = activate(phi, z_i[j])
         else:
@@ -119,37 +119,37 @@ def _forward_kernel(numbers, U, V, H, eta, r, h0, outputs):
     K = eta.shape[2]
     batch, d = h0.shape
     factors = np.empty((2 * K * batch, d), h0.dtype)
-    inner = np.empty((2 * K * batch, _rank(V)), h0.dtype)
+    H_factors = np.empty((2 * K * batch, _rank(V)), h0.dtype)
     z = np.empty((K, batch, d), h0.dtype)
     h = h0
     for t in range(len(r)):
-        _round(phi, numbers, U, V, H, eta[t], r[t], h, factors, inner, z, outputs[t])
+        _round(phi, numbers, U, V, H, eta[t], r[t], h, factors, H_factors, z, outputs[t])
         h = outputs[t]
 
 
 @scalar
 def _round_backward(
-    phi, numbers, transposed, eta, factors, z, gamma, deltas, outer, product, ones, carried,
+    phi, numbers, transposed, eta, factors, z, gamma, deltas, V_deltas, product, ones, carried,
     grad_r, grad_eta,
 ):  # fmt: skip
     """Backpropagate through the inner steps of a round; `gamma` goes from gamma_K to gamma_0.
 
     `factors` and `z` are those of `_round`. `deltas` gets a row for each row of `factors`: all
-    rho_i and then, in form (8), all delta_i. `outer` gets their products with V', `grad_r` (batch *
-    hidden) and `grad_eta` (batch, K) the gradients. The gradient of the state before the round is
-    added to `carried`. `transposed` is U', H', V', so that `_multiply` multiplies by the transpose.
-    `product` is memory, and `ones` (hidden) are ones.
+    rho_i and then, in form (8), all delta_i. `V_deltas` gets their products with V', `grad_r`
+    (batch * hidden) and `grad_eta` (batch, K) the gradients. The gradient of the state before the
+    round is added to `carried`. `transposed` is U', H', V', so that `_multiply` multiplies by the
+    transpose. `product` is memory, and `ones` (hidden) are ones.
     """
     twice, _, alpha, sign = numbers
     K = len(z)
     batch, d = gamma.shape
     sums = np.empty(batch, gamma.dtype)
     for i in range(K - 1, -1, -1):
-        first = i * batch
+        first = i * batch  # row of delta_i, which is rho_i in form (5)
         if twice:
             first = (K + i) * batch
-        top = slice(first, first + batch)
-        rows = slice(i * batch, (i + 1) * batch)
+        delta_rows = slice(first, first + batch)
+        rho_rows = slice(i * batch, (i + 1) * batch)
         for k in range(batch):
             gamma_k = gamma[k]
             s_k = factors[i * batch + k]
@@ -164,9 +164,11 @@ def _round_backward(
         for k in range(batch):
             grad_eta[k, i] = sums[k]
         if twice:
-            _multiply(*transposed, alpha, deltas[top], outer[top], deltas[rows])
-        _multiply(*transposed, alpha, deltas[rows], outer[rows], product)
-        rho = deltas[rows].ravel()
+            _multiply(
+                *transposed, alpha, deltas[delta_rows], V_deltas[delta_rows], deltas[rho_rows]
+            )
+        _multiply(*transposed, alpha, deltas[rho_rows], V_deltas[rho_rows], product)
+        rho = deltas[rho_rows].ravel()
         for j in range(grad_r.size):
             grad_r[j] += rho[j]
         for k in range(batch):
@@ -197,9 +199,9 @@ def _backward_kernel(
     if twice:
         count = 2 * K * batch
     factors = np.empty((2 * K * batch, d), h0.dtype)
-    inner = np.empty((2 * K * batch, _rank(V)), h0.dtype)
+    H_factors = np.empty((2 * K * batch, _rank(V)), h0.dtype)
     deltas = np.empty_like(factors)
-    outer = np.empty_like(inner)
+    V_deltas = np.empty_like(H_factors)
     z = np.empty((K, batch, d), h0.dtype)
     g = np.empty_like(h0)
     product = np.empty_like(h0)
@@ -210,7 +212,7 @@ def _backward_kernel(
         h = h0
         if t > 0:
             h = outputs[t - 1]
-        _round(phi, numbers, U, V, H, eta[t], r[t], h, factors, inner, z, g)
+        _round(phi, numbers, U, V, H, eta[t], r[t], h, factors, H_factors, z, g)
         gamma_ = gamma.ravel()
         o_t = grad_outputs[t].ravel()
         grad_r_t = grad_r[t].ravel()
@@ -218,7 +220,7 @@ def _backward_kernel(
             gamma_[j] = o_t[j] + back[j]
             back[j] = grad_r_t[j] = ZERO
         _round_backward(
-            phi, numbers, transposed, eta[t], factors, z, gamma, deltas, outer, product, ones,
+            phi, numbers, transposed, eta[t], factors, z, gamma, deltas, V_deltas, product, ones,
             carried, grad_r_t, grad_eta[t],
         )  # fmt: skip
         if not from_zero:
@@ -226,8 +228,8 @@ def _backward_kernel(
         if U is not None:
             grad_U += np.dot(deltas[:count].T, factors[:count])
         if V is not None:
-            grad_V += np.dot(deltas[:count].T, inner[:count])
-            grad_H += np.dot(outer[:count].T, factors[:count])
+            grad_V += np.dot(deltas[:count].T, H_factors[:count])
+            grad_H += np.dot(V_deltas[:count].T, factors[:count])
 
 
 def _forward(phi, twice, from_zero, scalars, U, V, H, eta, r, h0, outputs, h_end):

@@ -1,7 +1,18 @@
 r"""Adjoint states of the LSTM on one CPU core, beyond the range of floats.
 
 Forward stores the arguments of all activations. The adjoint states are pulled back from there, by
-the equations of `longrnn.kernels.cpu_dt_lstm` with the slopes of `longrnn.kernels._cpu_pull_back`.
+the equations of `longrnn.kernels.cpu_dt_lstm` without a gradient that arrives at the outputs, and
+with the slopes of `longrnn.kernels._cpu_pull_back`:
+
+.. math::
+    \lambda_{n-1} = W^\top \delta_n, \qquad
+    \mu_{n-1} = f_n \odot (\mu_n + \lambda_n \odot o_n \odot \tanh'(c_n))
+
+where :math:`\mu_n` is without the part that comes through :math:`h_n`, because h and c are two
+parts of the state. Arrays are (time, batch, hidden), with the blocks of several gates side by side
+in the last axis.
+
+Stored: the arguments of i, f, g and o, and c after every step.
 """
 
 import numpy as np

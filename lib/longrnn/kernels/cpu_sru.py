@@ -243,10 +243,10 @@ def sru(weights, state, u):
         v_f, v_r = (per_chain(part, c0) for part in v.chunk(2))
         W_f, W_x, W_r = W.chunk(3)
         b_f, b_r = b.chunk(2)
-        carried = x
+        bypass = x
         if skip is not None:
-            carried = drive(x, skip)
-        highway = alpha * carried
+            bypass = drive(x, skip)
+        highway = alpha * bypass
         drives = (drive(x, W_f, b_f), drive(x, W_x), drive(x, W_r, b_r), highway)
         sources = Sources(x, torch.cat([W_f, W_r]), b)
         x, (c,) = _SRU(*drives, v_f, v_r, c0, sources=sources)

@@ -12,18 +12,19 @@ import torch
 from longrnn.kernels._cpu_activations import PHI
 from longrnn.kernels._cuda import cuda, engine, inlined_late
 from longrnn.kernels._cuda_chains import (
-    add_to_drive_sums,
-    broadcast_over_sequences,
     chains_per_run,
     drive_in_pytorch,
+    inputs_gradient,
+    product_or_inputs,
+    source_of,
+)
+from longrnn.kernels._cuda_chains_device import (
+    add_to_drive_sums,
     drive_of,
     fetch_drive,
-    inputs_gradient,
     load_drive_weights,
     neuron_of,
     no_drive_sums,
-    product_or_inputs,
-    source_of,
     start_of_drive,
     step_of_drive,
     store_drive_sums,
@@ -35,6 +36,7 @@ from longrnn.kernels._cuda_pipeline import pipelined
 from longrnn.kernels._cuda_sums import sum_over_batch
 from longrnn.kernels._drive import Sources
 from longrnn.kernels._recurrence import Recurrence
+from longrnn.kernels._runs import broadcast_over_sequences
 from longrnn.kernels.cpu_indrnn import reference
 
 inputs = 0
@@ -78,6 +80,7 @@ _run_steps = pipelined(_fetch, _step)
 
 @kernel
 def _forward_kernel(source, V, w, b, h0, outputs, h_end, T, d, run_chains, chains):
+    """Run all steps of a chain. `source` is V x (time, batch, d), or x (time, batch, inputs)."""
     i = cuda.grid(1)
     if i < chains:
         j = neuron_of(i, d, run_chains)
@@ -133,10 +136,10 @@ def _adjoint_step(neuron, state, fetched, arrays, n):
     phi, w = neuron
     h, back, w_sum, drive_sums = state
     inputs_t, before, arrived = fetched
-    d = times_slope(phi, arrived + back, h)
-    arrays.delta[arrays.end - n * arrays.chains] = d
-    drive_sums = add_to_drive_sums(drive_sums, d, inputs_t, arrays.inputs)
-    return before, w * d, w_sum + d * before, drive_sums
+    delta = times_slope(phi, arrived + back, h)
+    arrays.delta[arrays.end - n * arrays.chains] = delta
+    drive_sums = add_to_drive_sums(drive_sums, delta, inputs_t, arrays.inputs)
+    return before, w * delta, w_sum + delta * before, drive_sums
 
 
 _run_adjoint_steps = pipelined(_adjoint_fetch, _adjoint_step)
@@ -147,7 +150,10 @@ def _backward_kernel(
     source, w, h0, outputs, grad_outputs, grad_h_end, delta, grad_h0, stored, has_h_end,
     T, d, run_chains, chains,
 ):  # fmt: skip
-    """`stored` (2 + inputs, chains) receives sums for the gradients of w, b and V."""
+    """Backpropagate through all steps of a chain.
+
+    `stored` (2 + inputs, chains) receives sums over time for the gradients of w, b and V.
+    """
     i = cuda.grid(1)
     if i < chains:
         neuron = phi, w[neuron_of(i, d, run_chains)]

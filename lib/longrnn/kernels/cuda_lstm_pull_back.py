@@ -1,7 +1,9 @@
 r"""Adjoint states of the LSTM on the GPU: one launch forward, one backward.
 
 The equations, and what is stored, are those of `longrnn.kernels.cpu_lstm_pull_back`. As in
-`longrnn.kernels.cuda_rnn` there is one block per few sequences and one thread per hidden unit.
+`longrnn.kernels.cuda_rnn` there is one block per few sequences and one thread per hidden unit, and
+the vectors of a block are in shared memory. Every few steps of the backward kernel the first
+threads of a block compute norms, one thread for each sequence, and then all threads divide by them.
 These kernels are for float64 alone.
 """
 
@@ -53,8 +55,9 @@ _BUFFERS = 12
 def _forward_kernel(W_T, arguments, h0, c0, h_end, cells, T, batch):
     """Run all steps of the sequences of a block.
 
-    `arguments` (time, batch, 4 d), order i f g o, holds the drive, and gets the arguments of the
-    activations.
+    `W_T` (d, 4 d) is transposed. `arguments` (time, batch, 4 d), in the order i f g o, holds the
+    drive, and gets the arguments of the activations. `cells` (time, batch, d) gets c after every
+    step.
     """
     thread = cuda.threadIdx.x
     threads = cuda.blockDim.x
@@ -158,6 +161,8 @@ def _backward_kernel(
     for t in range(T - 1, -1, -1):
         for j in range(thread, d, threads):
             for i in range(tile):
+                # Not `offsets[i]`: the compiler does not unroll this loop, and a register has no
+                # index, so the array would be in memory.
                 offset = min(cuda.blockIdx.x * tile + i, batch - 1) * d
                 k = 4 * (base + offset) + j
                 a = arguments[k], arguments[k + d], arguments[k + 2 * d], arguments[k + 3 * d]

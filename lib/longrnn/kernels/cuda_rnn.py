@@ -26,7 +26,6 @@ from longrnn.kernels._cpu_activations import PHI
 from longrnn.kernels._cpu_dense import BASIC, EULER, FAST, LIPSCHITZ, MODRELU, modrelu
 from longrnn.kernels._cpu_dense_operator import reference, shapes
 from longrnn.kernels._cuda import cuda, engine
-from longrnn.kernels._cuda_chains import broadcast_over_sequences
 from longrnn.kernels._cuda_dense import (
     dot_products,
     load_vectors,
@@ -41,6 +40,7 @@ from longrnn.kernels._cuda_persistent import is_persistent
 from longrnn.kernels._drive import Sources
 from longrnn.kernels._products import state_products
 from longrnn.kernels._recurrence import Recurrence
+from longrnn.kernels._runs import broadcast_over_sequences
 from longrnn.kernels.cpu_cornn import oscillate, pull_back
 from longrnn.kernels.cpu_rnn import NETWORKS
 

@@ -12,11 +12,8 @@ from typing import NamedTuple
 import torch
 
 from longrnn.kernels._cuda import cuda, engine, inlined_late
-from longrnn.kernels._cuda_chains import (
-    broadcast_over_sequences,
-    chains_per_run,
-    neuron_of,
-)
+from longrnn.kernels._cuda_chains import chains_per_run
+from longrnn.kernels._cuda_chains_device import neuron_of
 from longrnn.kernels._cuda_device import ONE, ZERO, device_version
 from longrnn.kernels._cuda_kernel import arriving, kernel, real
 from longrnn.kernels._cuda_launch import is_present, launch_chains
@@ -24,6 +21,7 @@ from longrnn.kernels._cuda_pipeline import pipelined
 from longrnn.kernels._cuda_sums import sum_over_batch
 from longrnn.kernels._drive import drive
 from longrnn.kernels._recurrence import Recurrence
+from longrnn.kernels._runs import broadcast_over_sequences
 from longrnn.kernels.cpu_sru import pull_back, reference, step
 
 _gates_and_state = device_version(step)
@@ -78,6 +76,7 @@ _run_steps = pipelined(_fetch, _step)
 def _forward_kernel(
     g, x, v, b, c0, outputs, c_end, h_end, states, alpha, T, d, run_chains, chains
 ):  # fmt: skip
+    """Run all steps of a chain; `states` (time, batch, d) receives c after every step."""
     i = cuda.grid(1)
     if i < chains:
         j = i % d
@@ -157,7 +156,10 @@ def _backward_kernel(
     g, x, v, b, c0, states, grad_outputs, grad_c_end, grad_h_end, delta, grad_x, grad_c0, stored,
     has_c_end, alpha, T, d, run_chains, chains,
 ):  # fmt: skip
-    """`stored` (2, batch, 2 d) receives sums for the gradients of v and b."""
+    """Backpropagate through all steps of a chain.
+
+    `stored` (2, batch, 2 d) receives sums over time for the gradients of v and b.
+    """
     i = cuda.grid(1)
     if i < chains:
         j = i % d

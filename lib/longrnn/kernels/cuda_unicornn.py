@@ -14,18 +14,19 @@ import torch
 
 from longrnn.kernels._cuda import cuda, engine, inlined_late
 from longrnn.kernels._cuda_chains import (
-    add_to_drive_sums,
-    broadcast_over_sequences,
     chains_per_run,
     drive_in_pytorch,
+    inputs_gradient,
+    product_or_inputs,
+    source_of,
+)
+from longrnn.kernels._cuda_chains_device import (
+    add_to_drive_sums,
     drive_of,
     fetch_drive,
-    inputs_gradient,
     load_drive_weights,
     neuron_of,
     no_drive_sums,
-    product_or_inputs,
-    source_of,
     start_of_drive,
     step_of_drive,
     store_drive_sums,
@@ -37,6 +38,7 @@ from longrnn.kernels._cuda_pipeline import pipelined
 from longrnn.kernels._cuda_sums import sum_over_batch
 from longrnn.kernels._drive import Sources
 from longrnn.kernels._recurrence import Recurrence
+from longrnn.kernels._runs import broadcast_over_sequences
 from longrnn.kernels.cpu_unicornn import oscillate, pull_back, reference
 
 _oscillate = device_version(oscillate)
@@ -93,7 +95,7 @@ _run_steps = pipelined(_fetch, _step)
 def _forward_kernel(
     source, V, w, b, c, y0, z0, y, y_end, z_end, z, dt, alpha, T, d, run_chains, chains
 ):  # fmt: skip
-    """`z` receives the velocities at all times if they are to be kept."""
+    """Run all steps of a chain; `z` receives the velocities at all times if they are to be kept."""
     i = cuda.grid(1)
     if i < chains:
         j = neuron_of(i, d, run_chains)
@@ -159,10 +161,10 @@ def _adjoint_step(neuron, state, fetched, arrays, n):
         if h != ZERO:  # else no gradient depends on the velocity
             z = z / h
     s = tanh(w * before + drive_of(weights, inputs_n, arrays.inputs))
-    lambda_, mu, d, h_part = _pull_back(w, h, alpha, s, before, z, lambda_ + arrived, mu)
-    arrays.delta[arrays.end - n * arrays.chains] = d
-    drive_sums = add_to_drive_sums(drive_sums, d, inputs_n, arrays.inputs)
-    return lambda_, mu, w_sum + d * before, h_sum + h_part, drive_sums
+    lambda_, mu, delta, h_part = _pull_back(w, h, alpha, s, before, z, lambda_ + arrived, mu)
+    arrays.delta[arrays.end - n * arrays.chains] = delta
+    drive_sums = add_to_drive_sums(drive_sums, delta, inputs_n, arrays.inputs)
+    return lambda_, mu, w_sum + delta * before, h_sum + h_part, drive_sums
 
 
 _run_adjoint_steps = pipelined(_adjoint_fetch, _adjoint_step)
@@ -173,7 +175,10 @@ def _backward_kernel(
     source, V, w, b, c, y0, y, z, grad_y, grad_y_end, grad_z_end, delta, grad_y0, grad_z0, stored,
     has_y_end, has_z_end, dt, alpha, T, d, run_chains, chains,
 ):  # fmt: skip
-    """`stored` (3 + inputs, chains) receives sums for the gradients of w, c, b and V."""
+    """Backpropagate through all steps of a chain.
+
+    `stored` (3 + inputs, chains) receives sums over time for the gradients of w, c, b and V.
+    """
     i = cuda.grid(1)
     if i < chains:
         j = neuron_of(i, d, run_chains)
