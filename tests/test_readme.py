@@ -81,7 +81,9 @@ def test_code_runs_as_printed(code, monkeypatch):
 
 def test_decided_claims_add_up():
     words = " ".join(TEXT.split())
-    decided, remaining = re.search(r"Of (\d+) decided claims, (\d+) survive", words).groups()
+    decided, remaining = re.search(
+        r"Of (\d+) claims that agree or differ, (\d+) survive", words
+    ).groups()
     rows = dict(re.findall(r"\| (\w+) \|(?: \d+ \(\d+\) \|){4} (\d+ \(\d+\)) \|", TEXT))
     counts = [[int(n) for n in re.findall(r"\d+", rows[kind])] for kind in ("agree", "differ")]
     judged = read_stored(STORED)

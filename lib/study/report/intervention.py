@@ -50,8 +50,8 @@ def describe_intervention(effects: pd.DataFrame) -> list[str]:
         "Controls, with an early digit: A constant norm with random signs "
         f"{_describe(signs)}. Scaling ordinary gradients down to the norm of the decayed ones "
         f"{_describe(norms)}.",
-        "LRU and minGRU, which the figures show as well, were added after we had written down our "
-        "predictions; the numbers above leave them out.",
+        "The figures also show LRU and minGRU, added after we wrote down our predictions; the "
+        "numbers above exclude them.",
     ]
     return [" ".join(paragraph) for paragraph in (task, restored, decayed, controls)]
 
@@ -72,8 +72,9 @@ def summarize_intervention(effects: pd.DataFrame) -> str:
     rows = effects.set_index("change against plain")
     seeds = int(rows["n"].min())
     sentences = [
-        f"We changed only backward passes ({seeds} seeds). In LSTMs, GRUs and basic RNNs, a "
-        f"constant gradient norm {_early_and_late(*_restored(rows))}.",
+        "We changed only backward passes of networks that recognize a digit shown early or late "
+        f"({seeds} seeds). In LSTMs, GRUs and basic RNNs, a constant gradient norm "
+        f"{_early_and_late(*_restored(rows))}.",
         *_conclusion(effects),
         "In networks whose gradients do not vanish, forced decay by ten orders of magnitude "
         f"{_early_and_late(*_decayed(rows))}{_unpredicted(rows)}.",
@@ -98,7 +99,7 @@ def _unexplained(rows: pd.DataFrame) -> list[str]:
     """Say so if decay may cost as much with a late digit as with an early one."""
     difference = rows.loc["dose -10, beginning less end"]
     if difference["low"] <= 0 <= difference["high"]:
-        return ["So part of this harm may have nothing to do with distance."]
+        return ["So part of this harm may not depend on how long ago the digit came."]
     return []
 
 
@@ -143,24 +144,24 @@ def _conclusion(effects: pd.DataFrame) -> list[str]:
 
 def _early_and_late(early: pd.Series, late: pd.Series) -> str:
     """Return the changes of accuracy with an early and a late digit as a verb phrase."""
-    return f"{_describe(early)} for early digits, and {_describe(late, again=True)} for late ones"
+    words = _describe(early)
+    of_late = _describe(late)
+    both_lower = early["high"] < 0 and late["high"] < 0
+    both_raise = early["low"] > 0 and late["low"] > 0
+    if both_lower or both_raise:  # do not repeat the verb
+        of_late = of_late.partition(" test accuracy ")[2]
+    return f"{words} for early digits, and {of_late} for late ones"
 
 
-def _describe(row: pd.Series, again: bool = False) -> str:
-    """Return a change of accuracy with its interval as a verb phrase.
-
-    `again`: the sentence has named test accuracy already.
-    """
+def _describe(row: pd.Series) -> str:
+    """Return a change of accuracy with its interval as a verb phrase."""
     value = 100 * row["estimate"]
     low = 100 * row["low"]
     high = 100 * row["high"]
-    accuracy = "test accuracy"
-    if again:
-        accuracy = "it"
     if high < 0:
-        words = f"lowers {accuracy} by {-value:.0f} points ({-high:.0f} to {-low:.0f})"
+        words = f"lowers test accuracy by {-value:.0f} points ({-high:.0f} to {-low:.0f})"
     elif low > 0:
-        words = f"raises {accuracy} by {value:.0f} points ({low:.0f} to {high:.0f})"
+        words = f"raises test accuracy by {value:.0f} points ({low:.0f} to {high:.0f})"
     else:
         change = f"{value:+.0f}"
         if round(value) == 0:

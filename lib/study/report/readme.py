@@ -89,10 +89,10 @@ def _summary(judged: pd.DataFrame, effects: pd.DataFrame) -> str:
 def _figure_caption() -> str:
     picture = "![Test accuracy lost per order of magnitude of decay](data/readme/slopes.png)"
     text = _wrap(
-        "*Regression slopes with 95% intervals, all else equal. Single precision, as in the paper, "
-        f"rounds gradients that shrink by more than {_LIMIT} orders of magnitude to zero. In the "
-        "bottom row they are not rounded: the same loss of accuracy spreads over more orders. The "
-        "row above it is quoted below.*"
+        "*Regression slopes with 95% intervals, all else equal. Like the paper's, our gradients "
+        f"are in single precision, where less than 1e-{_LIMIT} is zero, except in the bottom row, "
+        "where the same loss of accuracy spreads over far more orders. The third row is quoted "
+        "below.*"
     )
     return f"{picture}\n\n{text}"
 
@@ -104,7 +104,7 @@ def _tally_table(judged: pd.DataFrame) -> str:
     titles = {name: publication.name for name, publication in PUBLICATIONS.items()}
     titles["all"] = "**all**"
     lines = [
-        f"| verdict (after Holm's correction) | {' | '.join(titles.values())} |",
+        f"| claims (in parentheses: after Holm's correction) | {' | '.join(titles.values())} |",
         f"|---|{'--:|' * len(titles)}",
     ]
     for kind in TALLY:
@@ -129,13 +129,15 @@ def _cautions(judged: pd.DataFrame) -> str:
     points = (
         "*Agree*: our whole 95% interval is on the claim's side of a threshold, such as zero for "
         "“LEM beats the LSTM”. Our number may still be far from the paper's. *Differ*: the whole "
-        "interval is on the other side, at our scale. *Undecided*: it is on both.",
+        "interval is on the other side, at our scale. *Undecided*: it crosses the threshold, or "
+        "something else speaks against a verdict.",
         "Most of our runs are shorter than the paper's. So a lead may only mean faster learning. "
-        "If there is no clear lead, we do not say *differ* but *experiment too small*; short runs "
-        "thus favor *agree*.",
-        f"Of {len(decided)} decided claims, {remaining} survive Holm's correction for testing many "
-        f"claims. {with_caveat} have a caveat (†), such as short runs. {few} rest on {_FEW_SEEDS} "
-        "seeds or fewer.",
+        "If a short run shows no clear lead, that counts as *experiment too small*, never as "
+        "*differ*; this favors *agree*.",
+        f"Of {len(decided)} claims that agree or differ, {remaining} survive Holm's correction for "
+        f"testing many claims of a publication. {with_caveat} of the {len(decided)} have a caveat "
+        f"(†), such as short runs; {few} rest on only {_FEW_SEEDS} seeds. Some undecided claims "
+        "got more seeds, which the intervals do not account for.",
     )
     return "\n".join(_wrap(f"- {point}", hanging="  ") for point in points)
 
@@ -194,8 +196,9 @@ def _speed(timings: Path) -> str:
     cpu = _ratios(timings / "cpu-2-cores.csv")[_EXAMPLE]
     gpu = _ratios(timings / "h200.csv")[_EXAMPLE]
     return (
-        f"A training pass of this one takes {cpu:.2f} of the time of a one-layer `nn.LSTM` on two "
-        f"CPU cores, and {gpu:.2f} on an H200 (T = 1,000, batch size and width 128)."
+        f"A training pass of a two-layer UnICORNN takes {cpu:.2f} times as long as one of a "
+        f"one-layer `nn.LSTM` on two CPU cores, and {gpu:.2f} times on an H200 (T = 1,000, batch "
+        "size and width 128)."
     )
 
 

@@ -30,10 +30,10 @@ _COLUMNS = [
 _ROWS = {
     "the paper": "dissertation",
     "single precision, robust": "ours",
-    "as they are, robust": "ours, without rounding",
+    "as they are, robust": "ours, not rounded to zero",
 }
 """Rows of the figure by their name in the artefact's data."""
-_WITHIN_TASKS = "ours, a level per task"
+_WITHIN_TASKS = "ours, intercept per task"
 CELLS = "own-cells"
 """Notebook 50's table of cells and their engines."""
 _OURS = ("o", "#0072B2")
