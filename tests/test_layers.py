@@ -23,6 +23,7 @@ from study.paths import ROOT
 from torch import nn
 from torch.nn.utils import prune
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pack_sequence
+from torch.testing._internal.two_tensor import TwoTensor
 
 T = 6
 B = 3
@@ -663,6 +664,41 @@ def test_cells_with_relu_can_be_pickled(name):
 
 
 @every_layer
+def test_traced_layers_can_be_saved(layer_class):
+    layer = build(layer_class, num_layers=2, bidirectional=True)
+    file = io.BytesIO()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # PyTorch has deprecated its tracer, and traces sizes
+        torch.jit.save(torch.jit.trace(layer, noise(T, B, P)), file)
+        file.seek(0)
+        traced = torch.jit.load(file)
+    u = noise(T, B + 1, P).requires_grad_()
+    result = traced(u)
+    assert_same(result, layer(u))
+    (gradient,) = torch.autograd.grad(result[0].square().sum(), u)
+    (expected,) = torch.autograd.grad(layer(u)[0].square().sum(), u)
+    torch.testing.assert_close(gradient, expected)
+
+
+@every_layer
+def test_subclasses_of_tensors_get_the_operators(layer_class):
+    layer = build(layer_class, dtype=torch.float32)  # in float64 PyTorch's own LSTM fails
+    first = noise(T, B, P).float()
+    second = first.flip(1)
+    u = TwoTensor(first, second).requires_grad_()
+    output, _ = layer(u)
+    (gradient,) = torch.autograd.grad(output.square().sum(), u)
+    of_first = first, output.a, gradient.a
+    of_second = second, output.b, gradient.b
+    for part, result, found in (of_first, of_second):
+        plain = part.clone().requires_grad_()
+        expected, _ = layer(plain)
+        torch.testing.assert_close(result, expected)
+        (slope,) = torch.autograd.grad(expected.square().sum(), plain)
+        torch.testing.assert_close(found, slope)
+
+
+@every_layer
 def test_the_meta_device_computes_shapes_only(layer_class):
     random_state = torch.get_rng_state()
     layer = layer_class(P, D, 2, device="meta")
@@ -845,6 +881,7 @@ def test_numpy_numbers_are_sizes_and_settings():
 
 LAYER = longrnn.LEM(P, D)
 U = torch.zeros(T, B, P)
+NESTED = torch.nested.nested_tensor([U[:, 0], U[:2, 1]], layout=torch.jagged)
 PACKED = pack_padded_sequence(U, torch.tensor(LENGTHS), enforce_sorted=False)
 
 test_inputs_other_than_tensors_are_refused = refused(
@@ -853,6 +890,9 @@ test_inputs_other_than_tensors_are_refused = refused(
     ("got list; stack sequences", lambda: LAYER([U[:, 0], U[:, 1]])),
     (r"got ndarray; convert it with torch.from_numpy\(", lambda: LAYER(U.numpy())),
     ("got int; convert it to a tensor", lambda: LAYER(3)),
+    (r"a dense tensor as input, got torch.sparse_coo; .*to_dense\(", lambda: LAYER(U.to_sparse())),
+    ("a dense tensor as input, got a nested one; pad it", lambda: LAYER(NESTED)),
+    ("got a nested one", lambda: LAYER(torch.nested.nested_tensor(list(NESTED.unbind())))),
     ("lem: .*got PackedSequence; a bare cell", lambda: make_cell("lem", P, D)(PACKED)),
     ("lem: .*got tuple; a recurrent", lambda: make_cell("lem", P, D)(make_cell("lem", P, D)(U))),
     ("lem: .*got ndarray", lambda: make_cell("lem", P, D)(U.numpy())),

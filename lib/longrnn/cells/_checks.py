@@ -67,7 +67,7 @@ def check_representable(label: str, name: str, value: float, dtype: torch.dtype)
 
 
 def check_is_tensor(label: str, u: object) -> None:
-    """Check that an input is a tensor; the error has advice for common mistakes.
+    """Check that an input is a dense tensor; the error has advice for common mistakes.
 
     Parameters
     ----------
@@ -79,9 +79,19 @@ def check_is_tensor(label: str, u: object) -> None:
     Raises
     ------
     TypeError
-        The input is not a tensor.
+        The input is not a tensor, or it is sparse or nested.
     """
     if isinstance(u, Tensor):
+        if u.is_nested:
+            raise TypeError(
+                f"{label}: expected a dense tensor as input, got a nested one; pad it with "
+                "torch.nested.to_padded_tensor(...), and give the layer the lengths"
+            )
+        if u.layout != torch.strided:
+            raise TypeError(
+                f"{label}: expected a dense tensor as input, got {u.layout}; "
+                "convert it with input.to_dense()"
+            )
         return
     if isinstance(u, PackedSequence):
         advice = (

@@ -4,8 +4,10 @@ from collections.abc import Sequence
 
 import torch
 from torch import Tensor
-from torch._subclasses.fake_tensor import FakeTensor
 from torch.autograd import forward_ad
+
+_NO_DISPATCH = torch._C._disabled_torch_dispatch_impl
+"""What tensors have as ``__torch_dispatch__`` unless their class defines one (torch 2.13)."""
 
 
 def is_in_forward_mode() -> bool:
@@ -22,7 +24,7 @@ def is_in_forward_mode() -> bool:
 
 
 def is_ordinary(arguments: Sequence) -> bool:
-    """Return whether the tensors have values and no mode of PyTorch records operators.
+    """Return whether the tensors are numbers in memory and PyTorch records no operators.
 
     Parameters
     ----------
@@ -33,12 +35,15 @@ def is_ordinary(arguments: Sequence) -> bool:
     -------
     bool
     """
-    if torch._C._len_torch_dispatch_stack() > 0:
+    if torch._C._len_torch_dispatch_stack() > 0 or torch.jit.is_tracing():
         return False
     for value in arguments:
-        if isinstance(value, FakeTensor) or (isinstance(value, Tensor) and value.is_meta):
+        if not isinstance(value, Tensor):
+            continue
+        # Fake tensors, and other subclasses that get every operator on them.
+        if type(value).__torch_dispatch__ is not _NO_DISPATCH:
             return False
         # Several gradients at once, of `torch.autograd.grad` with `is_grads_batched`.
-        if isinstance(value, Tensor) and torch._C._functorch.is_legacy_batchedtensor(value):
+        if value.is_meta or torch._C._functorch.is_legacy_batchedtensor(value):
             return False
     return True
