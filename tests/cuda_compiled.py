@@ -163,7 +163,6 @@ def test_every_kernel_was_compiled(ptx):
     for name in PROBED:
         files.add(kernels.module_of(f"{name}/pull_back", "numba-cuda").rpartition(".")[2])
     files |= {f"cuda_persistent_{name}" for name, *_ in PERSISTENT}
-    files.remove("cuda_cornn")  # its kernels are those of cuda_rnn
     assert {module for module, _ in known} == files | {"_cuda_sums"}
     assert {key[:2] for key in ptx} == known
 

@@ -1,13 +1,10 @@
 r"""Networks with one dense step on the GPU: a block for a few sequences, a thread for each unit.
 
-The basic RNN, the exponential, the antisymmetric and the Lipschitz RNN and coRNN share these
-kernels, which are compiled for each of them (`form`). The operator and the engine of coRNN are in
-`longrnn.kernels.cuda_cornn`, those of the others here. The forward and adjoint equations, and what
-is stored, are those of `longrnn.kernels.cpu_rnn` and of `longrnn.kernels.cpu_cornn`. The two
-matrices of the Lipschitz RNN are stacked vertically, and so are its :math:`\delta_t` and
-:math:`\epsilon \lambda_t`: the backward kernel needs one product, and one product gives both
-gradients. coRNN's state is its positions and then its velocities. The forward kernel takes its two
-transposed matrices stacked, so that one product multiplies both.
+The basic RNN, the exponential, the antisymmetric and the Lipschitz RNN share these kernels, which
+are compiled for each of them (`form`). The forward and adjoint equations, and what is stored, are
+those of `longrnn.kernels.cpu_rnn`. The two matrices of the Lipschitz RNN are stacked vertically,
+and so are its :math:`\delta_t` and :math:`\epsilon \lambda_t`: the backward kernel needs one
+product, and one product gives both gradients.
 
 The states at t and t - 1 alternate between two halves of the shared memory, so that one barrier per
 step is enough. Neighboring threads read neighboring weights: of the matrix in the backward kernel,
@@ -22,8 +19,7 @@ import numpy as np
 import torch
 
 from longrnn.kernels import cuda_persistent_rnn
-from longrnn.kernels._cpu_activations import PHI
-from longrnn.kernels._cpu_dense import BASIC, EULER, FAST, LIPSCHITZ, MODRELU, modrelu
+from longrnn.kernels._cpu_dense import BASIC, EULER, LIPSCHITZ, MODRELU, modrelu
 from longrnn.kernels._cpu_dense_operator import reference, shapes
 from longrnn.kernels._cuda import cuda, engine
 from longrnn.kernels._cuda_dense import (
@@ -41,33 +37,26 @@ from longrnn.kernels._drive import Sources
 from longrnn.kernels._products import state_products
 from longrnn.kernels._recurrence import Recurrence
 from longrnn.kernels._runs import broadcast_over_sequences
-from longrnn.kernels.cpu_cornn import oscillate, pull_back
 from longrnn.kernels.cpu_rnn import NETWORKS
 
 _modrelu = device_version(modrelu)
-_oscillate = device_version(oscillate)
-_pull_back = device_version(pull_back)
 
-CORNN = FAST + len(PHI)
-"""The number of coRNN's form, after those of FastRNN, which has no kernel here."""
 form = BASIC
 """Compile-time constant: the network."""
-BUFFERS = {BASIC: 2, MODRELU: 2, EULER: 3, LIPSCHITZ: 5, CORNN: 4}
-"""Vectors in shared memory of the backward kernel. The forward kernel uses two, coRNN's four."""
+_BUFFERS = {BASIC: 2, MODRELU: 2, EULER: 3, LIPSCHITZ: 5}
+"""Vectors in shared memory of the backward kernel. The forward kernel gets as many and uses two."""
 
 
 @kernel
-def forward_kernel(
-    M_T, bias, g, x0, z0, outputs, activations, velocities, x_end, z_end, dt, gamma, r, T,
-    sequences, batch,
+def _forward_kernel(
+    M_T, bias, g, x0, outputs, activations, x_end, epsilon, T, sequences, batch
 ):  # fmt: skip
     """Run all steps of the sequences of a block.
 
-    `M_T` is the transposed matrix of each run: (d, d), (d, 2 d) with W and A, or (2 d, d) of coRNN.
-    There are `sequences` per run, together `batch`. `bias` (runs, d) is the modReLU's b; the other
-    networks have none. `dt` is the step size of an Euler step or of coRNN, `gamma` coRNN's
-    frequency, and `r` its 1 - dt epsilon. If the state is not the value of tanh, `activations`
-    receives that value. `velocities` receives coRNN's velocities.
+    `M_T` is the transposed matrix of each run, (d, d), or (d, 2 d) with W and A. There are
+    `sequences` per run, together `batch`. `bias` (runs, d) is the modReLU's b; the other networks
+    have none. `epsilon` is the size of an Euler step. If the state is not the value of tanh,
+    `activations` receives that value.
     """
     thread = cuda.threadIdx.x
     threads = cuda.blockDim.x
@@ -78,19 +67,13 @@ def forward_kernel(
     run = run_of(cuda.blockIdx.x, sequences, tile)
     set_offsets_in_run(offsets, cuda.blockIdx.x, run, sequences, d)
     columns = d  # of `M_T`
-    rows = d
     if form == LIPSCHITZ:
         columns = 2 * d
-    if form == CORNN:
-        rows = 2 * d
-    M_start = run * rows * columns
+    M_start = run * d * columns
     memory = cuda.shared.array(0, real)
     now_at = 0
-    next_at = rows * tile
-    to_velocity = d * tile  # distance of coRNN's velocities from its positions
+    next_at = d * tile
     load_vectors(memory, now_at, x0, offsets, thread, threads, d)
-    if form == CORNN:
-        load_vectors(memory, now_at + to_velocity, z0, offsets, thread, threads, d)
     cuda.syncthreads()
     base = 0  # offset of the time step
     for _ in range(T):
@@ -98,7 +81,7 @@ def forward_kernel(
         while j < d:
             for i in range(tile):  # read before the product, which hides the latency
                 g_t[i] = g[base + offsets[i] + j]
-            dot_products(total, M_T, M_start + j, columns, memory, now_at, rows)
+            dot_products(total, M_T, M_start + j, columns, memory, now_at, d)
             if form == LIPSCHITZ:
                 dot_products(linear, M_T, M_start + d + j, columns, memory, now_at, d)
             for i in range(tile):
@@ -113,14 +96,8 @@ def forward_kernel(
                     activations[index] = value
                 if form == LIPSCHITZ:
                     value += linear[i]
-                if form == CORNN:
-                    velocity = memory[now_at + to_velocity + slot]
-                    position = memory[now_at + slot]
-                    value, velocity = _oscillate(dt, gamma, r, value, position, velocity)
-                    memory[next_at + to_velocity + slot] = velocity
-                    velocities[index] = velocity
-                elif form >= EULER:
-                    value = memory[now_at + slot] + dt * value
+                if form >= EULER:
+                    value = memory[now_at + slot] + epsilon * value
                 memory[next_at + slot] = value
                 outputs[index] = value
             j += threads
@@ -128,20 +105,18 @@ def forward_kernel(
         now_at, next_at = next_at, now_at
         base += batch * d
     store_vectors(x_end, memory, now_at, offsets, thread, threads, d)
-    if form == CORNN:
-        store_vectors(z_end, memory, now_at + to_velocity, offsets, thread, threads, d)
 
 
 @kernel
-def backward_kernel(
-    M, M_z, activations, grad_outputs, grad_x_end, grad_z_end, delta, grad_x0, grad_z0,
-    has_x_end, has_z_end, dt, gamma, r, T, sequences, batch,
+def _backward_kernel(
+    M, activations, grad_outputs, grad_x_end, delta, grad_x0, has_x_end, epsilon, T,
+    sequences, batch,
 ):  # fmt: skip
     """Backpropagate through all steps of the sequences of a block.
 
-    `M` is (d, d), or (2 d, d) with W and A. coRNN's `M_z` (d, d) multiplies its velocities. `delta`
-    (time, batch, rows of `M`) receives the gradients with respect to the products: those with
-    respect to W x or W y, and behind them those with respect to A x.
+    `M` is (d, d), or (2 d, d) with W and A. `delta` (time, batch, rows of `M`) receives the
+    gradients with respect to the products: those with respect to W x, and behind them those with
+    respect to A x.
     """
     thread = cuda.threadIdx.x
     threads = cuda.blockDim.x
@@ -149,7 +124,6 @@ def backward_kernel(
     y_t = cuda.local.array(tile, real)
     arrived = cuda.local.array(tile, real)
     back = cuda.local.array(tile, real)
-    back_z = cuda.local.array(tile, real)
     run = run_of(cuda.blockIdx.x, sequences, tile)
     set_offsets_in_run(offsets, cuda.blockIdx.x, run, sequences, d)
     rows = d  # of `M`
@@ -159,10 +133,9 @@ def backward_kernel(
     memory = cuda.shared.array(0, real)
     now_at = 0  # the deltas of this step
     later_at = rows * tile  # and those of the step after it
-    # Only the thread that wrote the other vectors reads them: the parts of the gradients with
-    # respect to the state, and to coRNN's velocities, that bypass the products.
+    # Only the thread that wrote lambda reads it: the part of the gradient with respect to the state
+    # that bypasses the products.
     lambda_at = 2 * rows * tile
-    mu_at = 3 * rows * tile
     base = (T - 1) * batch * d  # offset of the time step
     for t in range(T - 1, -1, -1):
         j = thread  # no `range`: its length would take a division
@@ -173,38 +146,25 @@ def backward_kernel(
             if t == T - 1:
                 for i in range(tile):
                     back[i] = load_or_zero(grad_x_end, offsets[i] + j, has_x_end)
-                    back_z[i] = load_or_zero(grad_z_end, offsets[i] + j, has_z_end)
-                    if form == CORNN:
-                        memory[lambda_at + j * tile + i] = ZERO
-                        memory[mu_at + j * tile + i] = ZERO
             else:
                 dot_products(back, M, M_start + j, d, memory, later_at, rows)
-                if form == CORNN:
-                    dot_products(back_z, M_z, M_start + j, d, memory, later_at, rows)
             for i in range(tile):
                 slot = j * tile + i
                 index = (base + offsets[i]) * (rows // d) + j
-                if form == CORNN:
-                    lambda_ = arrived[i] + memory[lambda_at + slot] + back[i]
-                    mu = memory[mu_at + slot] + back_z[i]
-                    lambda_, mu, d_t = _pull_back(dt, gamma, r, y_t[i], lambda_, mu)
-                    memory[lambda_at + slot] = lambda_
-                    memory[mu_at + slot] = mu
+                d_t = arrived[i] + back[i]
+                if form >= EULER:
+                    if t < T - 1:
+                        d_t += memory[lambda_at + slot]
+                    memory[lambda_at + slot] = d_t
+                    d_t *= epsilon
+                if form == LIPSCHITZ:  # A x bypasses tanh
+                    memory[now_at + d * tile + slot] = d_t
+                    delta[index + d] = d_t
+                if form == MODRELU:
+                    if y_t[i] == ZERO:
+                        d_t = ZERO
                 else:
-                    d_t = arrived[i] + back[i]
-                    if form >= EULER:
-                        if t < T - 1:
-                            d_t += memory[lambda_at + slot]
-                        memory[lambda_at + slot] = d_t
-                        d_t *= dt
-                    if form == LIPSCHITZ:  # A x bypasses tanh
-                        memory[now_at + d * tile + slot] = d_t
-                        delta[index + d] = d_t
-                    if form == MODRELU:
-                        if y_t[i] == ZERO:
-                            d_t = ZERO
-                    else:
-                        d_t *= ONE - y_t[i] * y_t[i]
+                    d_t *= ONE - y_t[i] * y_t[i]
                 memory[now_at + slot] = d_t
                 delta[index] = d_t
             j += threads
@@ -214,24 +174,18 @@ def backward_kernel(
     j = thread
     while j < d:
         dot_products(back, M, M_start + j, d, memory, later_at, rows)
-        if form == CORNN:
-            dot_products(back_z, M_z, M_start + j, d, memory, later_at, rows)
         for i in range(tile):
-            slot = j * tile + i
             gradient = back[i]
             if form >= EULER:
-                gradient += memory[lambda_at + slot]
+                gradient += memory[lambda_at + j * tile + i]
             grad_x0[offsets[i] + j] = gradient
-            if form == CORNN:
-                grad_z0[offsets[i] + j] = memory[mu_at + slot] + back_z[i]
         j += threads
 
 
 def _forward(form, epsilon, M, bias, g, x0, outputs, x_end, y):
-    tensors = M.mT.contiguous(), bias, g, x0, None, outputs, y, None, x_end, None
-    numbers = epsilon, 0.0, 0.0, len(g)  # dt, gamma, r, T
-    options = {"buffers": BUFFERS[form], "form": form}
-    launch_runs(forward_kernel, x0, (M,), *tensors, *numbers, **options)
+    tensors = M.mT.contiguous(), bias, g, x0, outputs, y, x_end
+    options = {"buffers": _BUFFERS[form], "form": form}
+    launch_runs(_forward_kernel, x0, (M,), *tensors, epsilon, len(g), **options)
 
 
 def _backward(form, epsilon, M, bias, x0, outputs, y, grad_outputs, grad_x_end):
@@ -239,11 +193,10 @@ def _backward(form, epsilon, M, bias, x0, outputs, y, grad_outputs, grad_x_end):
         y = outputs
     delta = outputs.new_empty(*outputs.shape[:2], M.shape[-2])
     grad_x0 = torch.empty_like(x0)
-    tensors = M, None, y, grad_outputs, grad_x_end, None, delta, grad_x0, None
-    flags = is_present(grad_x_end), 0  # has_x_end, has_z_end
-    numbers = epsilon, 0.0, 0.0, len(y)  # dt, gamma, r, T
-    options = {"buffers": BUFFERS[form], "form": form, "arriving": is_present(grad_outputs)}
-    launch_runs(backward_kernel, x0, (M,), *tensors, *flags, *numbers, **options)
+    tensors = M, y, grad_outputs, grad_x_end, delta, grad_x0
+    numbers = is_present(grad_x_end), epsilon, len(y)
+    options = {"buffers": _BUFFERS[form], "form": form, "arriving": is_present(grad_outputs)}
+    launch_runs(_backward_kernel, x0, (M,), *tensors, *numbers, **options)
 
     grad_M = state_products(M, delta, x0, outputs)
     grad_bias = None
@@ -292,7 +245,7 @@ def _register(cell: str, form: int) -> None:
     if form == BASIC:
         options = ("variant",)
 
-    @engine(cell, most_units=most_units(BUFFERS[form]), runs=True, options=options)
+    @engine(cell, most_units=most_units(_BUFFERS[form]), runs=True, options=options)
     def run(weights, state, u, *, variant: str = "auto"):
         """Run the cell; the basic RNN by a `variant`, see `is_persistent`."""
         if form == BASIC and is_persistent(cell, variant, cuda_persistent_rnn.GATES, state[0]):
