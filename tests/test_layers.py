@@ -654,6 +654,20 @@ def test_weights_only_files_carry_a_trained_initial_state(layer_class):
     assert_same(other(u), layer(u))
 
 
+@every_layer
+def test_gradients_reach_every_trained_parameter(layer_class):
+    # If not, DistributedDataParallel stops at the second step.
+    layer = build(layer_class, num_layers=2, bidirectional=True)
+    layer.train_initial_state()
+    output, _ = layer(noise(T, B, P))
+    output.sum().backward()
+    missing = []
+    for name, parameter in layer.named_parameters():
+        if parameter.requires_grad and parameter.grad is None:
+            missing.append(name)
+    assert missing == []
+
+
 @pytest.mark.parametrize("name", ["rnn", "lu_rnn", "inverse_rnn"])
 def test_cells_with_relu_can_be_pickled(name):
     cell = make_cell(name, P, D, activation="relu")

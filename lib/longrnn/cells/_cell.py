@@ -71,6 +71,8 @@ class Cell(DeclaredModule):
     """Index in the state of the tensor that is the output."""
     counters: Sequence[int] = ()
     """Indices in the state of tensors that count time steps. They are no memory of the inputs."""
+    reads_output: ClassVar[bool] = True
+    """Whether a step depends on the output of the step before."""
     biases: ClassVar[Sequence[str]] = ("b",)
     """Names of the weights that ``bias=False`` removes in a layer class."""
     engine_options: Mapping[str, object] = NOTHING
@@ -137,13 +139,19 @@ class Cell(DeclaredModule):
     def train_initial_state(self) -> None:
         """Make the initial state a parameter, shared by all sequences and initialized to zero.
 
-        Call it before the optimizer is built. A second call keeps the values.
+        Call it before the optimizer is built. A second call keeps the values. What no gradient can
+        reach is not trained, because `DistributedDataParallel` refuses parameters without one: the
+        counts of time steps, and an output that the step does not read.
         """
         if self.x0 is not None:
             return
         like = any_weight(self)
         zeros = [nn.Parameter(like.new_zeros(self.hidden_size)) for _ in range(self.states)]
         self.x0 = nn.ParameterList(zeros)
+        for index in self.counters:
+            self.x0[index].requires_grad_(False)
+        if not self.reads_output:
+            self.x0[self.readout].requires_grad_(False)
 
     def initial_state(self, batch: int) -> State:
         """Return the state before the first input: zeros, unless it is trained.

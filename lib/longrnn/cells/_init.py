@@ -246,8 +246,6 @@ def _draw_adding_like_library(cell: nn.Module, time_steps: int, gates: int, vari
     if variant == "author" and cell.name != "lstm":
         cell.R.normal_().div_(time_steps)
         cell.train_initial_state()
-        for step_count in list(cell.x0)[1:]:
-            step_count.requires_grad_(False)
     return W
 
 

@@ -71,6 +71,7 @@ class LRUCore(Cell, name="lru"):
     biases = ("g",)
     Weights = "eigen_re eigen_im scale B C D G g"
     states = 3
+    reads_output = False
 
     @classmethod
     def conflict(cls, given: SimpleNamespace, d: int | None) -> str:

@@ -43,6 +43,7 @@ class SRUCore(Cell, name="sru"):
     source = "Lei et al. 2018, section 3"
     hyper_parameters = {"layers": Number(1, "[1, 100]", whole=True)}
     Weights = "layers alpha"
+    reads_output = False
 
     def prepare(self) -> None:
         self.readout = self.layers
