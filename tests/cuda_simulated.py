@@ -181,6 +181,15 @@ def test_persistent_kernels_take_absent_gradients(name, use, persistent):
 
 
 @pytest.mark.parametrize("name", PERSISTENT)
+@pytest.mark.parametrize("threads", [64, 512])  # with one part and with several
+def test_a_hostile_schedule_changes_nothing_in_persistent_kernels(
+    name, threads, persistent, monkeypatch
+):
+    monkeypatch.setattr(_cuda_kernel.kernel, "compiled", in_turn(LAST_AHEAD))
+    persistent(name, 3, 2, 12, threads=threads, in_registers=4)
+
+
+@pytest.mark.parametrize("name", PERSISTENT)
 def test_numba_s_own_threads_run_the_persistent_kernels(name, persistent, monkeypatch):
     monkeypatch.setattr(_cuda_kernel.kernel, "compiled", NUMBA)
     persistent(name, 2, 2, 5, threads=64, in_registers=4)
