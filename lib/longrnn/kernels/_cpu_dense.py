@@ -1,6 +1,8 @@
 """The loops over time of networks with one dense step on the CPU.
 
 The equations are in `longrnn.kernels.cpu_rnn`. The kernels are compiled for each network (`form`).
+Arrays are (time, batch, hidden). A call computes some sequences of the batch, start..stop-1: one
+matrix product for all of them, then one loop over their units, which the compiler vectorizes.
 """
 
 import numpy as np

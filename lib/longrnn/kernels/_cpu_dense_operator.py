@@ -124,7 +124,7 @@ def _interchanged_products(uses_W, delta, x0, outputs):
         grad_W = state_product(np.where(by_W, delta, zero), x0, outputs)()
         grad_A = state_product(np.where(by_W, zero, delta), x0, outputs)()
         return grad_W, grad_A
-    by_W = uses_W.any(axis=1)  # of all sequences, of which an empty batch has none
+    by_W = uses_W.any(axis=1)  # not column 0, which an empty batch does not have
     grad_W = np.zeros(delta.shape[2:] * 2, delta.dtype)
     grad_A = np.zeros_like(grad_W)
     changes = np.flatnonzero(by_W[1:] != by_W[:-1]) + 1

@@ -146,7 +146,7 @@ def in_stretches(run: Callable[[int, int], None], count: int, multiple: int, is_
         edges.append(min(nearest, count))
     edges.append(count)
     stretches = [(start, stop) for start, stop in pairwise(edges) if start < stop]
-    if not stretches:  # an empty batch, of which a kernel would read the first sequence
+    if not stretches:  # an empty batch; a kernel would read a first sequence
         return
     if len(stretches) == 1:
         run(0, count)

@@ -6,7 +6,7 @@ more in every inner step, and leave most threads idle during the first product.
 
 The vectors of a block are in shared memory, as in `longrnn.kernels.cuda_rnn`; a name that ends in
 `_at` is the offset of a vector there. In global memory, arrays of all inner steps are (time, batch,
-inner step, d).
+inner step, d). `round_row` is the row of a round of a sequence in an array (time * batch, ..).
 
 Stored for the backward pass: the outputs, the factors of all products (s, and in form (8) a), and
 the activations z of all inner steps. The backward kernel writes deltas, one for each factor.
@@ -34,10 +34,10 @@ varying = 0
 
 
 @device
-def _step_size(eta, row, inner, K, varying):
-    """Return the size of an inner step; `row` is the row of a round and a sequence in `eta`."""
+def _step_size(eta, round_row, inner, K, varying):
+    """Return the size of an inner step; `round_row` is the row of the round in `eta`."""
     if varying:
-        return eta[row * K + inner]
+        return eta[round_row * K + inner]
     return eta[inner]
 
 
@@ -53,10 +53,10 @@ def _forward_kernel(
     """
     thread = cuda.threadIdx.x
     threads = cuda.blockDim.x
-    sequences = cuda.local.array(tile, np.int64)
+    in_batch = cuda.local.array(tile, np.int64)  # index of each sequence of the block
     r_t = cuda.local.array(tile, real)
     total = cuda.local.array(tile, real)
-    set_offsets(sequences, cuda.blockIdx.x, batch, 1)
+    set_offsets(in_batch, cuda.blockIdx.x, batch, 1)
     count = K + K * twice  # factors per round
     memory = cuda.shared.array(0, real)
     h_at = 0
@@ -65,7 +65,7 @@ def _forward_kernel(
     a_at = 3 * d * tile
     for j in range(thread, d, threads):
         for i in range(tile):
-            memory[h_at + j * tile + i] = h0[sequences[i] * d + j]
+            memory[h_at + j * tile + i] = h0[in_batch[i] * d + j]
     base = 0  # row of the round's first sequence in arrays (time * batch, ..)
     for _ in range(T):
         for j in range(thread, d, threads):
@@ -76,30 +76,30 @@ def _forward_kernel(
             for j in range(thread, d, threads):
                 for i in range(tile):
                     slot = j * tile + i
-                    row = (base + sequences[i]) * count + inner
+                    factor_row = (base + in_batch[i]) * count + inner
                     value = memory[g_at + slot] + sign * memory[h_at + slot]
                     memory[s_at + slot] = value
-                    factors[row * d + j] = value
+                    factors[factor_row * d + j] = value
             cuda.syncthreads()
             factor_at = s_at  # what the matrix multiplies
             for turn in range(1 + twice):
                 for j in range(thread, d, threads):
                     for i in range(tile):  # read before the product, which hides the latency
-                        r_t[i] = r[(base + sequences[i]) * d + j]
+                        r_t[i] = r[(base + in_batch[i]) * d + j]
                     dot_products(total, U_T, j, d, memory, factor_at, d)
                     for i in range(tile):
                         slot = j * tile + i
-                        sequence = base + sequences[i]
+                        round_row = base + in_batch[i]
                         value = total[i]
                         if turn == 0:
                             value += r_t[i]
                         if turn < twice:
                             memory[a_at + slot] = value
-                            factors[(sequence * count + K + inner) * d + j] = value
+                            factors[(round_row * count + K + inner) * d + j] = value
                         else:
                             value = activate(phi, value)
-                            z[(sequence * K + inner) * d + j] = value
-                            step = _step_size(eta, sequence, inner, K, varying)
+                            z[(round_row * K + inner) * d + j] = value
+                            step = _step_size(eta, round_row, inner, K, varying)
                             memory[g_at + slot] += step * (value - alpha * memory[s_at + slot])
                 if turn == 0:
                     cuda.syncthreads()
@@ -108,11 +108,11 @@ def _forward_kernel(
             for i in range(tile):
                 slot = j * tile + i
                 memory[h_at + slot] = memory[g_at + slot]
-                outputs[(base + sequences[i]) * d + j] = memory[g_at + slot]
+                outputs[(base + in_batch[i]) * d + j] = memory[g_at + slot]
         base += batch
     for j in range(thread, d, threads):
         for i in range(tile):
-            h_end[sequences[i] * d + j] = memory[h_at + j * tile + i]
+            h_end[in_batch[i] * d + j] = memory[h_at + j * tile + i]
 
 
 @kernel
@@ -127,9 +127,9 @@ def _backward_kernel(
     """
     thread = cuda.threadIdx.x
     threads = cuda.blockDim.x
-    sequences = cuda.local.array(tile, np.int64)
+    in_batch = cuda.local.array(tile, np.int64)  # index of each sequence of the block
     total = cuda.local.array(tile, real)
-    set_offsets(sequences, cuda.blockIdx.x, batch, 1)
+    set_offsets(in_batch, cuda.blockIdx.x, batch, 1)
     count = K + K * twice  # factors per round
     memory = cuda.shared.array(0, real)
     gamma_at = 0
@@ -138,14 +138,14 @@ def _backward_kernel(
     rho_at = 3 * d * tile
     for j in range(thread, d, threads):
         for i in range(tile):
-            arrived = load_or_zero(grad_h_end, sequences[i] * d + j, has_h_end)
+            arrived = load_or_zero(grad_h_end, in_batch[i] * d + j, has_h_end)
             memory[back_at + j * tile + i] = arrived
     base = (T - 1) * batch  # row of the round's first sequence in arrays (time * batch, ..)
     for _ in range(T):
         for j in range(thread, d, threads):
             for i in range(tile):
                 slot = j * tile + i
-                index = (base + sequences[i]) * d + j
+                index = (base + in_batch[i]) * d + j
                 arrived = load_or_zero(grad_outputs, index, arriving)
                 memory[gamma_at + slot] = arrived + memory[back_at + slot]
                 memory[back_at + slot] = ZERO
@@ -153,13 +153,13 @@ def _backward_kernel(
             for j in range(thread, d, threads):
                 for i in range(tile):
                     slot = j * tile + i
-                    sequence = base + sequences[i]
-                    factor_row = sequence * count + inner
-                    row = sequence * K + inner
-                    step = _step_size(eta, sequence, inner, K, varying)
-                    value = z[row * d + j]
+                    round_row = base + in_batch[i]
+                    factor_row = round_row * count + inner
+                    z_row = round_row * K + inner
+                    step = _step_size(eta, round_row, inner, K, varying)
+                    value = z[z_row * d + j]
                     gradient = memory[gamma_at + slot]
-                    shares[row * d + j] = gradient * (value - alpha * factors[factor_row * d + j])
+                    shares[z_row * d + j] = gradient * (value - alpha * factors[factor_row * d + j])
                     value = times_slope(phi, step * gradient, value)
                     memory[delta_at + slot] = value
                     if twice > 0:
@@ -171,11 +171,11 @@ def _backward_kernel(
                     dot_products(total, U, j, d, memory, factor_at, d)
                     for i in range(tile):
                         slot = j * tile + i
-                        sequence = base + sequences[i]
+                        round_row = base + in_batch[i]
                         value = total[i]
                         if turn == twice:
-                            step = _step_size(eta, sequence, inner, K, varying)
-                            deltas[(sequence * count + inner) * d + j] = memory[factor_at + slot]
+                            step = _step_size(eta, round_row, inner, K, varying)
+                            deltas[(round_row * count + inner) * d + j] = memory[factor_at + slot]
                             value -= alpha * step * memory[gamma_at + slot]
                             memory[gamma_at + slot] += value
                             memory[back_at + slot] += sign * value
@@ -191,7 +191,7 @@ def _backward_kernel(
         base -= batch
     for j in range(thread, d, threads):
         for i in range(tile):
-            grad_h0[sequences[i] * d + j] = memory[back_at + j * tile + i]
+            grad_h0[in_batch[i] * d + j] = memory[back_at + j * tile + i]
 
 
 def _forward(phi, K, twice, previous, alpha, sign, U, eta, etas, r, h0, outputs, h_end, factors, z):
