@@ -21,6 +21,7 @@ from longrnn.cells._packing import Segment
 from refusals import refused
 from study.paths import ROOT
 from torch import nn
+from torch.func import functional_call
 from torch.nn.utils import prune
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pack_sequence
 from torch.testing._internal.two_tensor import TwoTensor
@@ -328,6 +329,35 @@ def test_gradients_do_not_reach_padding(layer_class):
     for k, length in enumerate(LENGTHS):
         assert not u.grad[length:, k].any()
         assert u.grad[:length, k].any()
+
+
+@every_layer
+def test_lengths_work_inside_transforms(layer_class):
+    layer = build(layer_class, num_layers=2, bidirectional=True)
+    weights = dict(layer.named_parameters())
+    u = noise(T, B, P)
+    packed = pack_padded_sequence(u, torch.tensor(LENGTHS), enforce_sorted=False)
+
+    def loss_of_padded(weights):
+        output, _ = functional_call(layer, weights, (u,), {"lengths": LENGTHS})
+        return output.square().sum()
+
+    def loss_of_packed(weights):
+        output, _ = functional_call(layer, weights, (packed,))
+        return output.data.square().sum()
+
+    expected = torch.autograd.grad(loss_of_padded(weights), list(weights.values()))
+    for loss in (loss_of_padded, loss_of_packed):
+        gradients = torch.func.grad(loss)(weights)
+        torch.testing.assert_close(tuple(gradients.values()), expected)
+    data = torch.stack([u, -u])
+    mapped = torch.func.vmap(lambda u: layer(u, lengths=LENGTHS)[0])(data)
+    torch.testing.assert_close(mapped[1], layer(-u, lengths=LENGTHS)[0])
+
+
+def test_lengths_of_an_empty_batch_are_ignored():
+    output, _ = longrnn.LEM(P, D)(torch.zeros(T, 0, P), lengths=[])
+    assert output.shape == (T, 0, D)
 
 
 # Directions, layers and dropout

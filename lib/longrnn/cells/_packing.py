@@ -6,13 +6,14 @@ the batch falls into segments of constant batch size. A cell runs one segment at
 whose sequences have one length is one segment.
 """
 
+import itertools
 from collections.abc import Sequence
 from functools import partial
 from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
-from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence
+from torch.nn import functional as F
 
 from longrnn.cells._unroll import State
 
@@ -48,13 +49,18 @@ def segments_of(batch_sizes: Tensor) -> list[Segment]:
     >>> segments_of(torch.tensor([3, 3, 1]))
     [Segment(steps=2, batch=3), Segment(steps=1, batch=1)]
     """
-    sizes, counts = torch.unique_consecutive(batch_sizes, return_counts=True)
-    pairs = zip(counts.tolist(), sizes.tolist(), strict=True)
-    return [Segment(steps, batch) for steps, batch in pairs]
+    segments = []
+    for batch, steps in itertools.groupby(batch_sizes.tolist()):
+        segments.append(Segment(len(list(steps)), batch))
+    return segments
 
 
-def pack(label: str, u: Tensor, lengths: Tensor | Sequence[int]) -> PackedSequence:
+def pack(
+    label: str, u: Tensor, lengths: Tensor | Sequence[int]
+) -> tuple[Tensor, list[Segment], Tensor]:
     """Pack padded sequences.
+
+    PyTorch's function for it does not work inside `torch.func` transforms.
 
     Parameters
     ----------
@@ -67,7 +73,12 @@ def pack(label: str, u: Tensor, lengths: Tensor | Sequence[int]) -> PackedSequen
 
     Returns
     -------
-    PackedSequence
+    data : (rows, input)
+        The packed sequences.
+    segments : list of Segment
+        Segments of the sequences.
+    order : (batch,)
+        Indices of the sequences as they are packed, the longest first.
 
     Raises
     ------
@@ -76,19 +87,59 @@ def pack(label: str, u: Tensor, lengths: Tensor | Sequence[int]) -> PackedSequen
         time steps.
     """
     time_steps, batch, _ = u.shape
-    lengths = torch.as_tensor(lengths).cpu()
+    lengths = torch.as_tensor(lengths)
     if lengths.shape != (batch,) or lengths.dtype.is_floating_point or lengths.dtype == torch.bool:
         raise ValueError(
             f"{label}: expected lengths to be {batch} whole numbers, one per sequence, "
             f"got {tuple(lengths.shape)} of {lengths.dtype}"
         )
-    wrong = lengths[(lengths < 1) | (lengths > time_steps)]
-    if len(wrong):
-        raise ValueError(
-            f"{label}: expected lengths between 1 and {time_steps}, the time steps of the input, "
-            f"got {wrong[0].item()}"
-        )
-    return pack_padded_sequence(u, lengths.long(), enforce_sorted=False)
+    counts = lengths.tolist()
+    for count in counts:
+        if not 1 <= count <= time_steps:
+            raise ValueError(
+                f"{label}: expected lengths between 1 and {time_steps}, the time steps of the "
+                f"input, got {count}"
+            )
+    longest_first = sorted(range(batch), key=lambda k: -counts[k])
+    order = torch.tensor(longest_first, device=u.device)
+    u = u.index_select(1, order)
+    segments = []
+    pieces = []
+    start = 0
+    for ended, stop in enumerate(sorted(counts)):
+        if stop > start:
+            segments.append(Segment(stop - start, batch - ended))
+            pieces.append(u[start:stop, : batch - ended].flatten(0, 1))
+            start = stop
+    return torch.cat(pieces), segments, order
+
+
+def unpack(data: Tensor, segments: Sequence[Segment], order: Tensor, time_steps: int) -> Tensor:
+    """Pad packed sequences with zeros, the inverse of `pack`.
+
+    Parameters
+    ----------
+    data : (rows, features)
+        The packed sequences.
+    segments, order
+        As from `pack`.
+    time_steps
+        Length of the padded sequences.
+
+    Returns
+    -------
+    (time, batch, features)
+    """
+    batch = segments[0].batch
+    longest = 0
+    pieces = []
+    rows = data.split([segment.steps * segment.batch for segment in segments])
+    for piece, segment in zip(rows, segments, strict=True):
+        piece = piece.unflatten(0, segment)
+        pieces.append(F.pad(piece, (0, 0, 0, batch - segment.batch)))
+        longest += segment.steps
+    padded = F.pad(torch.cat(pieces), (0, 0, 0, 0, 0, time_steps - longest))
+    return padded.index_select(1, order.argsort())
 
 
 def run_segments(

@@ -8,14 +8,14 @@ from collections.abc import Mapping, Sequence
 
 import torch
 from torch import Tensor
-from torch.nn.utils.rnn import PackedSequence, pad_packed_sequence
+from torch.nn.utils.rnn import PackedSequence
 
 from longrnn.cells._cell import Cell, State
 from longrnn.cells._checks import check_is_tensor, check_state
 from longrnn.cells._compiling import with_own_code
 from longrnn.cells._layouts import as_state, as_time_major, is_absent, state_tensors
 from longrnn.cells._modes import any_weight, as_type, is_autocasting
-from longrnn.cells._packing import Segment, pack, segments_of
+from longrnn.cells._packing import Segment, pack, segments_of, unpack
 from longrnn.cells._repr import changed_arguments
 from longrnn.cells._stack import Stack
 
@@ -172,15 +172,18 @@ class Recurrent(Stack):
             return self._run_packed(input, hx, engine)
         check_is_tensor(self._label, input)
         u = as_time_major(self._label, input, self.input_size, batch_first=self.batch_first)
-        if lengths is None:
+        if lengths is None or u.shape[1] == 0:
             return self._run_tensor(input, u, hx, engine)
         if input.dim() == 2:
             raise ValueError(
                 f"{self._label}: expected no lengths with one sequence; cut it to its length"
             )
-        output, state = self._run_packed(pack(self._label, u, lengths), hx, engine)
-        padded, _ = pad_packed_sequence(output, self.batch_first, total_length=len(u))
-        return padded, state
+        data, segments, order = pack(self._label, u, lengths)
+        output, state = self._run_ordered(data, segments, order, hx, engine)
+        output = unpack(output, segments, order, len(u))
+        if self.batch_first:
+            output = output.transpose(0, 1)
+        return output, state
 
     def _run_tensor(self, input: Tensor, u: Tensor, hx, engine: str) -> tuple:
         """Run the layers over sequences of equal length; `u` is `input` in time-major layout."""
@@ -201,18 +204,28 @@ class Recurrent(Stack):
 
     def _run_packed(self, packed: PackedSequence, hx, engine: str) -> tuple:
         """Run the layers over a `PackedSequence`."""
-        data, batch_sizes, sorted_indices, unsorted_indices = packed
+        data = packed.data
         if data.dim() != 2 or data.shape[1] != self.input_size:
             raise ValueError(
                 f"{self._label}: expected a PackedSequence of {self.input_size} features, "
                 f"got {tuple(data.shape[1:])}"
             )
-        segments = segments_of(batch_sizes)
-        states = self._initial_states(hx, segments[0].batch, order=sorted_indices)
+        segments = segments_of(packed.batch_sizes)
+        output, state = self._run_ordered(data, segments, packed.sorted_indices, hx, engine)
+        return packed._replace(data=output), state
+
+    def _run_ordered(
+        self, data: Tensor, segments: list[Segment], order: Tensor | None, hx, engine: str
+    ) -> tuple[Tensor, Tensor | State]:
+        """Run the layers over packed sequences.
+
+        `order` has the indices of the sequences as they are packed, None if they are in order.
+        """
+        states = self._initial_states(hx, segments[0].batch, order=order)
         output, final = self._run_layers(data, segments, states, engine)
-        if unsorted_indices is not None:
-            final = tuple(part.index_select(1, unsorted_indices) for part in final)
-        output = PackedSequence(output, batch_sizes, sorted_indices, unsorted_indices)
+        if order is not None:
+            inverse = order.argsort()
+            final = tuple(part.index_select(1, inverse) for part in final)
         return output, as_state(final)
 
     def _initial_states(
