@@ -99,6 +99,28 @@ def test_many_networks_are_one_launch(name, monkeypatch):
     assert side_by_side == len(launches) > 0
 
 
+@pytest.mark.parametrize("name", [*DENSE, "indrnn", "sru", "unicornn"])
+def test_whole_numbers_reach_kernels_as_floats(name, monkeypatch):
+    """A kernel that was compiled for an integer would cut the digits of a later float."""
+    launched = []
+    launch = _cuda_launch.launch
+
+    def note(*arguments, **sizes):
+        launched.append([type(part) for part in arguments])
+        launch(*arguments, **sizes)
+
+    monkeypatch.setattr(_cuda_launch, "launch", note)
+    cell = make_cell(name, 2, 3)
+    numbers = [key for key, value in cell.weights()._asdict().items() if isinstance(value, float)]
+    whole = cell.weights()._replace(**dict.fromkeys(numbers, 1))
+    run = kernels._ENGINES[name, "numba-cuda"].run
+    for given in (cell.weights(), whole):
+        outputs, _ = run(given, cell.initial_state(1), torch.ones(2, 1, 2))
+        outputs.sum().backward()
+    half = len(launched) // 2
+    assert launched[:half] == launched[half:]
+
+
 def test_any_number_of_networks_fits_one_grid(monkeypatch):
     """Along its second dimension a grid has at most 65,535 blocks."""
     grids = []

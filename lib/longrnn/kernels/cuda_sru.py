@@ -274,6 +274,6 @@ def sru(weights, state, u):
             highway = below.contiguous()
         else:
             highway = drive(below, skip)
-        below, (c, h) = _SRU(alpha, drive(below, W), highway, v, b, c0)
+        below, (c, h) = _SRU(float(alpha), drive(below, W), highway, v, b, c0)
         final.append(c)
     return below, (*final, h)
