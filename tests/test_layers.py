@@ -355,6 +355,17 @@ def test_lengths_work_inside_transforms(layer_class):
     torch.testing.assert_close(mapped[1], layer(-u, lengths=LENGTHS)[0])
 
 
+def test_compiled_layers_take_packed_and_padded_sequences():
+    layer = build(longrnn.LEM)
+    compiled = torch.compile(layer, backend="eager")
+    u = noise(T, B, P)
+    packed = pack_padded_sequence(u, torch.tensor(LENGTHS), enforce_sorted=False)
+    output, state = compiled(packed)
+    expected, end = layer(packed)
+    assert_same((output.data, state), (expected.data, end))
+    assert_same(compiled(u, lengths=LENGTHS), layer(u, lengths=LENGTHS))
+
+
 def test_lengths_of_an_empty_batch_are_ignored():
     output, _ = longrnn.LEM(P, D)(torch.zeros(T, 0, P), lengths=[])
     assert output.shape == (T, 0, D)

@@ -212,7 +212,9 @@ class Recurrent(Stack):
             )
         segments = segments_of(packed.batch_sizes)
         output, state = self._run_ordered(data, segments, packed.sorted_indices, hx, engine)
-        return packed._replace(data=output), state
+        # `torch.compile` does not follow `packed._replace`.
+        _, batch_sizes, sorted_indices, unsorted_indices = packed
+        return PackedSequence(output, batch_sizes, sorted_indices, unsorted_indices), state
 
     def _run_ordered(
         self, data: Tensor, segments: list[Segment], order: Tensor | None, hx, engine: str
