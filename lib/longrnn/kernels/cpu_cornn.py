@@ -87,6 +87,10 @@ def pull_back(dt, gamma, r, f, lambda_, mu):
 
 @kernel
 def _forward_kernel(M, dt, gamma, r, g, y0, z0, y, z, f, start, stop):
+    """Run the sequences start..stop-1; `f` receives the values of tanh.
+
+    `both` has a row for each of them: the positions and, behind them, the velocities.
+    """
     d = y0.shape[1]
     both = np.empty((stop - start, 2 * d), y0.dtype)  # one product instead of two
     for k in range(start, stop):
@@ -111,7 +115,10 @@ def _forward_kernel(M, dt, gamma, r, g, y0, z0, y, z, f, start, stop):
 
 @kernel
 def _backward_kernel(M, dt, gamma, r, f, grad_y, y_carried, z_carried, delta, start, stop):
-    """The carried gradients are those of the final state and become those of the initial one."""
+    """Backpropagate through the sequences start..stop-1.
+
+    The carried gradients are those of the final state and become those of the initial one.
+    """
     d = y_carried.shape[1]
     products = np.empty((stop - start, 2 * d), M.dtype)
     for n in range(len(f) - 1, -1, -1):

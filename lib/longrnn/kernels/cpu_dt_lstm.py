@@ -45,7 +45,10 @@ from longrnn.kernels._threads import run_networks
 
 @kernel
 def _forward_kernel(iota, phi, W, g, h0, c0, outputs, cells, gates, start, stop):
-    """`gates` (time, batch, 4 hidden) receives i f g o."""
+    """Run the sequences start..stop-1.
+
+    `gates` (time, batch, 4 hidden) receives i f g o.
+    """
     d = h0.shape[1]
     h_before = h0[start:stop]
     c_before = c0
@@ -80,7 +83,10 @@ def _forward_kernel(iota, phi, W, g, h0, c0, outputs, cells, gates, start, stop)
 def _backward_kernel(
     iota, phi, W, c0, cells, gates, grad_outputs, h_carried, c_carried, delta, start, stop
 ):
-    """The carried gradients are those of the final state and become those of the initial one."""
+    """Backpropagate through the sequences start..stop-1.
+
+    The carried gradients are those of the final state and become those of the initial one.
+    """
     d = c0.shape[1]
     squashed = np.empty(d, W.dtype)
     for n in range(len(cells) - 1, -1, -1):

@@ -42,7 +42,10 @@ from longrnn.kernels._threads import run_networks
 
 @kernel
 def _forward_kernel(W, g, h0, outputs, gates, products, start, stop):
-    """`gates` (time, batch, 3 hidden) receives r z n, `products` (time, batch, hidden) a^n."""
+    """Run the sequences start..stop-1.
+
+    `gates` (time, batch, 3 hidden) receives r z n, `products` (time, batch, hidden) a^n.
+    """
     d = W.shape[1]
     previous = h0[start:stop]
     for t in range(len(g)):
@@ -70,7 +73,10 @@ def _forward_kernel(W, g, h0, outputs, gates, products, start, stop):
 def _backward_kernel(
     W, h0, outputs, gates, products, grad_outputs, carried, delta, delta_state, start, stop
 ):
-    """`carried` is the gradient of the final state and becomes that of the initial one."""
+    """Backpropagate through the sequences start..stop-1.
+
+    `carried` is the gradient of the final state and becomes that of the initial one.
+    """
     d = W.shape[1]
     direct = np.empty_like(carried[start:stop])
     for t in range(len(outputs) - 1, -1, -1):

@@ -34,6 +34,7 @@ from longrnn.kernels._threads import run_chains
 
 @by_phi
 def _forward_kernel(w, g, h0, outputs, start, stop):
+    """Run the chains start..stop-1 of arrays (.., chains)."""
     w_ = w[start:stop]
     before = h0[start:stop]
     for t in range(len(g)):
@@ -46,7 +47,10 @@ def _forward_kernel(w, g, h0, outputs, start, stop):
 
 @by_phi
 def _backward_kernel(w, h0, outputs, grad_outputs, carried, delta, w_gradient, start, stop):
-    """`carried` is the gradient of the final state and becomes that of the initial one."""
+    """Backpropagate through the chains start..stop-1; `w_gradient` starts at zero.
+
+    `carried` is the gradient of the final state and becomes that of the initial one.
+    """
     w_ = w[start:stop]
     back = carried[start:stop]
     w_sum = w_gradient[start:stop]

@@ -45,7 +45,10 @@ from longrnn.kernels._threads import run_networks
 
 @kernel
 def _forward_kernel(kappa, p, q, W, g, h0, outputs, gates, start, stop):
-    """`gates` (time, batch, 2 hidden) receives z c."""
+    """Run the sequences start..stop-1.
+
+    `gates` (time, batch, 2 hidden) receives z c.
+    """
     rest = ONE - kappa
     d = h0.shape[1]
     previous = h0[start:stop]
@@ -72,7 +75,10 @@ def _backward_kernel(
     kappa, p, q, W, h0, outputs, gates, grad_outputs, carried, delta, delta_state, sums,
     start, stop,
 ):  # fmt: skip
-    """`carried` is the gradient of the final state and becomes that of the initial one."""
+    """Backpropagate through the sequences start..stop-1.
+
+    `carried` is the gradient of the final state and becomes that of the initial one.
+    """
     rest = ONE - kappa
     d = h0.shape[1]
     direct = np.empty_like(carried[start:stop])

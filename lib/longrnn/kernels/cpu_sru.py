@@ -100,6 +100,7 @@ def pull_back(gates, weighed, before, c, o, back):
 
 @kernel
 def _forward_kernel(v_f, v_r, g_f, candidate, g_r, highway, c0, h, c, f, r, start, stop):
+    """Run the chains start..stop-1 of arrays (.., chains)."""
     v_f = v_f[start:stop]
     v_r = v_r[start:stop]
     before = c0[start:stop]
@@ -122,7 +123,11 @@ def _forward_kernel(v_f, v_r, g_f, candidate, g_r, highway, c0, h, c, f, r, star
 def _backward_kernel(
     v_f, v_r, c0, x, k, c, f, r, grad_h, carried, df, dx, dr, dk, vf_sum, vr_sum, start, stop
 ):
-    """`carried` is the gradient of the final c and becomes that of the initial one."""
+    """Backpropagate through the chains start..stop-1; `vf_sum` and `vr_sum` start at zero.
+
+    `x` is the candidate and `k` the highway. `carried` is the gradient of the final c and becomes
+    that of the initial one.
+    """
     v_f = v_f[start:stop]
     v_r = v_r[start:stop]
     back = carried[start:stop]

@@ -81,7 +81,10 @@ def oscillate(w, h, alpha, g, y, z):
 
 @kernel
 def _forward_kernel(w, h, alpha, g, y0, velocity, y, z, every, start, stop):
-    """`velocity` goes from z0 to z_T; `z` (kept, chains) receives it every `every` steps."""
+    """Run the chains start..stop-1 of arrays (.., chains).
+
+    `velocity` goes from z0 to z_T; `z` (kept, chains) receives it every `every` steps.
+    """
     w_ = w[start:stop]
     h_ = h[start:stop]
     z_now = velocity[start:stop]
@@ -138,7 +141,9 @@ def pull_back(w, h, alpha, s, y, z, arrived, mu):
 def _backward_kernel(
     w, h, alpha, g, y, z, y_now, z_now, every, grad_y, lambda_, mu, delta, w_sum, h_sum, start, stop
 ):
-    """`lambda_` and `mu` are the gradients of the final state and become those of the initial one.
+    """Backpropagate through the chains start..stop-1.
+
+    `lambda_` and `mu` are the gradients of the final state and become those of the initial one.
 
     `y` and `z` (time, chains) are all states and `y_now` the initial one. In the reversible pass,
     `y` and `z` (kept, chains) are those after every `every` steps, and `y_now`, `z_now` copies of
