@@ -60,7 +60,8 @@ class Recurrent(Stack):
     -----
     Layers work with `torch.compile`, `torch.export`, `torch.func`, `torch.nn.DataParallel`,
     autocast and double backward, but not with `torch.jit.script`, which PyTorch has deprecated.
-    Under autocast they compute in the dtype of their weights. Compiled engines need float32 or
+    FSDP takes all but `longrnn.FastRNN` and `longrnn.FastGRNN`, whose scalar weights it refuses.
+    Under autocast layers compute in the dtype of their weights. Compiled engines need float32 or
     float64; weights of another type are run by the readable reference, which is slow.
 
     Weights are drawn in the dtype of the layer. Those of 16 bits are drawn in float32 and rounded.
