@@ -28,6 +28,18 @@ def test_a_freed_block_serves_the_next_array(monkeypatch):
     assert _memory.empty_array(SHAPE, NUMBER).ctypes.data == where
 
 
+def test_sequences_of_other_lengths_reuse_blocks(monkeypatch):
+    monkeypatch.setattr(_memory, "_pool", _memory._Pool())
+    steps, *others = SHAPE
+    for length in (steps, steps - 1, steps // 2 + 1, steps - 50):
+        array = _memory.empty_array((length, *others), NUMBER)
+        assert array.shape == (length, *others)
+        del array
+    assert len(_memory._pool._blocks) == 1
+    tall = _memory.empty_array((3 * steps, *others), NUMBER)
+    assert tall.nbytes == 3 * len(_memory._pool._blocks[0])
+
+
 def test_the_pool_keeps_no_more_than_its_limit(monkeypatch):
     monkeypatch.setattr(_memory, "_pool", _memory._Pool())
     size = int(np.prod(SHAPE)) * NUMBER.itemsize

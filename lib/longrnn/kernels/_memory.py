@@ -2,7 +2,8 @@
 
 The C library returns a large freed block to the system, and the next pass gets fresh pages, one
 page fault for each. For long sequences that takes as long as the recurrence itself. So a block
-that is freed stays in a pool, and the next array of its size gets it.
+that is freed stays in a pool, and the next array of about its size gets it: batches may differ in
+length.
 """
 
 import math
@@ -44,11 +45,15 @@ class _Pool:
         self._blocks = []
 
     def take(self, size: int) -> np.ndarray:
-        """Return a block of `size` bytes, a new one if none is free."""
+        """Return the smallest free block of `size` to twice as many bytes, else a new one."""
         with self._lock:
+            best = None
             for k, block in enumerate(self._blocks):
-                if block.nbytes == size:
-                    return self._blocks.pop(k)
+                fits = size <= block.nbytes <= 2 * size
+                if fits and (best is None or block.nbytes < self._blocks[best].nbytes):
+                    best = k
+            if best is not None:
+                return self._blocks.pop(best)
         return np.empty(size, np.uint8)
 
     def give(self, block: np.ndarray) -> None:
