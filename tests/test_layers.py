@@ -20,7 +20,9 @@ from longrnn.cells import LAYER_CLASSES, cell_names, make_cell
 from longrnn.cells._packing import Segment
 from refusals import refused
 from study.paths import ROOT
-from torch import nn
+from torch import distributed, nn
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import fully_shard
 from torch.func import functional_call
 from torch.nn.utils import prune
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pack_sequence
@@ -716,6 +718,39 @@ def test_cells_with_relu_can_be_pickled(name):
     u = noise(T, B, P).float()
     assert torch.equal(restored(u)[0], cell(u)[0])
     assert restored.step == cell.step
+
+
+@pytest.fixture(scope="module")
+def one_process():
+    """A process group of this process alone."""
+    distributed.init_process_group("gloo", store=distributed.HashStore(), rank=0, world_size=1)
+    yield init_device_mesh("cpu", (1,))
+    distributed.destroy_process_group()
+
+
+SHARDED = [layer for name, layer in LAYER_CLASSES.items() if name not in ("FastRNN", "FastGRNN")]
+"""All but those with scalar weights, which FSDP refuses."""
+
+
+@pytest.mark.parametrize("layer_class", SHARDED, ids=lambda layer: layer.__name__)
+def test_sharded_layers_equal_plain_ones(layer_class, one_process):
+    layer = build(layer_class, num_layers=2, bidirectional=True)
+    layer.train_initial_state()
+    sharded = copy.deepcopy(layer)
+    for cell in sharded.cells.values():
+        fully_shard(cell, mesh=one_process)
+    fully_shard(sharded, mesh=one_process)
+    u = noise(T, B, P)
+    for _ in range(2):  # the weights are gathered again in the second pass
+        for module in (layer, sharded):
+            module.zero_grad()
+            output, state = module(u)
+            (output.square().sum() + parts(state)[0].sum()).backward()
+        assert_same(sharded(u), layer(u))
+    expected = dict(layer.named_parameters())
+    for name, parameter in sharded.named_parameters():
+        if parameter.requires_grad:
+            torch.testing.assert_close(parameter.grad.full_tensor(), expected[name].grad)
 
 
 @every_layer

@@ -217,6 +217,8 @@ class Cell(DeclaredModule):
             steps or is not finite, or the engine cannot run it.
         """
         if packing is not None:
+            if state is None:
+                state = self.initial_state(packing.segments[0].batch)
             return run_segments(self, u, state, packing, engine=engine)
         if is_autocasting(u):
             u, state = as_type(any_weight(self).dtype, u, state)

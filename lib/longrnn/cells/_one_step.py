@@ -123,8 +123,6 @@ class OneStep(nn.Module):
 
     def _step_batch(self, u: Tensor, state: State | None) -> State:
         """Return the state after the inputs (batch, input_size) of a batch."""
-        if state is None:
-            state = self.cell.initial_state(u.shape[0])
         packing = Packing([Segment(steps=1, batch=u.shape[0])])
         _, state = self.cell(u, state, engine="reference", packing=packing)
         return state

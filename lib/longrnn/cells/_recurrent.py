@@ -233,14 +233,15 @@ class Recurrent(Stack):
 
     def _initial_states(
         self, hx, batch: int, *, order: Tensor | None = None, unbatched: bool = False
-    ) -> list[State]:
+    ) -> list[State | None]:
         """Check the initial state, and split it into one per cell, (batch, hidden) each.
 
-        `order` sorts the sequences of a `PackedSequence`.
+        `order` sorts the sequences of a `PackedSequence`. Without a state, each cell creates its
+        own in its `forward`: FSDP can keep a cell's weights sharded outside of it.
         """
         cells = list(self.cells.values())
         if is_absent(hx):
-            return [cell.initial_state(batch) for cell in cells]
+            return [None] * len(cells)
         shape = (len(cells), batch, self.hidden_size)
         if unbatched:
             shape = (len(cells), self.hidden_size)

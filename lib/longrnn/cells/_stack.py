@@ -121,9 +121,11 @@ class Stack(nn.Module):
             cell.train_initial_state()
 
     def _run_layers(
-        self, data: Tensor, segments: Sequence[Segment], states: Sequence[State], engine: str
+        self, data: Tensor, segments: Sequence[Segment], states: Sequence[State | None], engine: str
     ) -> tuple[Tensor, State]:
         """Run all layers over packed sequences.
+
+        A state that is None is the cell's initial one.
 
         Returns
         -------
