@@ -117,7 +117,7 @@ test_an_invalid_claim_is_named = refused(
     [
         ("region: {above: 2, below: 1}", "field 'region'.*contains nothing or everything"),
         ("region: {above: high}", "field 'region.above'"),
-        ("region: {above: 0}\n  colour: red", "field 'colour'"),
+        ("region: {above: 0}\n  color: red", "field 'color'"),
         ("region: {above: 0}\n  comparison: {group: a, verb: lead}", "paper_steps"),
         ("region: {above: 0}\n  paper: irnn", "names a paper; remove it"),
     ],

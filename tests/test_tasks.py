@@ -286,7 +286,7 @@ def made(tmp_path_factory):
 
     # Images of 4 x 4 pixels; image n has the value 100 c + n + place in channel c, modulo 256.
     base = np.arange(16)[None, :, None] + 100 * np.arange(3) + np.arange(12)[:, None, None]
-    for name, channels in (("colour", 3), ("grey", 1)):
+    for name, channels in (("color", 3), ("grey", 1)):
         part = base[:, :, :channels].astype(np.uint8), np.arange(12) % 2
         save(name, part, part, kind="pixels", outputs=2, valid_max=255)
     # Series whose inputs tell their place, 0..19, and their number, as their targets do.
@@ -329,7 +329,7 @@ def test_pixels_are_ordered_pooled_or_standardised(made):
 
 
 def test_channels_of_rows_and_kinds_of_noise(made):
-    how = "rows_then_noise", "colour"
+    how = "rows_then_noise", "color"
     shared, fresh = (made(*how, time_steps=10, block=block) for block in ("shared", "fresh"))
     first = shared.train.inputs[0] * 255
     start = first[0, 0]  # which image comes first is the data set's choice
@@ -351,7 +351,7 @@ def test_channels_of_rows_and_kinds_of_noise(made):
 
 @pytest.mark.parametrize("law, mean, deviation", [("normal", 0, 1), ("uniform", 0.5, 12**-0.5)])
 def test_noise_follows_its_distribution(made, law, mean, deviation):
-    task = made("rows_then_noise", "colour", law=law, block="fresh", time_steps=500)
+    task = made("rows_then_noise", "color", law=law, block="fresh", time_steps=500)
     noise = task.train.inputs[:, 4:]
     assert (noise.mean(), noise.std()) == pytest.approx((mean, deviation), abs=0.02)
 
@@ -424,8 +424,8 @@ BAD_DATA = [
     ("pixels", "grey", {"validation_size": 12}, "grey: expected a validation split of 1 to 11"),
     ("pixels", "grey", {"pool": 3}, "grey: a side of 4 pixels is not a multiple of 3"),
     ("pixels", "waves", {"pool": 2}, "waves: expected square images, .* got series"),
-    ("padded_rows", "colour", {"padding": 1}, "colour: expected images of one channel, got 3"),
-    ("rows_then_noise", "colour", {"time_steps": 3}, "colour: expected at least 4 time steps"),
+    ("padded_rows", "color", {"padding": 1}, "color: expected images of one channel, got 3"),
+    ("rows_then_noise", "color", {"time_steps": 3}, "color: expected at least 4 time steps"),
     ("series", "waves", {"validation_size": 1}, "waves has a validation split of its own; lea"),
     ("series", "reviews", {}, "reviews: expected series .* class or value, got tokens"),
     ("texts", "letters", {}, "letters: expected tokens .* class or value, got tokens"),

@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter
 
-from study.results.names import colour, marker
+from study.results.names import color_of, marker
 from study.results.networks import BIN_WIDTH, curves
 
 
@@ -32,7 +32,7 @@ def plot_curves(ax: Axes, frame: pd.DataFrame, *, styles: Mapping[str, str] | No
         first = rows.iloc[0]
         by_step = rows.groupby("step")["value"]
         mean = by_step.mean()
-        tint = colour(first["architecture"])
+        tint = color_of(first["architecture"])
         style = (styles or {}).get(first["label"], "-")
         distance = math.ceil(len(mean) / 8)  # at most eight markers
         # The markers of curves that coincide must not hide each other.
@@ -111,7 +111,7 @@ def plot_histograms(
         1, len(names), figsize=size, squeeze=False, sharex=True, sharey=True
     )
     looks = {
-        "trained": {"fill": True, "color": colour(architecture), "alpha": 0.8},
+        "trained": {"fill": True, "color": color_of(architecture), "alpha": 0.8},
         "untrained": {"color": "black", "linestyle": ":"},
     }
     for scale, (ax, name) in enumerate(zip(axes[0], names, strict=True)):

@@ -34,7 +34,7 @@ def use_style() -> None:
             "grid.linewidth": 0.6,
             "lines.linewidth": 1.8,
             "lines.markersize": 7,
-            "axes.prop_cycle": mpl.cycler(color=[colour for colour, _ in LOOKS.values()]),
+            "axes.prop_cycle": mpl.cycler(color=[color for color, _ in LOOKS.values()]),
             "image.cmap": "viridis",
         }
     )

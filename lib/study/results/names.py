@@ -106,7 +106,7 @@ def label(name: str) -> str:
     return LABELS.get(name, name)
 
 
-def colour(architecture: str) -> str:
+def color_of(architecture: str) -> str:
     """Return the color of an architecture, the same in every figure.
 
     Parameters

@@ -15,7 +15,7 @@ class MethodStyle(NamedTuple):
     """How a method appears in tables and figures."""
 
     label: str
-    colour: str
+    color: str
     marker: str
 
 
