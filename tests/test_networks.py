@@ -90,6 +90,12 @@ def test_joining_published_results_keeps_every_row(ds):
     assert networks.validated_best(rows, ["task"]) == {rows["run"][0]}
 
 
+def test_an_error_worse_than_chance_counts_as_chance(ds):
+    rows = run_table(ds).assign(metric="error", test=np.nan, guess_metric=2.0)
+    rows["validation"] = [1, 1e9, 1.9, 1.9, 1.9, 1.9]
+    assert networks.validated_best(rows, ["task"]) == {rows["run"][0]}
+
+
 def test_the_first_record_below_a_threshold_counts(ds):
     found = networks.steps_to(ds, 0.85)
     assert found["steps"].tolist() == [20, 20, 20, 20, 20, np.inf]

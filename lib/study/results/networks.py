@@ -74,7 +74,8 @@ def validated_best(rows: pd.DataFrame, same: list[str]) -> set[str]:
     Parameters
     ----------
     rows
-        A table of `run_table`. A replicate without a record has the metric at chance.
+        A table of `run_table`. A replicate without a record has the metric at chance, and so has
+        one that is worse than chance: a single error of 1e9 would decide a mean.
     same
         Columns in which the compared runs agree.
 
@@ -84,7 +85,10 @@ def validated_best(rows: pd.DataFrame, same: list[str]) -> set[str]:
         One run for each combination of these columns.
     """
     score = rows["validation"].fillna(rows["test"]).fillna(rows["guess_metric"])
-    score = score.where(rows["metric"] == "accuracy", -score).fillna(-np.inf)
+    higher_is_better = rows["metric"] == "accuracy"
+    score = score.where(higher_is_better, -score).fillna(-np.inf)
+    chance = rows["guess_metric"].where(higher_is_better, -rows["guess_metric"])
+    score = np.maximum(score, chance.fillna(-np.inf))
     means = score.groupby(rows["run"], sort=False).mean()
     runs = rows.drop_duplicates("run").set_index("run")
     order = runs.assign(score=means).sort_values("score", ascending=False, kind="stable")
