@@ -99,7 +99,7 @@ def _unexplained(rows: pd.DataFrame) -> list[str]:
     """Say so if decay may cost as much with a late digit as with an early one."""
     difference = rows.loc["dose -10, beginning less end"]
     if difference["low"] <= 0 <= difference["high"]:
-        return ["So part of this harm may not depend on how long ago the digit came."]
+        return ["So part of this harm may be unrelated to distance in time."]
     return []
 
 

@@ -89,9 +89,9 @@ def _summary(judged: pd.DataFrame, effects: pd.DataFrame) -> str:
 def _figure_caption() -> str:
     picture = "![Test accuracy lost per order of magnitude of decay](data/readme/slopes.png)"
     text = _wrap(
-        "*Regression slopes with 95% intervals, all else equal. Like the paper's, our gradients "
-        f"are in single precision, where less than 1e-{_LIMIT} is zero, except in the bottom row, "
-        "where the same loss of accuracy spreads over far more orders. The third row is quoted "
+        "*Regression slopes with 95% intervals, all else equal. Our gradients, like the "
+        f"dissertation's, are in single precision, which rounds below 1e-{_LIMIT} to zero. Without "
+        "rounding (bottom row), the same loss spans far more orders. The third row is quoted "
         "below.*"
     )
     return f"{picture}\n\n{text}"
@@ -132,8 +132,8 @@ def _cautions(judged: pd.DataFrame) -> str:
         "interval is on the other side, at our scale. *Undecided*: it crosses the threshold, or "
         "something else speaks against a verdict.",
         "Most of our runs are shorter than the paper's. So a lead may only mean faster learning. "
-        "If a short run shows no clear lead, that counts as *experiment too small*, never as "
-        "*differ*; this favors *agree*.",
+        "A short run without a clear lead counts as *experiment too small*, never as *differ*: a "
+        "bias toward *agree*.",
         f"Of {len(decided)} claims that agree or differ, {remaining} survive Holm's correction for "
         f"testing many claims of a publication. {with_caveat} of the {len(decided)} have a caveat "
         f"(†), such as short runs; {few} rest on only {_FEW_SEEDS} seeds. Some undecided claims "

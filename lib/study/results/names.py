@@ -30,7 +30,7 @@ LOOKS = {
     "fastgrnn": ("#773333", ">"),
     "fastrnn": ("#EE0055", "<"),
     "gated_antisymmetric": ("#550044", "^"),
-    "lru": ("#EE00BB", "d"),
+    "lru": ("#661100", "d"),
     "mingru": ("#AA7700", "p"),
 }
 """Color and marker of the architectures."""
