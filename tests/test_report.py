@@ -349,6 +349,15 @@ def test_search_leaves_quick_runs_out(site):
     assert names.index("notebooks/reference/22_errors") in numbers
 
 
+def test_the_note_says_what_speaks_against_a_verdict():
+    row = judge_claims([]).iloc[0].copy()
+    assert describe_claim(row).objection == ""
+    row["note"] = "one run diverged; would be “differs”, but the grid ends there; another remark"
+    for name in ("estimate", "low", "high"):
+        row[name] = 0.5
+    assert describe_claim(row).objection == "the grid ends there"
+
+
 def test_withdrawn_verdicts_are_marked():
     table = judge_claims([])
     rows = table.assign(counted="agrees", corrected="undecided", low=0.1, high=1.0, estimate=0.5)

@@ -144,27 +144,40 @@ def _conclusion(effects: pd.DataFrame) -> list[str]:
 
 def _early_and_late(early: pd.Series, late: pd.Series) -> str:
     """Return the changes of accuracy with an early and a late digit as a verb phrase."""
-    words = _describe(early)
     of_late = _describe(late)
-    both_lower = early["high"] < 0 and late["high"] < 0
-    both_raise = early["low"] > 0 and late["low"] > 0
-    if both_lower or both_raise:  # do not repeat the verb
-        of_late = of_late.partition(" test accuracy ")[2]
-    return f"{words} for early digits, and {of_late} for late ones"
+    if _verb(late) and _verb(late) == _verb(early):
+        of_late = _points(late)  # the verb is not repeated
+    return f"{_describe(early)} for early digits, and {of_late} for late ones"
 
 
 def _describe(row: pd.Series) -> str:
     """Return a change of accuracy with its interval as a verb phrase."""
+    if _verb(row):
+        return f"{_verb(row)} test accuracy {_points(row)}"
+    return f"makes no clear difference {_points(row)}"
+
+
+def _verb(row: pd.Series) -> str:
+    """Return what a change does to test accuracy; empty if its interval contains zero."""
+    if row["high"] < 0:
+        return "lowers"
+    if row["low"] > 0:
+        return "raises"
+    return ""
+
+
+def _points(row: pd.Series) -> str:
+    """Return a change of accuracy in points with its interval; without a sign after a verb."""
     value = 100 * row["estimate"]
     low = 100 * row["low"]
     high = 100 * row["high"]
-    if high < 0:
-        words = f"lowers test accuracy by {-value:.0f} points ({-high:.0f} to {-low:.0f})"
-    elif low > 0:
-        words = f"raises test accuracy by {value:.0f} points ({low:.0f} to {high:.0f})"
+    if _verb(row) == "lowers":
+        words = f"by {-value:.0f} points ({-high:.0f} to {-low:.0f})"
+    elif _verb(row) == "raises":
+        words = f"by {value:.0f} points ({low:.0f} to {high:.0f})"
     else:
         change = f"{value:+.0f}"
         if round(value) == 0:
             change = "0"  # without a sign
-        words = f"makes no clear difference ({change} points; {low:+.0f} to {high:+.0f})"
+        words = f"({change} points; {low:+.0f} to {high:+.0f})"
     return words.replace("-", "−")
