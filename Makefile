@@ -14,8 +14,8 @@ help: ## list these targets
 
 repro: $(VENV)/project $(VENV)/stripped ## install what is missing, rebuild what changed, compare with the committed numbers
 	@python -m study.pipeline repro
-	@python -m study.report.compare
 	@echo "The report is $(REPORT)"
+	@python -m study.report.compare
 
 compare: $(VENV)/project ## compare the last rebuild with the committed numbers
 	@python -m study.report.compare $(ARGS)

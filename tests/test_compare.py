@@ -9,24 +9,41 @@ from study.report import compare as module
 from study.report.compare import COLUMNS, VERDICT, collect, compare
 from study.report.contents import ReportError
 
+REBUILT = "a/rebuilt/tables/x"
 
-def _numbers(values=(1.0, 2.0, 3.0, 4.0), verdict="agrees", item="a/rebuilt/tables/x"):
+
+def _numbers(values=(1.0, 2.0, 3.0, 4.0), verdict="agrees", item=REBUILT):
     table = pd.DataFrame({"label": ["a"] * len(values), "score": values})
     claim = {"item": VERDICT, "quantity": "claim", "text": verdict}
     return pd.DataFrame([*module._column_rows(item, table), claim], columns=COLUMNS)
 
 
+STORED = "a/reference/tables/x"
+
+
 @pytest.mark.parametrize(
-    ("values", "group"),
+    ("item", "values", "state"),
     [
-        ((1.0, 2.0, 3.0, 4.0 + 1e-8), "equal"),
-        ((1.1, 2.0, 3.2, 4.0), "noisy"),
+        (REBUILT, (1.0, 2.0, 3.0, 4.0 + 1e-8), "equal"),
+        (REBUILT, (1.1, 2.0, 3.2, 4.0), "similar"),
+        (STORED, (1.0, 2.0, 3.0, 4.0 + 1e-8), "equal"),
+        (STORED, (1.01, 2.0, 3.0, 4.01), "close"),
     ],
 )
-def test_tables_are_equal_or_noisy(values, group):
-    result = compare(_numbers(), _numbers(values))
-    assert getattr(result, group) == ["a/rebuilt/tables/x"]
+def test_tables_are_equal_close_or_similar(item, values, state):
+    result = compare(_numbers(item=item), _numbers(values, item=item))
+    assert getattr(result, state) == [item]
     assert sum(map(len, result)) == 1
+
+
+@pytest.mark.parametrize("values", [(2.0, 1.0, 3.0, 4.0), (0.75, 1.75, 2.75, 3.75)])
+def test_swapped_or_shifted_rows_of_stored_results_are_different(values):
+    result = compare(_numbers(item=STORED), _numbers(values, item=STORED))
+    assert len(result.different) == 1 and sum(map(len, result)) == 1
+
+
+def test_swapped_rows_of_new_runs_are_not_equal():
+    assert not compare(_numbers(), _numbers((2.0, 1.0, 3.0, 4.0))).equal
 
 
 @pytest.mark.parametrize(
@@ -41,7 +58,7 @@ def test_tables_are_equal_or_noisy(values, group):
 )
 def test_different_tables_name_their_worst_column(stored, values, column):
     result = compare(_numbers(stored), _numbers(values))
-    assert result.different == [f"a/rebuilt/tables/x: {column}"]
+    assert result.different == [f"{REBUILT}: {column}"]
     assert sum(map(len, result)) == 1
 
 
@@ -56,11 +73,27 @@ def test_noise_is_rarely_called_different(count):
 def test_changed_verdicts_and_missing_tables_are_named():
     result = compare(_numbers(), _numbers(verdict="differs", item="b"))
     assert result.verdicts == ["claim: agrees -> differs"]
-    assert result.missing == ["a/rebuilt/tables/x", "b"]
-    assert result.describe() == (
-        "2 tables: 0 equal to 1e-6, 0 within run-to-run noise, 0 different, 2 on one side only; "
-        "1 verdicts changed"
-    )
+    assert result.missing == [REBUILT, "b"]
+    assert result.describe() == [
+        "1 tables of stored and simulated results: 0 equal to 1e-6, 0 to 1%, 0 different, "
+        "1 on one side only",
+        "1 tables of this rebuild's runs: 0 equal to 1e-6, 0 similar, 0 different, "
+        "1 on one side only",
+        "1 verdicts changed",
+    ]
+
+
+@pytest.mark.parametrize(("verdict", "status"), [("agrees", 0), ("differs", 1)])
+def test_a_changed_verdict_is_an_error(monkeypatch, tmp_path, verdict, status):
+    machine = [
+        {"item": module.MACHINE, "quantity": "processor", "text": "x"},
+        {"item": module.MACHINE, "quantity": "profile", "text": "quick"},
+    ]
+    about = pd.DataFrame(machine, columns=COLUMNS)
+    pd.concat([about, _numbers()]).to_csv(tmp_path / "numbers.csv", index=False)
+    monkeypatch.setattr(module, "NUMBERS", tmp_path / "numbers.csv")
+    monkeypatch.setattr(module, "collect", lambda: pd.concat([about, _numbers(verdict=verdict)]))
+    assert module.main([]) == status
 
 
 def test_without_a_rebuild_one_sentence_says_so(tmp_path):
