@@ -38,6 +38,7 @@ from study.claims.verdict import (
     UNTESTABLE,
     WITHIN,
     decide,
+    displayed_verdict,
     sensitivity,
     verdict_on,
 )
@@ -363,6 +364,43 @@ def test_null_claims_state_the_detectable_effect(low, high, verdict):
     assert (effect in row["note"]) == (verdict != DIFFERS)
     assert "80% power" not in judged_row("diss-3.5-terminal-sign", between(0, 0.008))["note"]
     assert not CLAIMS["diss-3.5-terminal-mild"].denies_effect
+
+
+def test_a_rise_is_not_counted_as_little_or_no_effect():
+    """The claim denies a fall by two points or more, and has no effect at zero."""
+    claim = CLAIMS["lem-google12-clip-slow"]
+    assert claim.denies_effect and claim.region.above == -2
+    counted = {}
+    for name, low, high in (("rise", 27, 39), ("none", -1, 1), ("small fall", -1.5, -0.5)):
+        row = judged_row(claim.id, between(low, high))
+        assert row["verdict"] == AGREES
+        counted[name] = displayed_verdict(row["verdict"], claim.denies_effect, row["null_is"])
+        assert ("claim of no effect" in row["note"]) == (name != "rise")
+    assert counted == {"rise": AGREES, "none": NO_EFFECT, "small fall": WITHIN}
+
+
+@pytest.mark.parametrize(
+    ("name", "low", "high", "note"),
+    [
+        ("lem-5-ptbchar-gated", 0.06, 0.09, "the interval excludes the paper's value, 0.11"),
+        ("lem-5-ptbchar-gated", 0.06, 0.12, ""),
+        ("lem-5-ptbchar-gated", -0.2, -0.1, ""),
+        (
+            "diss-3.5-training-range",
+            0.05,
+            0.12,
+            "the paper's own value, 0.066, contradicts its claim and lies in our interval",
+        ),
+        (
+            "diss-3.5-training-range",
+            0.08,
+            0.12,
+            "the paper's own value, 0.066, contradicts its claim",
+        ),
+    ],
+)
+def test_a_note_compares_the_interval_with_the_papers_value(name, low, high, note):
+    assert judged_row(name, between(low, high))["note"] == note
 
 
 @pytest.mark.parametrize(("low", "times"), [(-0.004, 4.6), (-0.001, 2.5), (-0.1, 4.6)])

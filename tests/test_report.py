@@ -515,6 +515,8 @@ def test_verdicts_are_counted_in_words():
     assert describe_claim(table.iloc[0]).null == ""
     null = "the value of no effect, 0, lies outside the interval"
     assert describe_claim(table.assign(null=0.0, null_is="outside").iloc[0]).null == null
+    null = "the value of no effect, 0, lies between the interval and the threshold"
+    assert describe_claim(table.assign(null=0.0, null_is="between").iloc[0]).null == null
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,10 @@ from study.claims.networks import Networks
 from study.claims.short_runs import ClaimKind, claim_kind, lead_caveat
 from study.claims.verdict import (
     AGREES,
+    BETWEEN,
     DIFFERS,
+    INSIDE,
+    OUTSIDE,
     UNDECIDED,
     UNTESTABLE,
     Verdict,
@@ -152,7 +155,8 @@ def judged_row(claim_id: str, estimate: Estimate) -> dict[str, object]:
         ``id``, ``verdict``, ``cause`` (why it is not testable, else empty), ``estimate``, ``low``,
         ``high``, ``power``, ``p``, ``at_half`` and ``at_double`` (the verdicts at half and at
         twice our threshold; empty if the threshold is the paper's), ``null_is`` (whether
-        `Claim.null` is ``inside`` the interval or ``outside``; empty if there is none),
+        `Claim.null` is ``inside`` the interval, ``outside``, or ``between`` it and the threshold;
+        empty if there is none),
         ``paper_steps`` (optimizer steps in the paper; None if not printed), the fields of
         `study.claims.estimates.Scale`, ``decided_by`` (the networks and the task of the estimate,
         if the claim is about several; else empty), ``caveat`` (what a reader must know before
@@ -191,28 +195,52 @@ def judged_row(claim_id: str, estimate: Estimate) -> dict[str, object]:
 
 
 def _null_is(estimate: Estimate, claim: Claim) -> str:
-    """Return whether the value of no effect lies ``inside`` or ``outside`` the interval.
+    """Return where the value of no effect lies: `INSIDE`, `OUTSIDE` or `BETWEEN`.
 
     Empty if there is no such value or no interval.
     """
     if not estimate.known or math.isnan(claim.null):
         return ""
     if estimate.low <= claim.null <= estimate.high:
-        return "inside"
-    return "outside"
+        return INSIDE
+    region = claim.region
+    if math.isinf(region.below) and region.above < claim.null < estimate.low:
+        return BETWEEN
+    if math.isinf(region.above) and estimate.high < claim.null < region.below:
+        return BETWEEN
+    return OUTSIDE
 
 
 def _note(estimate: Estimate, claim: Claim, verdict: Verdict) -> str:
     """Return remarks on an estimate and its verdict, separated by semicolons."""
     notes = [estimate.note, verdict.reason]
-    if claim.denies_effect and estimate.known and verdict.verdict != DIFFERS:
+    denies_this_effect = claim.denies_effect and _null_is(estimate, claim) in (INSIDE, OUTSIDE)
+    if denies_this_effect and verdict.verdict != DIFFERS:
         notes.append(_null_note(estimate, verdict.verdict))
-    published = claim.published
-    # Comparisons with nan are False: without a published value nothing is excluded.
-    excludes_published = published < estimate.low or published > estimate.high
-    if verdict.verdict in (UNDECIDED, UNTESTABLE) and excludes_published:
-        notes.append(f"the interval excludes the paper's value, {published:g}")
+    if estimate.known:
+        notes.append(_published_note(estimate, claim, verdict.verdict))
     return join_reasons(*notes)
+
+
+def _published_note(estimate: Estimate, claim: Claim, verdict: str) -> str:
+    """Return what a verdict does not tell about the paper's value; empty if there is nothing.
+
+    A verdict compares our interval with the claim's region. An interval in the region may still
+    exclude the paper's value. And a paper's value may contradict its own claim.
+    """
+    published = claim.published
+    if math.isnan(published):
+        return ""
+    contained = estimate.low <= published <= estimate.high
+    contradicts_claim = not claim.region.contains(published, published)
+    if contradicts_claim:
+        note = f"the paper's own value, {published:g}, contradicts its claim"
+        if contained:
+            note += " and lies in our interval"
+        return note
+    if contained or verdict == DIFFERS:
+        return ""
+    return f"the interval excludes the paper's value, {published:g}"
 
 
 def _caveat(estimate: Estimate, claim: Claim, verdict: str) -> str:

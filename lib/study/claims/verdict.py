@@ -32,6 +32,15 @@ NO_EFFECT = "no effect found"
 """Our result agrees with a claim of no effect, and the interval contains the value of no effect."""
 WITHIN = "within the stated margin"
 """Our result agrees with a claim of no effect; there is one, but none larger than it allows."""
+INSIDE = "inside"
+"""The value of no effect lies inside the interval."""
+OUTSIDE = "outside"
+"""The value of no effect lies outside the interval, and `BETWEEN` does not apply."""
+BETWEEN = "between"
+"""The value of no effect lies between the claim's threshold and the interval: there is an effect,
+but not the one that the claim denies. An example is a claim that accuracy does not fall, and it
+rises.
+"""
 ENOUGH_POWER = 0.5
 """Smallest power at which an experiment tests a claim."""
 
@@ -257,15 +266,16 @@ def displayed_verdict(verdict: str, denies_effect: bool, null_is: str) -> str:
     denies_effect
         Whether the claim is true without an effect (`Claim.denies_effect`).
     null_is
-        Whether the value of no effect lies ``inside`` or ``outside`` the interval.
+        Where the value of no effect lies: `INSIDE`, `OUTSIDE` or `BETWEEN`.
 
     Returns
     -------
     str
-        `NO_EFFECT` or `WITHIN` for a claim of no effect that agrees, otherwise `verdict`.
+        `NO_EFFECT` or `WITHIN` for a claim of no effect that agrees, otherwise `verdict`. An
+        interval beyond the value of no effect agrees like that of any other claim.
     """
-    if not denies_effect or verdict != AGREES:
+    if not denies_effect or verdict != AGREES or null_is == BETWEEN:
         return verdict
-    if null_is == "outside":
+    if null_is == OUTSIDE:
         return WITHIN
     return NO_EFFECT

@@ -11,6 +11,7 @@ from study.claims.listed import claims
 from study.claims.region import Region
 from study.claims.verdict import (
     AGREES,
+    BETWEEN,
     DIFFERS,
 )
 from study.report.claim_words import p_words, region_words, scale_words, unit_of
@@ -51,7 +52,7 @@ class ClaimText:
     decided_by : str
         The networks and the task of the estimate, if the claim is about several.
     null : str
-        Whether the value of no effect lies inside the interval.
+        Where the value of no effect lies.
     caveats : tuple of str
         What a reader must know before quoting the verdict.
     note : str
@@ -214,10 +215,13 @@ def _estimate_texts(row: pd.Series, region: Region, unit: str) -> _EstimateTexts
 
 
 def _null_text(row: pd.Series) -> str:
-    """State whether the value of no effect lies inside the interval; empty if there is none."""
+    """State where the value of no effect lies; empty if there is none."""
     if not row["null_is"]:
         return ""
-    return f"the value of no effect, {row['null']:g}, lies {row['null_is']} the interval"
+    place = f"{row['null_is']} the interval"
+    if row["null_is"] == BETWEEN:
+        place += " and the threshold"
+    return f"the value of no effect, {row['null']:g}, lies {place}"
 
 
 def _where_words(row: pd.Series) -> str:
