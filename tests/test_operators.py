@@ -276,6 +276,34 @@ def test_compiled_library_layers_do_not_unroll(name):
     assert len(nodes) < 40, "one operator for 300 time steps"
 
 
+@pytest.mark.parametrize("autocast", [False, True])
+@pytest.mark.parametrize("name", ["rnn", "lstm", "gru"])
+def test_compiled_library_layers_have_gradients_in_float32(name, autocast):
+    torch._dynamo.reset()
+    cell, u, _ = small_case(name)
+    weights = list(cell.parameters())
+    loss = cell(u, engine="reference")[0].square().sum()
+    expected = torch.autograd.grad(loss, [u, *weights])
+    cell = cell.float()
+    u = u.detach().float().requires_grad_()
+    compiled = torch.compile(cell, fullgraph=True, backend="eager")
+    outputs, _ = compiled(u, engine="library")
+    with torch.autocast("cpu", torch.bfloat16, enabled=autocast):
+        found = torch.autograd.grad(outputs.square().sum(), [u, *cell.parameters()])
+    for gradient, truth in zip(found, expected, strict=True):
+        torch.testing.assert_close(gradient.double(), truth, rtol=1e-5, atol=1e-5)
+
+
+def test_arguments_of_an_operator_have_different_names():
+    # PyTorch registers others, too, but its compiler generates code that does not run.
+    schemas = torch._C._jit_get_all_schemas()
+    ours = [schema for schema in schemas if schema.name.startswith("longrnn::")]
+    assert ours
+    for schema in ours:
+        names = [argument.name for argument in schema.arguments]
+        assert len(set(names)) == len(names), schema.name
+
+
 @pytest.mark.parametrize(("name", "engine"), CHOSEN)
 def test_compiled_programs_take_sequences_of_any_length(name, engine):
     torch._dynamo.reset()

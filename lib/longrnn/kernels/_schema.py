@@ -89,7 +89,8 @@ def adjoint_schema(settings: str, tensors: Sequence[str], gradients: int) -> str
     """
     names = [*SOURCES, *tensors]
     arguments = _arguments(settings, names, names)
-    return f"({arguments}, SymInt steps, bool[] wanted) -> {_tensors(gradients)}"
+    # No input may have one of these two names: `torch.compile` refuses a schema with a name twice.
+    return f"({arguments}, SymInt time_steps, bool[] wanted) -> {_tensors(gradients)}"
 
 
 def _arguments(settings: str, tensors: Sequence[str], optional: Collection[str]) -> str:

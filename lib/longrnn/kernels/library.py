@@ -141,10 +141,12 @@ def _backward(name, u, W, R, b, c0, h0, grad_outputs, *grad_final):
     state = _state(h0, c0)
     leaves = [part.detach().requires_grad_() for part in (u, W, R, b, *state)]
     # Inside an operator the dispatcher excludes autograd, even in `enable_grad`. The guard excludes
-    # nothing, so that the layer gets a graph.
+    # nothing, so that the layer gets a graph. Autocast, which is excluded unless a user enables it,
+    # would then run the layer in 16 bits, so it is disabled.
     included = torch._C._dispatch_tls_local_include_set()
     guard = torch._C._ForceDispatchKeyGuard(included, _no_keys())
-    with _precision(u), torch.enable_grad(), guard:
+    no_autocast = torch.autocast(u.device.type, enabled=False)
+    with _precision(u), torch.enable_grad(), guard, no_autocast:
         outputs, final = _run_layer(name, *leaves[1:4], leaves[4:], leaves[0])
         pairs = zip([outputs, *final], [grad_outputs, *grad_final], strict=False)
         present = [(result, arrived) for result, arrived in pairs if arrived is not None]
