@@ -81,7 +81,7 @@ FIRST_OF_VERB = {claim.comparison.verb: claim.id for claim in reversed(COMPARED)
 
 
 def test_claims_are_complete_and_have_one_judge():
-    for column in ("paper", "section", "statement", "quantity", "region", "refuted_by"):
+    for column in ("paper", "section", "statement", "quantity", "unit", "region", "refuted_by"):
         assert (LISTED[column] != "").all(), column
     assert set(LISTED["artefact"]) <= set(artefacts()["id"])
     assert {claim.comparison.verb for claim in COMPARED} <= set(VERBS)
@@ -125,7 +125,7 @@ test_an_invalid_claim_is_named = refused(
 def test_an_invalid_list_names_claim_and_field(tmp_path, text, message):
     whole = (
         "- id: lem-x\n  section: '1'\n  statement: a\n  artefact: b\n"
-        "  quantity: c\n  refuted_by: d\n"
+        "  quantity: c\n  unit: points\n  refuted_by: d\n"
     )
     path = tmp_path / "lem.yaml"
     path.write_text(f"{whole}  region: {{above: 0}}\n")
@@ -133,6 +133,48 @@ def test_an_invalid_list_names_claim_and_field(tmp_path, text, message):
     path.write_text(f"{whole}  {text}\n")
     with pytest.raises(ClaimError, match=f"lem.yaml: lem-x.*{message}"):
         read_claims(path)
+
+
+@pytest.mark.parametrize(
+    ("unit", "message"),
+    [
+        ("", "field 'unit': it is missing; add it"),
+        ("  unit: ''\n", "'' is no unit; give the words that follow the value"),
+        ("  unit: share\n", "'share' is no unit; .*`of the runs` for a share"),
+        ("  unit: times as large\n", "'times as large' is no unit"),
+        ("  unit: of the runs\n", None),
+    ],
+)
+def test_a_claim_needs_a_unit_that_says_of_what(tmp_path, unit, message):
+    path = tmp_path / "lem.yaml"
+    path.write_text(
+        f"- id: lem-x\n  section: '1'\n  statement: a\n  artefact: b\n  quantity: c\n{unit}"
+        "  region: {above: 0}\n  refuted_by: d\n"
+    )
+    if message is None:
+        assert read_claims(path)[0].unit == "of the runs"
+    else:
+        with pytest.raises(ClaimError, match=message):
+            read_claims(path)
+
+
+def test_units_are_those_of_what_is_estimated():
+    """By verb and measure, where these leave no choice."""
+    for claim in COMPARED:
+        comparison = claim.comparison
+        unit = claim.unit
+        if comparison.verb == "longer":
+            assert unit == "times as many steps", claim.id
+        elif comparison.verb in ("ratio", "share_of_chance", "memoryless", "span"):
+            assert unit.startswith("times the "), claim.id
+        elif comparison.verb == "decay":
+            assert unit.startswith("times the ") == bool(comparison.others), claim.id
+        elif comparison.verb in ("lead", "apart") and not comparison.measure:
+            assert unit == "points", claim.id
+        elif comparison.verb == "power_law":
+            assert unit == "nats per step", claim.id
+        else:
+            assert not unit.startswith("times"), claim.id
 
 
 @pytest.mark.parametrize("text", ["", "id: lem-x\n"])

@@ -36,6 +36,7 @@ def made_claim(verb="lead", region=None, **comparison):
         statement="LEM is better",
         artefact="lem-tab-images",
         quantity="lead",
+        unit="points",
         region=Region(**(region or {"above": 0})),
         refuted_by="the LSTM is as good",
         comparison=asked | comparison,

@@ -8,12 +8,14 @@ import math
 from typing import Literal
 
 import pandas as pd
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from study.claims.region import Frozen, Region, Threshold
 
 NOT_PRINTED = "not printed"
 """Value of `Comparison.paper_steps` for papers that don't give the training length."""
+VAGUE_UNITS = ("", "share", "ratio", "times", "times as large")
+"""Words that are refused as a unit, because they don't say of what, or compared with what."""
 
 
 class ClaimError(LookupError):
@@ -184,6 +186,9 @@ class Claim(Frozen):
         Id of the figure or table that the claim is about.
     quantity
         Description of the quantity that we estimate.
+    unit
+        Unit of the quantity: words that follow its value, such as ``points`` or
+        ``times the error at chance``. For a share they say of what: ``of the runs``.
     region
         Values of the quantity for which the claim is true; an open interval.
     refuted_by
@@ -208,12 +213,23 @@ class Claim(Frozen):
     quotation: str | None = None
     artefact: str
     quantity: str
+    unit: str
     region: Region
     refuted_by: str
     published: float = math.nan
     null: float = math.nan
     threshold: Threshold | None = None
     comparison: Comparison | None = None
+
+    @field_validator("unit")
+    @classmethod
+    def _plain_unit(cls, value: str) -> str:
+        if value.strip() in VAGUE_UNITS:
+            raise ValueError(
+                f"{value!r} is no unit; give the words that follow the value, such as `points`, "
+                "`of the runs` for a share, or `times the error at chance` for a ratio"
+            )
+        return value
 
     @property
     def quoted(self) -> str:

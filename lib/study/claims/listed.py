@@ -53,7 +53,10 @@ def read_claims(path: Path) -> list[Claim]:
         except ValidationError as error:
             first = error.errors()[0]
             field = ".".join(str(part) for part in first["loc"])
-            raise ClaimError(f"{path.name}: {name}, field {field!r}: {first['msg']}") from None
+            problem = first["msg"]
+            if first["type"] == "missing":
+                problem = "it is missing; add it as `study.claims.claim` describes it"
+            raise ClaimError(f"{path.name}: {name}, field {field!r}: {problem}") from None
     return paper_claims
 
 
@@ -87,10 +90,10 @@ def claim_table() -> pd.DataFrame:
     -------
     pandas.DataFrame
         Indexed by ``id``; columns ``id``, ``paper``, ``chapter``, ``section``, ``page``,
-        ``statement``, ``quotation`` (`Claim.quoted`), ``artefact``, ``quantity``, ``region`` (as
-        text), ``published``, ``null``, ``refuted_by``, ``denies_effect``, ``threshold`` (``ours``,
-        or empty if it is the paper's), and ``group`` and ``verb`` (empty if the claim has no
-        `Comparison`).
+        ``statement``, ``quotation`` (`Claim.quoted`), ``artefact``, ``quantity``, ``unit``,
+        ``region`` (as text), ``published``, ``null``, ``refuted_by``, ``denies_effect``,
+        ``threshold`` (``ours``, or empty if it is the paper's), and ``group`` and ``verb`` (empty
+        if the claim has no `Comparison`).
     """
     rows = []
     for claim in claims().values():
@@ -114,6 +117,7 @@ def claim_table() -> pd.DataFrame:
                 "quotation": claim.quoted,
                 "artefact": claim.artefact,
                 "quantity": claim.quantity,
+                "unit": claim.unit,
                 "region": str(claim.region),
                 "published": claim.published,
                 "null": claim.null,

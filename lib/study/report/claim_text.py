@@ -14,7 +14,7 @@ from study.claims.verdict import (
     BETWEEN,
     DIFFERS,
 )
-from study.report.claim_words import p_words, region_words, scale_words, unit_of
+from study.report.claim_words import p_words, region_words, scale_words
 from study.report.intervals import Interval, place_interval
 from study.report.numbers import significant
 from study.report.tally import CAUSES, kind_of
@@ -161,8 +161,7 @@ def describe_claim(row: pd.Series) -> ClaimText:
     ClaimText
     """
     region = claims()[row["id"]].region
-    unit = unit_of(row)
-    estimate = _estimate_texts(row, region, unit)
+    estimate = _estimate_texts(row, region)
     published = row["published"]
     published_outside = not math.isnan(published) and not region.contains(published, published)
     return ClaimText(
@@ -174,7 +173,7 @@ def describe_claim(row: pd.Series) -> ClaimText:
         where=_where_words(row),
         estimate=estimate.estimate,
         value=estimate.value,
-        unit=unit,
+        unit=row["unit"],
         decided_by=row["decided_by"],
         null=_null_text(row),
         caveats=tuple(text for text in row["caveat"].split("; ") if text),
@@ -202,12 +201,12 @@ class _EstimateTexts(NamedTuple):
     interval: Interval | None
 
 
-def _estimate_texts(row: pd.Series, region: Region, unit: str) -> _EstimateTexts:
+def _estimate_texts(row: pd.Series, region: Region) -> _EstimateTexts:
     if pd.isna(row.get("low")):  # the note says why there is no estimate
         return _EstimateTexts(estimate=row["note"], value="", note="", interval=None)
     value = _value_words(row)
     return _EstimateTexts(
-        estimate=f"{value} {unit}".strip(),
+        estimate=f"{value} {row['unit']}",
         value=value,
         note=row["note"],
         interval=place_interval(row, region),

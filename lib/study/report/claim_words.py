@@ -1,4 +1,4 @@
-"""Parts of what pages say about a claim: scale, unit, region and p-value in words."""
+"""Parts of what pages say about a claim: scale, region and p-value in words."""
 
 import math
 
@@ -15,39 +15,6 @@ _SCALE = {
     "replicates": lambda n: counted(n, "replicate"),
     "test_size": lambda n: f"tested on {int(n):,}",
 }
-_UNITS = {
-    "in units of its mean": "times the mean",
-    "standard deviation over tasks of": "accuracy",
-    "over that at chance": "times the error at chance",
-    "over that without memory": "times the error without memory",
-    "over that in Model": "times",
-    "decades between": "orders of magnitude",
-    "difference of the errors": "squared error",
-    "bits per character": "bits per character",
-    "ratios of iterations": "times as many steps",
-    "iterations until": "training steps",
-    "iterations of": "times as many steps",
-    "perplexity of LEM over": "times as large",
-    "perplexity": "perplexity",
-    "how many times": "times",
-    " over that of": "times as large",
-    " over those of": "times as large",
-    "ratio of": "times as large",
-    "share": "share",
-    "error rate": "share",
-    "three error rates": "share",
-    "points": "points",
-    "over training, geometric": "orders of magnitude",
-    "log10": "orders of magnitude",
-    "orders of magnitude": "orders of magnitude",
-    "metric from zero": "orders of magnitude",
-    "rank correlation": "rank correlation",
-    "times the range": "accuracy",
-    "coefficient of the metric": "accuracy per order of magnitude",
-    "accuracy with the penalty": "accuracy",
-    "R²": "share of variance",
-}
-"""Units by a phrase of the quantity that has them; the first phrase that occurs counts."""
 
 
 def scale_words(row: pd.Series) -> str:
@@ -76,28 +43,6 @@ def scale_words(row: pd.Series) -> str:
     if data and sizes:
         data = f"data: {data}"
     return "; ".join(text for text in (", ".join(sizes), data) if text)
-
-
-def unit_of(row: pd.Series) -> str:
-    """Return the unit of a claim's quantity.
-
-    Parameters
-    ----------
-    row : pandas.Series
-        A row of `study.report.verdicts.judge_claims`.
-
-    Returns
-    -------
-    str
-        Its column ``unit`` if it has one, else the unit that the words of ``quantity`` name;
-        empty if they name none.
-    """
-    if isinstance(row.get("unit"), str) and row["unit"]:
-        return row["unit"]
-    for phrase, unit in _UNITS.items():
-        if phrase in row["quantity"]:
-            return unit
-    return ""
 
 
 def region_words(region: Region) -> str:
