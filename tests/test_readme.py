@@ -163,11 +163,12 @@ def test_cause_needs_a_gain_for_early_inputs(change):
         assert "are a cause" not in "".join(write(unclear))
 
 
+@pytest.mark.parametrize("interval", [(0.01, 0.02), (-0.3, 0.2)])
 @pytest.mark.parametrize("control", ["random signs", "norms of dose -10"])
-def test_cause_needs_controls_without_effect(control):
+def test_cause_needs_controls_without_effect(control, interval):
     effects = pd.read_csv(STORED / "intervention.csv")
     row = effects["change against plain"] == f"{control}, rows at the beginning"
-    effects.loc[row, ["low", "high"]] = 0.01, 0.02
+    effects.loc[row, ["low", "high"]] = interval
     for write in (describe_intervention, summarize_intervention):
         assert "are a cause" not in "".join(write(effects))
 

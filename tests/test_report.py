@@ -390,7 +390,7 @@ def test_a_sentence_with_another_verdict_is_not_used():
     table = judge_claims([]).assign(**measured, **agreed).set_index("id", drop=False)
     row = table.loc[finding.claim]
     assert (
-        "percentage points of test accuracy (0.24 to 0.41; paper: 0.30;"
+        "percentage points less test accuracy (0.24 to 0.41; paper: 0.30;"
         in write_sentence(finding, row).text
     )
     withdrawn = table.assign(corrected="undecided").loc[finding.claim]

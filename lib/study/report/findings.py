@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict
 from ruamel.yaml import YAML
 
 from study.claims.listed import claims
+from study.claims.region import Region
 from study.claims.short_runs import lead_caveat, steps_in_words
 from study.claims.verdict import AGREES
 from study.report.claim_text import ClaimText, describe_claim
@@ -233,8 +234,16 @@ def _fill(
         interval=interval,
         published=published,
         decided_by=_quote_network(row["decided_by"]),
+        threshold=write(_threshold(claims()[finding.claim].region)),
         shorter=_shorter(row),
     )
+
+
+def _threshold(region: Region) -> float:
+    """Return the end of a region that is open to one side; the lower one if it has two."""
+    if math.isinf(region.above):
+        return region.below
+    return region.above
 
 
 def _quote_network(decided_by: str) -> str:

@@ -61,8 +61,8 @@ def render_blocks(stored: Path) -> dict[str, str]:
         f"{_cautions(judged)}",
         "## Main findings",
         _wrap(
-            "Verdicts are after Holm's correction. In parentheses: our uncorrected 95% interval, "
-            "the paper's value, and the smallest number of seeds in the comparison."
+            "Verdicts are after Holm's correction. In parentheses: our 95% interval (before it), "
+            "the paper's value, and the seeds of the network that has the fewest."
         ),
         f"{_findings(judged)}\n{_intervention(effects)}",
     ]
@@ -89,10 +89,10 @@ def _summary(judged: pd.DataFrame, effects: pd.DataFrame) -> str:
 def _figure_caption() -> str:
     picture = "![Test accuracy lost per order of magnitude of decay](data/readme/slopes.png)"
     text = _wrap(
-        "*Regression slopes with 95% intervals, all else equal. Our gradients, like the "
-        f"dissertation's, are in single precision, which rounds below 1e-{_LIMIT} to zero. Without "
-        "rounding (bottom row), the same loss spans far more orders. The third row is quoted "
-        "below.*"
+        "*Regression slopes with 95% intervals, all else equal. The third row is quoted below. Our "
+        "gradients, like the dissertation's, are in single precision, which rounds below "
+        f"1e-{_LIMIT} to zero. Without rounding (last row), they decay by far more orders of "
+        "magnitude, and each one counts less.*"
     )
     return f"{picture}\n\n{text}"
 
@@ -116,6 +116,8 @@ def _tally_table(judged: pd.DataFrame) -> str:
                 cell += f" ({corrected.loc[name, kind]})"
             cells.append(cell)
         lines.append(f"| {kind} | {' | '.join(cells)} |")
+    totals = [str(raw.loc[name, list(TALLY)].sum()) for name in titles]
+    lines.append(f"| **all claims** | {' | '.join(totals)} |")
     return "\n".join(lines)
 
 
@@ -130,14 +132,14 @@ def _cautions(judged: pd.DataFrame) -> str:
         "*Agree*: our whole 95% interval is on the claim's side of a threshold, such as zero for "
         "“LEM beats the LSTM”. Our number may still be far from the paper's. *Differ*: the whole "
         "interval is on the other side, at our scale. *Undecided*: it crosses the threshold, or "
-        "something else speaks against a verdict.",
+        "there is an objection, such as a best learning rate at the edge of the grid.",
         "Most of our runs are shorter than the paper's. So a lead may only mean faster learning. "
         "A short run without a clear lead counts as *experiment too small*, never as *differ*: a "
         "bias toward *agree*.",
         f"Of {len(decided)} claims that agree or differ, {remaining} survive Holm's correction for "
         f"testing many claims of a publication. {with_caveat} of the {len(decided)} have a caveat "
-        f"(†), such as short runs; {few} rest on only {_FEW_SEEDS} seeds. Some undecided claims "
-        "got more seeds, which the intervals do not account for.",
+        f"(†), such as a lead in short runs; {few} rest on only {_FEW_SEEDS} seeds. We added seeds "
+        "to some undecided claims, which their intervals do not account for.",
     )
     return "\n".join(_wrap(f"- {point}", hanging="  ") for point in points)
 
