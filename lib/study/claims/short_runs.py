@@ -6,7 +6,7 @@ The rule depends on the kind of claim:
 ===========================  ==========================  ==========================
 a claim that ...             "agrees"                    "differs" and "undecided"
 ===========================  ==========================  ==========================
-one network leads another    stays, with a caveat   become not testable
+one network leads another    stays, with a caveat        become not testable
 a network learns             stays                       become not testable
 a network fails to learn     becomes not testable        stay
 networks do equally well     becomes not testable        become not testable

@@ -48,8 +48,9 @@ from study.report.inputs import load_artefacts
 NUMBERS = REFERENCE / "rebuild" / "numbers.csv"
 COLUMNS = ["item", "quantity", "count", "mean", "deviation", "weighted_mean", "text"]
 VERDICT = "verdict"
+"""Item of the rows that hold the verdict of a claim as a text."""
 MACHINE = "machine"
-"""Rows of these items hold a text: the verdict of a claim, or the processor and the profile."""
+"""Item of the rows that hold the processor and the profile as texts."""
 
 EQUAL = 1e-6
 """Largest relative difference of equal numbers."""

@@ -1,8 +1,7 @@
 """Data frames as HTML tables for reading: aligned, grouped, ours next to the published numbers.
 
-pandas' Styler, great_tables (0.18) and itables (2.9) were tried and are not used: each brings its
-own style with every table or a bundle of scripts, and none knows pairs of ours and theirs, which
-is most of this file. ``templates/grid.html.jinja`` is the one form of all tables.
+Most of this module pairs our columns with the published ones, which table libraries such as pandas'
+Styler or great_tables don't do. The template of all tables is ``templates/grid.html.jinja``.
 """
 
 from pathlib import Path

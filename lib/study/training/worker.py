@@ -58,7 +58,9 @@ def run_batch(
         path = shard_path(cache, driver_key).with_suffix(".state")
         checkpoints.append(Checkpoint(path, job.title, batch_size=len(jobs)))
     torch.set_num_threads(1)
-    # Arithmetic on denormal numbers makes a run two to ten times slower. No result depends on them.
+    # Arithmetic on denormal numbers makes a run two to ten times slower. No result depends on them:
+    # in training they are smaller than rounding errors, and the probes of gradients keep the
+    # logarithm of a norm apart, so that small norms are ordinary numbers.
     torch.set_flush_denormal(True)
     if pinned():
         _use_exact_square_roots()
