@@ -16,6 +16,7 @@ from longrnn.kernels.cuda_persistent_rnn import RECURRENCE as PERSISTENT_RNN
 from longrnn.probes.adjoint import adjoint_norms
 from study.bench.parity import random_case
 from torch.func import functional_call
+from toys import sums
 
 from tests.engines import NUMBA, assert_engine_agrees
 
@@ -250,10 +251,10 @@ def test_adjoints_by_kernel_equal_the_reference(name, tile, order, monkeypatch):
     u = torch.randn(19, 5, 2)
     assert kernels.choose(f"{name}/pull_back", "cpu") == "numba-cuda"
     kernel = kernels.select(f"{name}/pull_back", "auto", u)
-    expected = adjoint_norms(cell, u, torch.sum, engine="reference")
+    expected = adjoint_norms(cell, u, sums, engine="reference")
     for steps in (7, 19):
         monkeypatch.setattr(kernel, "stored_bytes", steps * kernel.vectors * 5 * 3 * 8)
-        norms = adjoint_norms(cell, u, torch.sum)
+        norms = adjoint_norms(cell, u, sums)
         torch.testing.assert_close(norms.readout, expected.readout, rtol=0, atol=1e-12)
         torch.testing.assert_close(norms.full, expected.full, rtol=0, atol=1e-12)
 
@@ -265,9 +266,9 @@ def test_underflowed_adjoints_are_recomputed_step_by_step(name):
     u = torch.randn(20, 2, 2)
     with torch.no_grad():
         cell.b.sub_(80)
-    expected = adjoint_norms(cell, u, torch.sum, times=(1, 20), engine="reference")
+    expected = adjoint_norms(cell, u, sums, times=(1, 20), engine="reference")
     assert expected.full[0].max() < -310
-    norms = adjoint_norms(cell, u, torch.sum, times=(1, 20))
+    norms = adjoint_norms(cell, u, sums, times=(1, 20))
     torch.testing.assert_close(norms.full, expected.full, rtol=1e-10, atol=0)
 
 

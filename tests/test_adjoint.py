@@ -15,12 +15,17 @@ from longrnn import kernels
 from longrnn.cells import cell_names, make_cell
 from longrnn.probes import Diverged, _adjoint_steps, adjoint
 from longrnn.probes.adjoint import adjoint_norms
-from longrnn.probes.coadjoint import coadjoint_loss, scaled_variance, soft_orthogonality
+from longrnn.probes.coadjoint import (
+    check_no_kinks,
+    coadjoint_loss,
+    scaled_variance,
+    soft_orthogonality,
+)
 from longrnn.probes.lyapunov import step_jacobians
 from mpmath import mp
 from refusals import refused
 from torch.nn import functional as F
-from toys import autograd_norms, linear
+from toys import autograd_norms, linear, sums
 
 T = 23
 B = 4
@@ -29,7 +34,7 @@ D = 6
 
 
 def _loss(x):
-    return torch.sin(x @ torch.arange(1.0, x.shape[1] + 1, dtype=x.dtype)).sum()
+    return torch.sin(x @ torch.arange(1.0, x.shape[1] + 1, dtype=x.dtype))
 
 
 @pytest.mark.parametrize("name", cell_names())
@@ -38,7 +43,7 @@ def test_step_and_engines_agree_with_autograd(name, monkeypatch):
     cell = make_cell(name, P, D)
     u = torch.randn(T, B, P)
     truth = copy.deepcopy(cell).double()
-    oracle = autograd_norms(truth, u.double(), lambda state: _loss(state[cell.readout]))
+    oracle = autograd_norms(truth, u.double(), lambda state: _loss(state[cell.readout]).sum())
     cases = [
         # arguments, steps per chunk
         ({}, 16),
@@ -114,7 +119,7 @@ def test_underflowed_adjoints_are_recomputed_step_by_step(name, steps, monkeypat
 def test_zero_and_nan_adjoints_equal_the_reference(name):
     cell = make_cell(name, P, D)
     u = torch.randn(T, B, P)
-    for loss in (lambda x: 0 * x.sum(), lambda x: math.nan * x.sum()):
+    for loss in (lambda x: 0 * x.sum(1), lambda x: math.nan * x.sum(1)):
         norms = adjoint_norms(cell, u, loss, times=(1, T))
         expected = adjoint_norms(cell, u, loss, times=(1, T), engine="reference")
         torch.testing.assert_close(norms.full, expected.full, equal_nan=True)
@@ -133,7 +138,7 @@ def test_scaled_rotation_is_exact_beyond_float_range(factor, chunk, monkeypatch)
     u = torch.zeros(steps, 2, 1, dtype=torch.float64)
     weight = torch.randn(D, dtype=torch.float64)
     monkeypatch.setattr(adjoint, "CHUNK", chunk)
-    norms = adjoint_norms(cell, u, lambda x: (x @ weight).sum(), times=(1, 200, steps))
+    norms = adjoint_norms(cell, u, lambda x: x @ weight, times=(1, 200, steps))
     last = math.log10(weight.norm())
     expected = [last + (steps - t) * math.log10(factor) for t in (1, 200, steps)]
     assert abs(expected[0]) > 100
@@ -143,7 +148,7 @@ def test_scaled_rotation_is_exact_beyond_float_range(factor, chunk, monkeypatch)
 
 def test_an_adjoint_of_zero_stays_minus_infinity():
     cell = linear(torch.zeros(D, D))
-    norms = adjoint_norms(cell, torch.zeros(5, 1, 1, dtype=torch.float64), lambda x: x.sum())
+    norms = adjoint_norms(cell, torch.zeros(5, 1, 1, dtype=torch.float64), sums)
     assert norms.readout[:, 0].tolist() == [-math.inf] * 4 + [pytest.approx(math.log10(D**0.5))]
 
 
@@ -226,7 +231,7 @@ def test_saturated_units_agree_with_high_precision(name, level):
         readout = float(mp.log10(abs(slopes[cell.readout])))
     u = torch.zeros(steps, 1, 1)
     for times in ((1, steps), range(1, steps + 1)):  # by an engine, by the step
-        norms = adjoint_norms(cell, u, torch.sum, times=times)
+        norms = adjoint_norms(cell, u, sums, times=times)
         assert norms.full[0].item() == pytest.approx(full, abs=1e-3)
         assert norms.readout[0].item() == pytest.approx(readout, abs=1e-3)
 
@@ -345,6 +350,46 @@ def test_only_cells_with_kinks_are_refused(name):
         coadjoint_loss(make_cell(name, 2, 4, **KINKED[name]), u, loss, kappa=1.0)
     if name in ("indrnn", "irnn"):
         coadjoint_loss(make_cell(name, 2, 4, phi="tanh"), u, loss, kappa=1.0).total.backward()
+
+
+ACTIVATIONS = {
+    name: getattr(F, name)
+    for name in (
+        *("relu", "relu6", "leaky_relu", "rrelu", "elu", "selu", "celu", "gelu", "silu", "mish"),
+        *("hardtanh", "hardsigmoid", "hardswish", "hardshrink", "softshrink", "tanhshrink"),
+        *("tanh", "sigmoid", "logsigmoid", "softplus", "softsign"),
+    )
+}
+ACTIVATIONS |= {
+    "elu with alpha 0.5": lambda x: F.elu(x, 0.5),
+    "celu with alpha 2": lambda x: F.celu(x, 2.0),
+    "gelu by tanh": lambda x: F.gelu(x, approximate="tanh"),
+    "threshold": lambda x: F.threshold(x, 0.1, 0.1),
+    "prelu": lambda x: F.prelu(x, torch.tensor([0.2], dtype=x.dtype)),
+    "where": lambda x: torch.where(x > 0, x, 0.5 * x),
+    "masked_fill": lambda x: x.masked_fill(x < 0, 0.0),
+    "clamp_min": lambda x: x.clamp_min(0.2),
+    "amax": lambda x: torch.stack([x, 0.5 * x]).amax(0),
+    "fmod": lambda x: x.fmod(1.0) * x,
+}
+REFUSED_ANYWAY = ("softsign",)
+"""Smooth, but made of functions that are not."""
+
+
+@pytest.mark.parametrize("name", ACTIVATIONS)
+def test_activations_are_refused_if_their_derivative_jumps(name):
+    function = ACTIVATIONS[name]
+    x = torch.linspace(-7, 7, 140_001, dtype=torch.float64, requires_grad=True)
+    (slopes,) = torch.autograd.grad(function(x).sum(), x)
+    jumps = slopes.diff().abs().max().item() > 0.05  # of a smooth one, 1e-4 times its curvature
+    cell = make_cell("rnn", 2, 4).double()
+    cell.step = lambda weights, state, u: (function(state[0] @ weights.W.T),)
+    if jumps or name in REFUSED_ANYWAY:
+        message = "its step contains [a-z_0-9]+( with alpha=[0-9.]+)?, whose derivative jumps"
+        with pytest.raises(ValueError, match=message):
+            check_no_kinks(cell)
+    else:
+        check_no_kinks(cell)
 
 
 @pytest.mark.parametrize(

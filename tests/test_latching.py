@@ -92,7 +92,7 @@ def test_adjoints_and_exponent_equal_plain_autograd(config, monkeypatch):
     results = _run(config, longer=())
     cell = seen["cell"].double()
     u = seen["u"].double()
-    expected, _ = autograd_norms(cell, u, lambda state: seen["loss"](*state))
+    expected, _ = autograd_norms(cell, u, lambda state: seen["loss"](*state).sum())
     np.testing.assert_allclose(results["adjoints"][0], expected[1:].T, atol=1e-4)
     states, _ = cell(u, engine="reference")
     np.testing.assert_allclose(results["states"][0], states.detach().norm(dim=2).T, rtol=1e-4)

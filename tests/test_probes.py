@@ -17,7 +17,7 @@ from longrnn.probes.time_steps import DECADES, count_time_steps
 from refusals import refused
 from study.results.rows import REAL_PARTS
 from study.training.equilibria import equilibrium_eigenvalues, real_part_fractions
-from toys import linear
+from toys import linear, sums
 
 T = 12
 BATCH = 3
@@ -215,19 +215,105 @@ def test_real_parts_are_counted_by_sign_and_size():
 GRU = make_cell("gru", FEATURES, WIDTH)
 SHORT = torch.zeros(3, 1, FEATURES)
 
-PROBES = (
-    lambda cell: adjoint_norms(cell, SHORT, torch.sum),
-    lambda cell: coadjoint_loss(cell, SHORT, torch.sum, kappa=1.0),
-    lambda cell: largest_exponent(cell, SHORT),
-)
+PROBES = {
+    "adjoint_norms": lambda cell, u: adjoint_norms(cell, u, sums).full,
+    "coadjoint_loss": lambda cell, u: coadjoint_loss(cell, u, sums, kappa=1.0).total.detach(),
+    "step_jacobians": lambda cell, u: torch.stack(list(step_jacobians(cell, u))),
+    "largest_exponent": largest_exponent,
+    "singular_values": singular_values,
+    "log_gain": lambda cell, u: log_gain(cell, u, 1),
+    "count_time_steps": lambda cell, u: torch.from_numpy(count_time_steps(cell, u)),
+}
+each_probe = pytest.mark.parametrize("probe", PROBES.values(), ids=PROBES)
 
 
-@pytest.mark.parametrize("probe", PROBES)
-def test_probes_name_the_cells_of_a_layer(probe):
+@each_probe
+def test_probes_measure_layers_and_one_step_cells(probe):
+    torch.manual_seed(0)
     layer = longrnn.LEM(FEATURES, WIDTH)
-    message = r'expected a bare cell, got LEM; .* such as layer.cells\["l0"\]'
+    one_step = longrnn.LEMCell(FEATURES, WIDTH)
+    one_step.cell.load_state_dict(layer.cells["l0"].state_dict())
+    u = torch.randn(5, 2, FEATURES)
+    expected = probe(layer.cells["l0"], u)
+    for module in (layer, one_step):
+        torch.testing.assert_close(probe(module, u), expected, rtol=0, atol=0, equal_nan=True)
+
+
+@each_probe
+@pytest.mark.parametrize(
+    ("module", "error", "message"),
+    [
+        (torch.nn.LSTM(FEATURES, 2), TypeError, "a layer that has one cell, got LSTM; .*LEM"),
+        (
+            longrnn.LEM(FEATURES, 2, num_layers=2),
+            ValueError,
+            r"got LEM with l0, l1; .* layer.cells\['l0'\], and the inputs that it gets",
+        ),
+        (
+            longrnn.LEM(FEATURES, 2, bidirectional=True),
+            ValueError,
+            r"got LEM with l0, l0_reverse; .* layer.cells\['l0'\]",
+        ),
+        (
+            longrnn.LEM(FEATURES, 2, batch_first=True),
+            ValueError,
+            r"batch_first=True; pass layer.cells\['l0'\] and input.transpose\(0, 1\)",
+        ),
+    ],
+)
+def test_probes_say_what_to_pass_instead(probe, module, error, message):
+    with pytest.raises(error, match=message):
+        probe(module, SHORT)
+
+
+@each_probe
+@pytest.mark.parametrize(
+    ("u", "error", "message"),
+    [
+        (SHORT.numpy(), TypeError, r"lem: .* got ndarray; .* torch.from_numpy"),
+        (SHORT[:, 0], ValueError, r"lem: expected input \(time, batch, input\) .* got \(3, 3\)"),
+        (SHORT[..., :2], ValueError, r"lem: .* with input=3, got \(3, 1, 2\)"),
+        (SHORT[:0], ValueError, "lem: expected at least one time step"),
+        (SHORT + math.nan, ValueError, "lem: expected finite input"),
+    ],
+)
+def test_probes_check_the_sequences(probe, u, error, message):
+    with pytest.raises(error, match=message):
+        probe(longrnn.LEM(FEATURES, WIDTH), u)
+
+
+HEAD = torch.nn.Linear(WIDTH, 1)
+
+
+@pytest.mark.parametrize(
+    "losses", [lambda x: HEAD(x)[:, 0], lambda x: x @ HEAD.weight[0]], ids=["layer", "product"]
+)
+def test_losses_in_float32_are_refused(losses):
+    message = r"losses that take outputs in float64, got .* copy.deepcopy\(head\).double\(\)"
     with pytest.raises(TypeError, match=message):
-        probe(layer)
+        adjoint_norms(GRU, SHORT, losses)
+
+
+def test_other_errors_of_a_loss_are_not_changed():
+    with pytest.raises(RuntimeError, match="mat1 and mat2 shapes cannot be multiplied"):
+        adjoint_norms(GRU, SHORT, torch.nn.Linear(2, 1).double())
+
+
+def test_probes_run_without_gradient_mode():
+    expected = PROBES["adjoint_norms"](GRU, SHORT)
+    with torch.no_grad():
+        torch.testing.assert_close(PROBES["adjoint_norms"](GRU, SHORT), expected)
+
+
+@pytest.mark.parametrize(
+    ("losses", "shape"), [(torch.sum, r"\(\)"), (lambda x: x, rf"\(1, {WIDTH}\)")]
+)
+def test_losses_of_another_shape_are_refused(losses, shape):
+    message = rf"expected one loss per sequence, \(1,\), got {shape}; use reduction='none'"
+    with pytest.raises(ValueError, match=message):
+        adjoint_norms(GRU, SHORT, losses)
+    with pytest.raises(ValueError, match=message):
+        coadjoint_loss(GRU, SHORT, losses, kappa=1.0)
 
 
 test_impossible_measurements_are_refused = refused(

@@ -5,8 +5,9 @@
 >>> lem = LEM(input_size=10, hidden_size=20, num_layers=2, dt=0.5)
 >>> output, (y_n, z_n) = lem(torch.randn(5, 3, 10))  # (time, batch, input)
 
-Every layer class has a one-step form, such as `LEMCell`. `make_cell` builds one bare cell by name,
-for the study in this repository. `adjoint_norms` and `largest_exponent` measure any bare cell.
+Every layer class has a one-step form, such as `LEMCell`. `adjoint_norms`, `largest_exponent` and
+`singular_values` measure a layer that has one cell. `make_cell` builds such a cell by its name: one
+layer in one direction, whose inputs are (time, batch, input).
 
 Names are imported when they are first used, so that ``import longrnn`` costs nothing.
 """

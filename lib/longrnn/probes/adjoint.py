@@ -25,7 +25,7 @@ argument, and normalize the adjoint themselves.
 
 import copy
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
@@ -35,11 +35,11 @@ from torch import Tensor
 from torch.nn.utils import parametrize
 
 from longrnn import kernels
-from longrnn.cells import Cell, State
+from longrnn.cells import Cell, OneStep, Recurrent, State
 from longrnn.kernels._pull_back import Carried, PullBack
 from longrnn.probes._adjoint_steps import Steps
 from longrnn.probes._adjoint_tracker import Tracker, norm_of
-from longrnn.probes._checks import check_is_cell
+from longrnn.probes._checks import Losses, bare_cell, double_inputs, loss_gradients
 
 CHUNK = 16
 """Number of reference steps per chunk; the graph of a chunk is in memory at once."""
@@ -76,9 +76,9 @@ class AdjointNorms:
 
 
 def adjoint_norms(
-    cell: Cell,
+    cell: Cell | OneStep | Recurrent,
     u: Tensor,
-    loss: Callable[[Tensor], Tensor],
+    losses: Losses,
     *,
     times: Sequence[int] | None = None,
     whole: bool = False,
@@ -89,16 +89,18 @@ def adjoint_norms(
     Parameters
     ----------
     cell
-        The cell; it is copied, not changed.
+        A cell, a one-step cell such as `longrnn.LEMCell`, or a layer such as `longrnn.LEM` that has
+        one layer and one direction; it is copied, not changed.
     u : (time, batch, input)
-        The sequences.
-    loss
-        Maps the cell's last output, (batch, hidden) in float64, to the sum over sequences of their
-        losses.
+        The sequences, of any type; they are converted to float64.
+    losses
+        Maps the cell's last output, (batch, hidden) in float64, to the loss of each sequence,
+        (batch,), as for `longrnn.probes.coadjoint.coadjoint_loss`. A head inside needs weights in
+        float64, for example ``copy.deepcopy(head).double()``.
     times
         Time points t in 0..T; all of 1..T by default.
     whole
-        Whether to pass all state tensors to the loss, concatenated to (batch, states * hidden),
+        Whether to pass all state tensors to `losses`, concatenated to (batch, states * hidden),
         instead of the output tensor only.
     engine
         ``auto``, or ``reference`` to differentiate the reference step even if there is an engine.
@@ -111,9 +113,11 @@ def adjoint_norms(
     Raises
     ------
     TypeError
-        `cell` is not a bare cell.
+        `cell` is no cell or layer, `u` is not a tensor, or `losses` cannot take float64 outputs.
     ValueError
-        A time point lies outside the sequence, or `engine` is neither.
+        The layer has several cells or takes inputs batch first, the sequences don't fit the cell,
+        the losses don't have the shape (batch,), a time point lies outside the sequence, or
+        `engine` is neither.
 
     Notes
     -----
@@ -122,12 +126,18 @@ def adjoint_norms(
 
     Examples
     --------
-    >>> from longrnn import adjoint_norms, make_cell
-    >>> u = torch.randn(50, 3, 2)
-    >>> norms = adjoint_norms(make_cell("lem", 2, 8), u, torch.sum, times=[1, 50])
+    >>> from longrnn import LEM, adjoint_norms
+    >>> lem = LEM(2, 8)
+    >>> head = torch.nn.Linear(8, 1).double()
+    >>> u, targets = torch.randn(50, 3, 2), torch.randn(3, dtype=torch.float64)
+    >>> def losses(y):
+    ...     return (head(y)[:, 0] - targets).square()
+    >>> norms = adjoint_norms(lem, u, losses, times=[1, 50])
     >>> norms.times, norms.readout.shape
     ((1, 50), torch.Size([2, 3]))
     """
+    cell = copy.deepcopy(bare_cell(cell)).double().requires_grad_(False).eval()
+    u = double_inputs(cell, u)
     T = u.shape[0]
     if times is None:
         times = range(1, T + 1)
@@ -136,23 +146,20 @@ def adjoint_norms(
         raise ValueError(f"expected time points between 0 and T={T}, got {wanted}")
     if engine not in ("auto", "reference"):
         raise ValueError(f"expected the engine 'auto' or 'reference', got {engine!r}")
-    check_is_cell(cell)
-    cell = copy.deepcopy(cell).double().requires_grad_(False).eval()
-    u = u.detach().double()
     if engine == "auto":
         kernel = kernels.select(f"{cell.name}/pull_back", "auto", u, units=cell.hidden_size)
         if kernel is not None:
-            return _adjoint_norms_by_kernel(kernel, cell, u, loss, wanted, whole)
+            return _adjoint_norms_by_kernel(kernel, cell, u, losses, wanted, whole)
     few = len(wanted) <= 2 + T // ENGINE_CHUNK
     by_engine = engine == "auto" and few and _has_engine(cell, u)
     with parametrize.cached():  # an engine reads the weights at every chunk
-        return _adjoint_norms_by_chunks(cell, u, loss, wanted, whole, by_engine)
+        return _adjoint_norms_by_chunks(cell, u, losses, wanted, whole, by_engine)
 
 
 def _adjoint_norms_by_chunks(
     cell: Cell,
     u: Tensor,
-    loss: Callable[[Tensor], Tensor],
+    losses: Losses,
     wanted: Sequence[int],
     whole: bool,
     by_engine: bool,
@@ -165,7 +172,7 @@ def _adjoint_norms_by_chunks(
     for start, stop in pairwise(_chunk_edges(T, wanted, by_engine=by_engine)):
         chunks.append((start, stop, state))
         state = steps.forward(state, start, stop, by_engine=by_engine)
-    tracker = Tracker(cell.readout, set(wanted), _last_adjoint(loss, state, cell.readout, whole))
+    tracker = Tracker(cell.readout, set(wanted), _last_adjoint(losses, state, cell.readout, whole))
     tracker.record(T)
     for start, stop, state_at_start in reversed(chunks):
         _pull_back(steps, state_at_start, start, stop, tracker, by_engine=by_engine)
@@ -177,7 +184,7 @@ def _adjoint_norms_by_kernel(
     kernel: type[PullBack],
     cell: Cell,
     u: Tensor,
-    loss: Callable[[Tensor], Tensor],
+    losses: Losses,
     wanted: Sequence[int],
     whole: bool,
 ) -> AdjointNorms:
@@ -196,7 +203,7 @@ def _adjoint_norms_by_kernel(
     for start, stop in pairwise([*range(0, T, length), T]):
         stretches.append(_Stretch(start, u[start:stop], state))
         state, last_saved = kernel.forward(weights, state, u[start:stop])
-    tracker = Tracker(cell.readout, set(wanted), _last_adjoint(loss, state, cell.readout, whole))
+    tracker = Tracker(cell.readout, set(wanted), _last_adjoint(losses, state, cell.readout, whole))
     tracker.record(T)
     is_wanted = u.new_zeros(T)
     is_wanted[[t for t in wanted if t < T]] = 1
@@ -237,15 +244,13 @@ def _chunk_edges(T: int, wanted: Sequence[int], *, by_engine: bool) -> list[int]
     return [*range(0, T, CHUNK), T]
 
 
-def _last_adjoint(
-    loss: Callable[[Tensor], Tensor], state: State, readout: int, whole: bool
-) -> State:
-    """Return the derivative of the loss with respect to each tensor of the last state."""
+def _last_adjoint(losses: Losses, state: State, readout: int, whole: bool) -> State:
+    """Return the derivative of the summed losses with respect to each tensor of the last state."""
     indices = [readout]
     if whole:
         indices = list(range(len(state)))
     x = [state[index].detach().requires_grad_() for index in indices]
-    gradients = torch.autograd.grad(loss(torch.cat(x, dim=1)), x)
+    gradients = loss_gradients(losses, x)
     adjoint = [torch.zeros_like(part) for part in state]
     for index, gradient in zip(indices, gradients, strict=True):
         adjoint[index] = gradient.contiguous()

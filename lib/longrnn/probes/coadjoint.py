@@ -19,21 +19,33 @@ total derivatives with respect to the output tensor of the state at time t. The 
 """
 
 import math
-from collections.abc import Callable
+import re
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from longrnn import kernels
-from longrnn.cells import Cell
+from longrnn.cells import Cell, OneStep, Recurrent
+from longrnn.cells._checks import check_is_tensor
 from longrnn.probes import Diverged
-from longrnn.probes._checks import check_is_cell
+from longrnn.probes._checks import Losses, bare_cell, checked_losses
 
-Losses = Callable[[Tensor], Tensor]
+KINKS = (
+    # activations
+    *("Relu", "LeakyRelu", "Rrelu", "PreluKernel", "Threshold"),
+    *("Hardtanh", "Hardsigmoid", "Hardswish", "Hardshrink", "Softshrink"),
+    # functions of one number
+    *("Abs", "Sign", "Sgn", "Copysign", "Clamp"),
+    *("Round", "Floor", "Ceil", "Trunc", "Frac", "Fmod", "Remainder"),
+    # the largest of several numbers, or their order
+    *("Max", "Min", "Fmax", "Fmin", "Amax", "Amin", "Aminmax", "Cummax", "Cummin"),
+    *("Sort", "Topk", "Kthvalue", "Median", "Nanmedian", "Mode"),
+)
+"""Prefixes of autograd's names for functions whose first derivative jumps, or that jump themselves.
 
-KINKS = ("Relu", "Threshold", "Abs", "Sign", "Clamp", "Hardtanh", "Maximum", "Minimum")
-"""Prefixes of autograd's names for functions with a discontinuous first derivative."""
+`_has_kink` decides about ELU, which has a parameter, and about selections by a condition.
+"""
 
 
 class PenalizedLoss(NamedTuple):
@@ -67,16 +79,23 @@ def scaled_variance(norms: Tensor) -> Tensor:
 
 
 def coadjoint_loss(
-    cell: Cell, u: Tensor, losses: Losses, *, kappa: float, engine: str = "auto"
+    cell: Cell | OneStep | Recurrent,
+    u: Tensor,
+    losses: Losses,
+    *,
+    kappa: float,
+    engine: str = "auto",
 ) -> PenalizedLoss:
     """Compute the differentiable loss F + kappa G of a mini-batch (equation 2.20).
 
     Parameters
     ----------
     cell
-        A cell whose step is twice differentiable.
+        A cell whose step has a continuous first derivative (see `check_no_kinks`), as a cell, a
+        one-step cell such as `longrnn.LEMCell`, or a layer such as `longrnn.LEM` that has one layer
+        and one direction.
     u : (time, batch, input)
-        The sequences.
+        The sequences, in the dtype of the cell.
     losses
         Maps the cell's last output, (batch, hidden), to the loss of each sequence, (batch,). It
         includes the output layer, which gets gradients as well.
@@ -93,14 +112,16 @@ def coadjoint_loss(
     Raises
     ------
     TypeError
-        `cell` is not a bare cell.
+        `cell` is no cell or layer, or `u` is not a tensor.
     ValueError
-        Kappa is negative or not finite, the cell's step has a discontinuous derivative, the engine
+        The layer has several cells or takes inputs batch first, the sequences don't fit the cell,
+        kappa is negative or not finite, the cell's step has a discontinuous derivative, the engine
         cannot run the cell, or the losses don't have the shape (batch,).
     Diverged
         The loss or the penalty is not finite.
     """
-    check_is_cell(cell)
+    cell = bare_cell(cell)
+    check_is_tensor(cell.name, u)
     kappa = float(kappa)
     if not (math.isfinite(kappa) and kappa >= 0):
         raise ValueError(f"expected kappa, the penalty's weight, to be 0 or positive, got {kappa}")
@@ -132,7 +153,7 @@ def _losses_and_norms(
     outputs, state = cell(u)
     # The final state, not outputs[-1], whose gradient would be an array over all time steps.
     x = state[cell.readout]
-    F = _checked_losses(losses(x), u)
+    F = checked_losses(losses, x)
     (slope,) = torch.autograd.grad(F.sum(), x, create_graph=differentiable, retain_graph=True)
     with torch.set_grad_enabled(differentiable):
         return F, adjoint_engine(cell.weights().W, outputs, -slope)
@@ -154,25 +175,15 @@ def _double_backward(
         # respect to one must not include this. So we use views that only the next step reads.
         state = tuple(part.view_as(part) for part in state)
         x.append(state[cell.readout])
-    F = _checked_losses(losses(x[-1]), u)
+    F = checked_losses(losses, x[-1])
     slopes = torch.autograd.grad(
         F.sum(), x, create_graph=differentiable, retain_graph=True, materialize_grads=True
     )
     return F, -torch.stack(slopes)
 
 
-def _checked_losses(F: Tensor, u: Tensor) -> Tensor:
-    """Return the losses unchanged; raise `ValueError` unless there is one per sequence."""
-    if F.shape != u.shape[1:2]:
-        raise ValueError(
-            f"expected one loss per sequence, ({u.shape[1]},), got {tuple(F.shape)}; "
-            "use reduction='none'"
-        )
-    return F
-
-
 def check_no_kinks(cell: Cell) -> None:
-    """Check that the first derivative of a cell's step is continuous.
+    """Check that the first derivative of a cell's step with respect to the state is continuous.
 
     Parameters
     ----------
@@ -183,14 +194,24 @@ def check_no_kinks(cell: Cell) -> None:
     ------
     ValueError
         The step contains a function such as ReLU.
+
+    Notes
+    -----
+    The check goes through the functions that autograd recorded. A smooth function made of others
+    that are not, such as softsign (it contains an absolute value), is refused as well.
     """
     with torch.no_grad():  # parametrizations of the weights don't matter here
         weights = cell.weights()
-        state = cell.initial_state(1)
-    state = tuple(part.requires_grad_() for part in state)
-    u = state[0].new_zeros(1, cell.input_size)
+        state = list(cell.initial_state(_STATES))
+    generator = torch.Generator().manual_seed(0)
+    for index, part in enumerate(state):
+        if index not in cell.counters:
+            values = 3 * torch.randn(part.shape, generator=generator)
+            part = values.to(part)
+        state[index] = part.detach().requires_grad_()
+    u = state[0].new_zeros(_STATES, cell.input_size)
     with torch.enable_grad():
-        after = cell.step(weights, state, u)
+        after = cell.step(weights, tuple(state), u)
     todo = [part.grad_fn for part in after]
     seen = set()
     while todo:
@@ -198,14 +219,46 @@ def check_no_kinks(cell: Cell) -> None:
         if node is None or node in seen:
             continue
         seen.add(node)
-        if node.name().startswith(KINKS):
-            function = node.name().removesuffix("Backward0").lower()
+        if _has_kink(node):
             raise ValueError(
                 f"{cell.name} cannot be trained by the coadjoint method: its step contains "
-                f"{function}, whose derivative jumps, and the method needs a second derivative; "
-                "choose a smooth activation such as tanh"
+                f"{_function_name(node)}, whose derivative jumps, and the method needs a second "
+                "derivative; choose a smooth activation such as tanh"
             )
         todo.extend(before for before, _ in node.next_functions)
+
+
+_STATES = 32
+"""Number of random states at which `check_no_kinks` looks for conditions that depend on them."""
+
+
+def _has_kink(node: torch.autograd.graph.Node) -> bool:
+    """Return whether the first derivative of a function that autograd recorded jumps."""
+    name = node.name()
+    if name.startswith("EluBackward"):  # also SELU; CELU is smooth
+        return node._saved_alpha * node._saved_input_scale != 1
+    if name.startswith("WhereBackward"):
+        return _differs_between_states(node._saved_condition)
+    if name.startswith("MaskedFillBackward"):
+        return _differs_between_states(node._saved_mask)
+    return name.startswith(KINKS)
+
+
+def _differs_between_states(condition: Tensor) -> bool:
+    """Return whether a condition depends on the state, and not only on the time or the neuron."""
+    return len(condition) == _STATES and bool((condition != condition[:1]).any())
+
+
+def _function_name(node: torch.autograd.graph.Node) -> str:
+    """Return the name of a function that autograd recorded: ``leaky_relu`` for LeakyReluBackward0.
+
+    An ELU has its parameter in its name, because it is smooth if that is 1.
+    """
+    function = node.name().partition("Backward")[0].removesuffix("Kernel").removesuffix("WithNoise")
+    name = re.sub("(?<=[a-z])(?=[A-Z])", "_", function).lower()
+    if name == "elu":
+        return f"elu with alpha={node._saved_alpha * node._saved_input_scale:g}"
+    return name
 
 
 def soft_orthogonality(W: Tensor) -> Tensor:

@@ -25,22 +25,29 @@ from collections.abc import Iterator, Sequence
 import torch
 from torch import Tensor
 
-from longrnn.cells import Cell, State
-from longrnn.probes._checks import check_is_cell
+from longrnn.cells import Cell, OneStep, Recurrent, State
+from longrnn.probes._checks import bare_cell, double_inputs
 from longrnn.probes.slopes import Slopes
 
 
 def step_jacobians(
-    cell: Cell, u: Tensor, *, parts: Sequence[int] | None = None, start: int = 0
+    cell: Cell | OneStep | Recurrent,
+    u: Tensor,
+    *,
+    parts: Sequence[int] | None = None,
+    start: int = 0,
 ) -> Iterator[Tensor]:
-    """Yield the Jacobian of every step of a cell along sequences, in float64.
+    """Return an iterator over the Jacobians of all steps of a cell along sequences, in float64.
 
     Parameters
     ----------
     cell
-        A cell whose step is differentiable with respect to its state; it is copied, not changed.
+        A cell whose step is differentiable with respect to its state, as a cell, a one-step cell
+        such as `longrnn.LEMCell`, or a layer such as `longrnn.LEM` that has one layer and one
+        direction; it is copied, not changed.
     u : (time, batch, input)
-        The sequences. The first state is that of `Cell.initial_state`: zero, unless it is trained.
+        The sequences, of any type. The first state is that of `Cell.initial_state`: zero, unless it
+        is trained.
     parts
         Indices of the state tensors to include; by default all except step counters
         (`Cell.counters`), such as that of the LU RNN. The derivative of a count with respect to the
@@ -48,38 +55,44 @@ def step_jacobians(
     start
         Number of steps to run before the first Jacobian.
 
-    Yields
-    ------
-    (batch, n, n)
+    Returns
+    -------
+    iterator of (batch, n, n)
         Derivative of the state after step t with respect to the state before it, for
         t = start + 1 .. T. n is the number of parts times the recurrent dimension.
 
     Raises
     ------
     TypeError
-        `cell` is not a bare cell.
+        `cell` is no cell or layer, or `u` is not a tensor.
     ValueError
-        No step is left after `start`.
+        The layer has several cells or takes inputs batch first, the sequences don't fit the cell,
+        or no step is left after `start`.
 
     Examples
     --------
-    >>> from longrnn import make_cell
-    >>> jacobians = list(step_jacobians(make_cell("lem", 2, 8), torch.randn(5, 3, 2)))
+    >>> from longrnn import LEM
+    >>> jacobians = list(step_jacobians(LEM(2, 8), torch.randn(5, 3, 2)))
     >>> len(jacobians), jacobians[0].shape
     (5, torch.Size([3, 16, 16]))
     """
-    check_is_cell(cell)
+    # Without dropout, whose masks would differ between calls and advance PyTorch's generator.
+    cell = copy.deepcopy(bare_cell(cell)).double().requires_grad_(False).eval()
+    u = double_inputs(cell, u)
     if not 0 <= start < len(u):
         raise ValueError(f"expected a start between 0 and {len(u) - 1}, got {start}")
-    # Without dropout, whose masks would differ between calls and advance PyTorch's generator.
-    cell = copy.deepcopy(cell).double().requires_grad_(False).eval()
+    if parts is None:
+        parts = [index for index in range(cell.states) if index not in cell.counters]
+    return _jacobians(cell, u, tuple(parts), start)
+
+
+def _jacobians(cell: Cell, u: Tensor, parts: tuple[int, ...], start: int) -> Iterator[Tensor]:
+    """Yield the Jacobians of the steps after `start`; the arguments have been checked."""
     weights = cell.weights()
     state = cell.initial_state(u.shape[1])
-    if parts is None:
-        parts = [index for index in range(len(state)) if index not in cell.counters]
-    for t, u_t in enumerate(u.detach().double().unbind(0)):
+    for t, u_t in enumerate(u.unbind(0)):
         if t >= start:
-            yield _jacobian(cell, weights, state, u_t, tuple(parts))
+            yield _jacobian(cell, weights, state, u_t, parts)
         with torch.no_grad():
             state = cell.step(weights, state, u_t)
 
@@ -101,7 +114,11 @@ def _jacobian(
 
 
 def largest_exponent(
-    cell: Cell, u: Tensor, *, start: int = 0, parts: Sequence[int] | None = None
+    cell: Cell | OneStep | Recurrent,
+    u: Tensor,
+    *,
+    start: int = 0,
+    parts: Sequence[int] | None = None,
 ) -> Tensor:
     """Return the largest Lyapunov exponent along each sequence.
 
@@ -118,14 +135,14 @@ def largest_exponent(
 
     Raises
     ------
-    ValueError
-        No step is left after `start`.
+    TypeError, ValueError
+        As in `step_jacobians`.
 
     Examples
     --------
-    >>> from longrnn import make_cell
+    >>> from longrnn import RNN
     >>> _ = torch.manual_seed(0)
-    >>> exponent = largest_exponent(make_cell("rnn", 1, 32), torch.randn(200, 2, 1), start=100)
+    >>> exponent = largest_exponent(RNN(1, 32), torch.randn(200, 2, 1), start=100)
     >>> bool((exponent < 0).all())  # an untrained RNN forgets
     True
     """
@@ -144,7 +161,11 @@ def largest_exponent(
 
 
 def singular_values(
-    cell: Cell, u: Tensor, *, parts: Sequence[int] | None = None, start: int = 0
+    cell: Cell | OneStep | Recurrent,
+    u: Tensor,
+    *,
+    parts: Sequence[int] | None = None,
+    start: int = 0,
 ) -> Tensor:
     """Return the singular values of the Jacobian dx_T/dx_start along each sequence.
 
@@ -161,8 +182,8 @@ def singular_values(
 
     Raises
     ------
-    ValueError
-        No step is left after `start`.
+    TypeError, ValueError
+        As in `step_jacobians`.
     """
     product = None
     for jacobian in step_jacobians(cell, u, parts=parts, start=start):
@@ -173,7 +194,7 @@ def singular_values(
     return torch.linalg.svdvals(product)
 
 
-def log_gain(cell: Cell, u: Tensor, start: int) -> Tensor:
+def log_gain(cell: Cell | OneStep | Recurrent, u: Tensor, start: int) -> Tensor:
     """Return log10 of the spectral norm of dh_T/dh_start along each sequence.
 
     Parameters
@@ -189,14 +210,15 @@ def log_gain(cell: Cell, u: Tensor, start: int) -> Tensor:
 
     Raises
     ------
-    ValueError
-        No step is left after `start`.
+    TypeError, ValueError
+        As in `step_jacobians`.
 
     Notes
     -----
     The product of the Jacobians is scaled after every step, and the logarithms of the scales are
     added.
     """
+    cell = bare_cell(cell)
     readout = slice(cell.readout * cell.hidden_size, (cell.readout + 1) * cell.hidden_size)
     product = None
     total = 0.0

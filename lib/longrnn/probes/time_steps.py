@@ -12,7 +12,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from longrnn.cells import Cell
+from longrnn.cells import Cell, OneStep, Recurrent
+from longrnn.probes._checks import bare_cell
 
 DECADES = np.round(np.linspace(-6, 1, 71), 1)
 """Edges of the histogram's bins, as log10 of the time step: ten bins per decade."""
@@ -21,15 +22,16 @@ SCALES = 3
 
 
 @torch.no_grad()
-def count_time_steps(cell: Cell, u: Tensor) -> np.ndarray:
+def count_time_steps(cell: Cell | OneStep | Recurrent, u: Tensor) -> np.ndarray:
     """Return a histogram of the time steps of a cell along sequences, without dropout.
 
     Parameters
     ----------
     cell
-        A cell with learned time steps; it is copied, not changed.
+        A cell with learned time steps, as a cell, a one-step cell such as `longrnn.LEMCell`, or a
+        layer such as `longrnn.LEM` that has one layer and one direction; it is copied, not changed.
     u : (time, batch, input)
-        The sequences.
+        The sequences, in the dtype of the cell.
 
     Returns
     -------
@@ -39,9 +41,14 @@ def count_time_steps(cell: Cell, u: Tensor) -> np.ndarray:
 
     Raises
     ------
+    TypeError
+        `cell` is no cell or layer, or `u` is not a tensor.
     ValueError
-        The cell has no time steps, or more kinds than `SCALES`.
+        The layer has several cells or takes inputs batch first, the sequences don't fit the cell,
+        or the cell has no time steps, or more kinds than `SCALES`.
     """
+    cell = bare_cell(cell)
+    cell.check_input(u)
     kinds = copy.deepcopy(cell).eval().time_steps(u)
     if not 1 <= len(kinds) <= SCALES:
         raise ValueError(

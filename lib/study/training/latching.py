@@ -35,7 +35,7 @@ from study.training.batches import GeneratedBatches
 from study.training.checkpoint import Checkpoint
 from study.training.job import Arrays, Job
 from study.training.loop import train
-from study.training.measures import summed_loss
+from study.training.measures import head_losses
 from study.training.model import Model
 from study.training.record import Record
 from study.training.scores import cross_entropy, predicted_classes, tensors
@@ -230,7 +230,7 @@ def _measure_horizon(
     arrays["error"][index] = _error(output(states[-1].double()), labels)
     followed = slice(config.probe_size)
     u = u[:, followed]
-    norms = adjoint_norms(cell, u, partial(summed_loss, output, labels[followed]))
+    norms = adjoint_norms(cell, u, partial(head_losses, output, labels[followed]))
     state_norms = torch.linalg.vector_norm(states[:, followed], dim=2)
     arrays["states"][index, :, :horizon] = state_norms.T
     arrays["adjoints"][index, :, :horizon] = norms.readout.T

@@ -76,11 +76,12 @@ def measure(model: Model, split: Split, *, batch_size: int, size: int = 0) -> di
         last = min(first + batch_size, size)
         inputs, labels = tensors(split.take(slice(first, last)), device)
         u = cell_inputs_without_dropout(model, inputs)
-        summed = partial(summed_loss, output, labels)
-        adjoints = adjoint_norms(model.cell, u, summed, times=(1, u.shape[0]), whole=reads_all)
+        losses = partial(head_losses, output, labels)
+        adjoints = adjoint_norms(model.cell, u, losses, times=(1, u.shape[0]), whole=reads_all)
         features = model.head_inputs(adjoints.final_states)
-        loss += summed(features).item()
-        correct += (predicted_classes(output(features)) == labels).sum().item()
+        logits = output(features)
+        loss += cross_entropy(logits, labels, reduction="sum").item()
+        correct += (predicted_classes(logits) == labels).sum().item()
         read_by_head = adjoints.full if reads_all else adjoints.readout
         for name, t in (("adjoint_first", 0), ("adjoint_last", -1)):
             norms[name].append(log10_sum(read_by_head[t]))
@@ -91,8 +92,8 @@ def measure(model: Model, split: Split, *, batch_size: int, size: int = 0) -> di
     return {"loss": loss / size, "accuracy": correct / size, **summed_norms}
 
 
-def summed_loss(output: nn.Linear, labels: Tensor, x: Tensor) -> Tensor:
-    """Return the cross entropy of the head's predictions, summed over sequences.
+def head_losses(output: nn.Linear, labels: Tensor, x: Tensor) -> Tensor:
+    """Return the cross entropy of a head's predictions for each sequence.
 
     Parameters
     ----------
@@ -106,9 +107,9 @@ def summed_loss(output: nn.Linear, labels: Tensor, x: Tensor) -> Tensor:
     Returns
     -------
     Tensor
-        A scalar.
+        Shape (batch,).
     """
-    return cross_entropy(output(x), labels, reduction="sum")
+    return cross_entropy(output(x), labels, reduction="none")
 
 
 def penalized_loss(model: Model, inputs: Tensor, classes: Tensor, kappa: float) -> PenalizedLoss:

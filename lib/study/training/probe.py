@@ -6,6 +6,7 @@ with the best weights.
 
 import copy
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import torch
@@ -138,7 +139,7 @@ class Probe:
         inputs, targets = self._train_batch
         cell = self._model.cell
         u = cell_inputs_without_dropout(self._model, inputs)
-        adjoints = adjoint_norms(cell, u, self._summed_loss(targets), times=(1,))
+        adjoints = adjoint_norms(cell, u, self._losses(targets), times=(1,))
         gains = {
             "gain_first": log_gain(cell, u, 1),
             "gain_last": log_gain(cell, u, len(u) - 1),
@@ -195,7 +196,7 @@ class Probe:
         inputs, targets = self._test_batch
         u = cell_inputs_without_dropout(self._model, inputs)
         times = [max(1, round(position * len(u))) for position in POSITIONS]
-        norms = adjoint_norms(self._model.cell, u, self._summed_loss(targets), times=times)
+        norms = adjoint_norms(self._model.cell, u, self._losses(targets), times=times)
         medians = norms.readout.median(dim=1).values.tolist()
         median_at = dict(zip(norms.times, medians, strict=True))
         return {"adjoint_curve": np.array([median_at[t] for t in times])}
@@ -247,14 +248,19 @@ class Probe:
         model = copy.deepcopy(self._model).eval().double().requires_grad_(False)
         u = model.cell_inputs(as_double(inputs))
         states, _ = model.cell(u)
-        adjoints = adjoint_norms(model.cell, u, lambda x: class_losses(model, labels, x).sum())
+        adjoints = adjoint_norms(model.cell, u, partial(class_losses, model, labels))
         return {
             "state_norm": states.norm(dim=2).T.cpu().numpy(),
             "adjoint_norm": adjoints.readout.T.cpu().numpy(),
         }
 
-    def _summed_loss(self, targets: Tensor) -> Callable[[Tensor], Tensor]:
-        """Return a function from inputs of the head to the float64 loss, summed over sequences."""
+    def _losses(self, targets: Tensor) -> Callable[[Tensor], Tensor]:
+        """Return a function from inputs of the head to the float64 loss of each sequence."""
         output = copy.deepcopy(self._model.output).double().requires_grad_(False)
         loss = task_loss(self._task)
-        return lambda x: loss(output(x), as_double(targets)) * len(x)
+
+        def losses(x: Tensor) -> Tensor:
+            elements = loss(output(x), as_double(targets), reduction="none")
+            return elements.view(len(x), -1).mean(1)
+
+        return losses

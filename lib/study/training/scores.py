@@ -14,7 +14,7 @@ MOST_PREDICTIONS = 2**25
 """Largest number of predictions per batch in `evaluate`, 256 MiB in float64."""
 
 
-def task_loss(task: Task) -> Callable[[Tensor, Tensor], Tensor]:
+def task_loss(task: Task) -> Callable[..., Tensor]:
     """Return the loss function of a task.
 
     Parameters
@@ -24,7 +24,8 @@ def task_loss(task: Task) -> Callable[[Tensor, Tensor], Tensor]:
     Returns
     -------
     callable
-        Maps predictions and targets to the mean cross entropy or the mean squared error.
+        Maps predictions and targets to the mean cross entropy or the mean squared error; takes
+        another `reduction` as `cross_entropy` does.
     """
     if task.classifies:
         return cross_entropy
