@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 import xarray as xr
 from drawn import RECORD, drawn
-from study.claims.caveats import TRIED_ONCE
+from study.claims.caveats import TEST_SET_LEFT_OUT, TRIED_ONCE
+from study.claims.estimates import join_reasons
 from study.claims.estimating import estimate_claim
 from study.claims.networks import Networks
 from study.claims.search import gain_of_last_rate
@@ -23,7 +24,7 @@ def errors(scores, replicates=6, **more):
 
 
 def estimated(ds, **claim):
-    """Return the estimates of a claim's networks."""
+    """Return the estimates of a claim's networks; their intervals leave out the test set."""
     return estimate_claim(Networks(ds), made_claim("share_of_chance", **claim)).parts
 
 
@@ -36,9 +37,10 @@ def test_a_network_trained_once_is_a_caveat():
         ({"above": 0.4, "below": 0.9}, ("", once)),
     ):
         (found,) = estimated(errors({"LEM": 0.5}), region=region, others=())
-        assert (found.caveats.to_agree, found.caveats.to_differ) == caveats
+        expected = tuple(join_reasons(TEST_SET_LEFT_OUT, caveat) for caveat in caveats)
+        assert found.caveats == expected
     tuned = at_rates({"LEM": [0.6, 0.5, 0.7]}, measure="error", guess=1.0)
-    assert estimated(tuned, **LEARNS)[0].caveats.to_differ == ""
+    assert estimated(tuned, **LEARNS)[0].caveats.to_differ == TEST_SET_LEFT_OUT
 
 
 @pytest.mark.parametrize(
@@ -54,7 +56,8 @@ def test_networks_that_fail_are_counted(levels, caveat):
     scores = {"RNN": [levels[0]] * 3, "RNN, other start": [levels[1]] * 3}
     ds = at_rates(scores, RATES, "error", guess=1.0)
     found = estimated(ds, networks=("RNN", "RNN, other start"), **FAILS)
-    assert {estimate.caveats.to_differ for estimate in found} == {caveat}
+    expected = join_reasons(TEST_SET_LEFT_OUT, caveat)
+    assert {estimate.caveats.to_differ for estimate in found} == {expected}
 
 
 @pytest.mark.parametrize(
@@ -83,8 +86,9 @@ def test_a_stopping_rule_is_a_caveat(goal, caveat):
     ds.attrs["settings"] = json.dumps({"stop_below": goal})
     (found,) = estimated(ds, **LEARNS)
     text = "training stops once the validation error is below 0.01, as in 6 of 6 runs of LEM"
-    assert found.caveats.to_agree.startswith(text) == caveat
-    assert estimated(ds, **FAILS)[0].caveats.to_agree == f"LEM was {TRIED_ONCE}"
+    assert (text in found.caveats.to_agree) == caveat
+    other = f"{TEST_SET_LEFT_OUT}; LEM was {TRIED_ONCE}"
+    assert estimated(ds, **FAILS)[0].caveats.to_agree == other
 
 
 def test_a_run_that_blew_up_counts_as_guessing():
@@ -96,3 +100,36 @@ def test_a_run_that_blew_up_counts_as_guessing():
         ds[f"{part}_metric"] = metric.transpose(*RECORD)
     gain = gain_of_last_rate(Networks(ds), "LEM", logs=True)
     assert gain == pytest.approx(np.log(2) / 6, abs=0.01)
+
+
+SCORED = np.random.default_rng(1).exponential(size=(2, 6, 40)).astype("float32")
+"""Scores of 40 test sequences, by network and run."""
+
+
+@pytest.mark.parametrize(
+    ("recorded", "measure", "stored", "left_out"),
+    [
+        ("accuracy", "", False, False),  # a binomial proportion
+        ("accuracy", "", True, False),
+        ("error", "", False, True),
+        ("error", "", True, False),
+        ("perplexity", "perplexity", False, True),
+        ("perplexity", "perplexity", True, True),  # the stored scores are accuracies
+        ("bits", "bits", True, True),
+    ],
+)
+def test_an_unknown_error_of_the_test_set_is_a_caveat(recorded, measure, stored, left_out):
+    guess = 50.0
+    if recorded == "accuracy":
+        guess = 10.0
+    draw = drawn({"LEM": 20.0, "LSTM": 30.0}, spread=1e-3, measure=recorded, guess=guess)
+    ds = draw(np.random.default_rng(0))
+    if stored:
+        ds["sequence_score"] = ("run", "replicate", "test_sequence"), SCORED
+    networks = Networks(ds, measure=measure)
+    claim = made_claim("lead", region={"above": 0.0})
+    (found,) = estimate_claim(networks, claim).parts
+    assert found.test_set_left_out == left_out
+    for caveat in found.caveats:
+        assert (TEST_SET_LEFT_OUT in caveat) == left_out
+    assert (found.sampled == 0.0) == left_out

@@ -16,7 +16,12 @@ from study.claims.estimators import Z
 from study.claims.extremes import smallest
 from study.claims.networks import Networks
 from study.claims.region import Region
-from study.claims.sampling import error_of_mean, patients_in_test, sampling_variance
+from study.claims.sampling import (
+    error_of_mean,
+    patients_in_test,
+    sampling_error,
+    sampling_variance,
+)
 from study.claims.standings import leads_over, standing_among
 from study.claims.testable import refuse_claim
 from study.claims.undecided import rate_from_test_part
@@ -400,7 +405,8 @@ def test_errors_of_clusters_cover():
     # As many clusters as values: hardly any difference.
     alone = rng.standard_normal(500)
     assert error_of_mean(alone, np.arange(500)) == pytest.approx(error_of_mean(alone), rel=5e-3)
-    assert error_of_mean(alone, patients) == error_of_mean(alone)  # of another test set
+    with pytest.raises(ValueError, match="got 500 values but the clusters of 200; give the"):
+        error_of_mean(alone, patients)
 
 
 def test_windows_of_stored_runs_have_a_patient():
@@ -416,6 +422,15 @@ def test_windows_of_stored_runs_have_a_patient():
         runs = ds.isel(run=np.flatnonzero(ds["task"] == task))
         assert int(runs["test_sequences"].max()) == size
     assert patients_in_test("adding 100") is None
+
+
+def test_the_error_of_windows_of_unknown_patients_is_unknown():
+    """At the paper's scale there are more windows than those whose patients are listed."""
+    ds = load(DATA / "reference/real/vitals.nc")
+    known = Networks(ds).on_task("respiratory rate")
+    assert sampling_error(known, "LSTM").paired
+    fewer = Networks(ds.isel(test_sequence=slice(1000))).on_task("respiratory rate")
+    assert sampling_error(fewer, "LSTM") is None
 
 
 def test_diverged_runs_count_with_their_own_end():

@@ -1,19 +1,20 @@
 """Caveats to a verdict on networks that stands: what a reader must know before quoting it.
 
 Pages mark a verdict with caveats by a dagger (†). Objections, which change the verdict, are in
-`study.claims.undecided`, `study.claims.tuning` and `study.claims.short_runs`. There are three
+`study.claims.undecided`, `study.claims.tuning` and `study.claims.short_runs`. There are four
 caveats:
 
 - the verdict goes against a network that was tuned over fewer settings than the one it is compared
   with, or against networks that were each trained at a single setting;
 - the claim is that an error comes close to zero, and training stopped once it was small;
-- the claim is that several networks fail, and only some of them learn.
+- the claim is that several networks fail, and only some of them learn;
+- the interval leaves out the error of the finite test set (`study.claims.sampling`).
 """
 
 import json
 
 from study.claims.claim import Claim, NetworkRef
-from study.claims.estimates import ByVerdict, join_reasons
+from study.claims.estimates import ByVerdict, Estimate, join_reasons
 from study.claims.networks import Networks
 from study.claims.search import rates_tried, settings_tried
 from study.claims.short_runs import ClaimKind, claim_kind
@@ -23,10 +24,15 @@ from study.results.schema import COMPLETED
 
 TRIED_ONCE = "trained at a single setting"
 """Words of the caveat that no network of a claim was tuned."""
+TEST_SET_LEFT_OUT = "the interval leaves out the error of the finite test set"
 
 
 def find_caveats(
-    networks: Networks, claim: Claim, pair: tuple[NetworkRef, ...], ahead: tuple[NetworkRef, ...]
+    networks: Networks,
+    claim: Claim,
+    pair: tuple[NetworkRef, ...],
+    ahead: tuple[NetworkRef, ...],
+    estimate: Estimate,
 ) -> ByVerdict:
     """Return the caveats of each verdict on a claim.
 
@@ -40,16 +46,22 @@ def find_caveats(
         The network that it is about, or the two that it compares.
     ahead
         Those of `pair` that are ahead if the claim is true.
+    estimate
+        The quantity of the claim for this pair.
 
     Returns
     -------
     ByVerdict
     """
     unequal = find_unequal(networks, claim, pair, ahead)
-    to_agree = [unequal.to_agree]
+    left_out = ""
+    if estimate.test_set_left_out:
+        left_out = TEST_SET_LEFT_OUT
+    to_agree = [left_out, unequal.to_agree]
     if claim_kind(claim.comparison.verb, claim.region) is ClaimKind.LEARNS:
         to_agree.extend(stopped_at_target(networks, name) for name in pair)
-    return ByVerdict(to_agree=join_reasons(*to_agree), to_differ=unequal.to_differ)
+    to_differ = join_reasons(left_out, unequal.to_differ)
+    return ByVerdict(to_agree=join_reasons(*to_agree), to_differ=to_differ)
 
 
 def find_unequal(

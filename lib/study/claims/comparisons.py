@@ -83,7 +83,7 @@ def _compared(networks: Networks, first: NetworkRef, second: NetworkRef, *, logs
     """Return the difference of two networks' scores, or of the logarithms of their errors.
 
     A side with fewer than `study.claims.undecided.SEEDS` runs decides nothing. This also holds for
-    paired scores of test sequences: pairing removes the noise of the test set, but not the variance
+    paired scores of test sequences: pairing reduces the noise of the test set, but not the variance
     between runs.
     """
     names = (first, second)
@@ -129,13 +129,15 @@ def _difference_of_means(
     """Return the difference of two sides, with the uncertainty from runs and from the test set."""
     scale = scale_of_networks(networks, *names)
     estimate = difference(*sides, scale)
-    error, paired = sampling_error(networks, *names, logs=logs)
+    sampling = sampling_error(networks, *names, logs=logs)
+    if sampling is None:
+        return replace(estimate, test_set_left_out=True)
     fewest = min(len(side) for side in sides)
-    if paired and fewest < 2:
+    if sampling.paired and fewest < 2:
         # No variance between runs is known; `add_standard_error` adds the part of the test set.
         value = sides[0].mean() - sides[1].mean()
         estimate = Estimate(value, value, value, scale, note="of single runs")
-    return add_standard_error(estimate, error)
+    return add_standard_error(estimate, sampling.error)
 
 
 def _note_on_cross_fitting(name: NetworkRef, amount: float) -> str:

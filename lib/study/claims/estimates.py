@@ -113,6 +113,9 @@ class Estimate:
     sampled
         Share of the interval's squared width that is due to the finite test set. More runs don't
         reduce this part.
+    test_set_left_out
+        Whether the interval leaves out the error of the finite test set, although the quantity is
+        a score on it (`study.claims.sampling`).
     chance
         Function of a region and a true value. It returns the probability that an experiment of
         this size agrees with the claim. None for the default in `study.claims.power`.
@@ -135,6 +138,7 @@ class Estimate:
     parts: tuple["Estimate", ...] = ()
     df: float = math.inf
     sampled: float = 0.0
+    test_set_left_out: bool = False
     chance: Callable[..., float] | None = None
 
     @property

@@ -131,7 +131,7 @@ def _estimate_pair(networks: Networks, claim: Claim, pair: tuple[NetworkRef, ...
     estimate = replace(
         estimate,
         untuned=find_untuned(networks, claim, pair, ahead, estimate),
-        caveats=find_caveats(networks, claim, pair, ahead),
+        caveats=find_caveats(networks, claim, pair, ahead, estimate),
     )
     return _mark_too_short(estimate, shorter_than_paper(networks, *pair), claim)
 

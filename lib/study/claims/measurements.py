@@ -41,13 +41,16 @@ def over_chance(networks: Networks, name: NetworkRef) -> Estimate:
     Returns
     -------
     Estimate
-        In the unit of the score. Its interval includes the uncertainty from the finite test set.
+        In the unit of the score. Its interval includes the uncertainty from the finite test set, if
+        it is known.
     """
     rows = networks.runs(name)
-    error, _ = sampling_error(networks, name)
-    estimate = add_standard_error(
-        mean(rows["score"] - rows["guess"], scale_of_networks(networks, name)), error
-    )
+    estimate = mean(rows["score"] - rows["guess"], scale_of_networks(networks, name))
+    sampling = sampling_error(networks, name)
+    if sampling is None:
+        estimate = replace(estimate, test_set_left_out=True)
+    else:
+        estimate = add_standard_error(estimate, sampling.error)
     guess = rows["guess"].iloc[0]
     answers = len(rows) * rows["test_sequences"].iloc[0]
 
@@ -81,13 +84,14 @@ def share_of_chance(networks: Networks, name: NetworkRef) -> Estimate:
     Returns
     -------
     Estimate
-        A ratio, the geometric mean over runs.
+        A ratio, the geometric mean over runs. Its interval is over runs alone and leaves out the
+        uncertainty from the finite test set.
     """
     rows = networks.runs(name)
     estimate = geometric_mean(rows["score"] / rows["guess"], scale_of_networks(networks, name))
     undecided_because = join_reasons(too_few_seeds(rows), one_rate_at_chance(networks, name))
     note = join_reasons(estimate.note, _count_at_chance(networks, name))
-    return replace(estimate, undecided_because=undecided_because, note=note)
+    return replace(estimate, undecided_because=undecided_because, note=note, test_set_left_out=True)
 
 
 def _count_at_chance(networks: Networks, name: NetworkRef) -> str:
@@ -283,7 +287,8 @@ def memoryless(networks: Networks, name: NetworkRef) -> Estimate:
     Returns
     -------
     Estimate
-        A ratio, the geometric mean over runs. A diverged run counts as 1.
+        A ratio, the geometric mean over runs. A diverged run counts as 1. The interval is over runs
+        alone and leaves out the uncertainty from the finite test set.
     """
     rows = networks.runs(name)
     run = networks.ds.sel(run=rows["run"].iloc[0], replicate=rows["replicate"].tolist())
@@ -291,4 +296,4 @@ def memoryless(networks: Networks, name: NetworkRef) -> Estimate:
     last = run["test_loss"].isel(record=run["records"] - 1)
     ratios = last.where(rows["completed"].to_numpy(), best).values / best
     estimate = geometric_mean(ratios, scale_of_networks(networks, name))
-    return replace(estimate, undecided_because=too_few_seeds(rows))
+    return replace(estimate, undecided_because=too_few_seeds(rows), test_set_left_out=True)

@@ -1,7 +1,13 @@
 """The uncertainty of a network's score that comes from the finite test set.
 
-More runs don't reduce this part of the uncertainty, because all runs are scored on the same
-sequences.
+More runs don't reduce this part of the uncertainty, because all runs of a task are scored on the
+same sequences. This also holds for tasks that draw their sequences: those for testing are drawn
+once, from a seed that depends on the task alone (`study.training.run_data`).
+
+This part is known if the score of every test sequence was stored, in the measure of the claim, or
+if the score is an accuracy, which is a binomial proportion. It is unknown for all other scores:
+errors of runs that did not store scores of single sequences, and bits per character, perplexity and
+cross entropy, which are stored for the whole test set only.
 """
 
 import math
@@ -31,14 +37,16 @@ class SamplingError(NamedTuple):
     """The standard error of a score, or of a difference of two, from the finite test set."""
 
     error: float
-    """Standard error in the unit of the score; 0 if it is unknown."""
+    """Standard error in the unit of the score."""
     paired: bool
     """Whether it was computed from the stored scores of all test sequences, which pair two
     networks. Otherwise it is that of binomial proportions.
     """
 
 
-def sampling_error(networks: Networks, *names: NetworkRef, logs: bool = False) -> SamplingError:
+def sampling_error(
+    networks: Networks, *names: NetworkRef, logs: bool = False
+) -> SamplingError | None:
     """Return the standard error of a score, or of a difference of two, from the finite test set.
 
     Parameters
@@ -52,17 +60,22 @@ def sampling_error(networks: Networks, *names: NetworkRef, logs: bool = False) -
 
     Returns
     -------
-    SamplingError
+    SamplingError or None
+        None if it is unknown: see the top of this module. It is also unknown for overlapping
+        windows of patients if there are more or fewer than `PATIENTS` lists, as in a run at the
+        paper's scale, because their patients are unknown then.
     """
     by_sequence = [_by_sequence(networks, name, logs=logs) for name in names]
     stored = all(values is not None for values in by_sequence)
     if stored and len({len(values) for values in by_sequence}) == 1:
         differences = np.subtract.reduce(by_sequence)  # of two networks; one stays as it is
         patients = patients_in_test(networks.task)
+        if patients is not None and len(patients) != len(differences):
+            return None
         return SamplingError(error_of_mean(differences, patients), paired=True)
     size = scale_of_networks(networks, *names).test_size
     if not networks.higher_is_better or not size:
-        return SamplingError(0.0, paired=False)
+        return None
     variances = []
     for name in names:
         accuracy = networks.scores(name).mean()
@@ -101,16 +114,26 @@ def error_of_mean(values: np.ndarray, clusters: np.ndarray | None = None) -> flo
         One value per test sequence, (n,).
     clusters
         Cluster of each value, (n,). Windows of one patient overlap, so their errors are
-        correlated. Values count as independent if this is None or has another length.
+        correlated. None if the values are independent.
 
     Returns
     -------
     float
         With clusters, the standard error of Liang and Zeger (1986), multiplied by the ratio of
         Student's quantile to the normal one, because there are few clusters.
+
+    Raises
+    ------
+    ValueError
+        There is not one cluster per value.
     """
-    if clusters is None or len(clusters) != len(values):
+    if clusters is None:
         return float(values.std(ddof=1) / math.sqrt(len(values)))
+    if len(clusters) != len(values):
+        raise ValueError(
+            f"got {len(values)} values but the clusters of {len(clusters)}; "
+            "give the cluster of each value, or None if they are independent"
+        )
     model = OLS(values, np.ones(len(values)))
     fit = model.fit(cov_type="cluster", cov_kwds={"groups": clusters})
     small_sample_factor = stats.t.isf(TAIL, len(np.unique(clusters)) - 1) / Z
