@@ -1,6 +1,7 @@
 """Artefacts on disk, their manifests, and how architectures look in figures."""
 
 import json
+import re
 from unittest.mock import Mock
 
 import matplotlib.pyplot as plt
@@ -82,6 +83,20 @@ def test_labels_that_are_numbers_have_the_digits_that_they_need():
     shown = style_table(pd.DataFrame({0.01: [1.0, 2.0]}, index=rates), precision=1).to_html()
     assert ">0.0026</th>" in shown and ">0.01</th>" in shown
     assert "0.00" not in shown.replace("0.0026", "") and "nan" not in shown
+
+
+def test_displayed_numbers_have_no_negative_zero_and_p_values_no_zero():
+    values = {"metric": [-0.0004, -1234.5], "robust_p": [3e-12, 0.01234], "count": [2520, 1]}
+    shown = style_table(pd.DataFrame(values), precision=2).to_html()
+    cells = re.findall(r"<td[^>]*>([^<]*)</td>", shown)
+    assert cells == ["0.00", "&lt; 0.0001", "2,520", "-1,234.50", "0.012", "1"]
+
+
+def test_displayed_values_of_several_kinds_stay_as_they_are():
+    values = {"mixed": [np.nan, True, "text", np.float32(-0.0), 1e6]}
+    shown = style_table(pd.DataFrame(values, dtype=object)).to_html()
+    cells = re.findall(r"<td[^>]*>([^<]*)</td>", shown)
+    assert cells == ["–", "True", "text", "0.000", "1,000,000.000"]
 
 
 def test_paths_parts_and_own_artefacts(tmp_path, monkeypatch):

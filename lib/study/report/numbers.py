@@ -6,6 +6,7 @@ from collections.abc import Callable
 import pandas as pd
 
 from study.results.names import label
+from study.results.written import holds_p_values, number_text, p_text
 
 DASH = "–"
 """Stands for a missing value."""
@@ -15,8 +16,6 @@ _DIGITS = 3
 _TINY = 1e-6
 """Smaller numbers are written as powers of ten."""
 _NEARLY_ZERO = "≈ 0"
-_SMALLEST_P = 1e-4
-"""Smaller p-values are written as below this one."""
 
 
 def formatter(column: pd.Series) -> Callable[[object], str]:
@@ -50,7 +49,7 @@ def formatter(column: pd.Series) -> Callable[[object], str]:
         if column.name in _NAMES:
             return _write_name
         return _write_text
-    if "p" in str(column.name).split("_"):
+    if holds_p_values(column.name):
         return _write_p
     return _number_formatter(column)
 
@@ -79,7 +78,7 @@ def _number_formatter(column: pd.Series) -> Callable[[float], str]:
     decimals = _common_decimals(finite, smallest, largest)
 
     def write(value: float) -> str:
-        return _special(value) or f"{value:,.{decimals}f}"
+        return _special(value) or number_text(float(value), decimals)
 
     return write
 
@@ -117,9 +116,7 @@ def _write_text(value: object) -> str:
 
 def _write_p(value: float) -> str:
     """Return a p-value with two significant digits."""
-    if 0 <= value < _SMALLEST_P:
-        return f"< {_SMALLEST_P:.4f}"
-    return _special(value) or f"{value:.2g}"
+    return _special(value) or p_text(value)
 
 
 def _write_power(value: float) -> str:

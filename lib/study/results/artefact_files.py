@@ -1,6 +1,7 @@
 """Files of figures and tables: equal content gives equal bytes."""
 
 from functools import partial
+from html import escape
 from pathlib import Path
 from string import ascii_lowercase
 
@@ -12,6 +13,7 @@ from matplotlib.figure import Figure
 from pandas.io.formats.style import Styler
 
 from study.pipeline.files import write_whole
+from study.results.written import holds_p_values, number_text, p_text
 
 _DPI = 300
 """Dots per inch of a stored picture."""
@@ -91,11 +93,22 @@ def has_labels(frame: pd.DataFrame) -> bool:
     return index.nlevels > 1 or not pd.api.types.is_integer_dtype(index)
 
 
+def _is_float(column: pd.Series | pd.DataFrame) -> bool:
+    """Return whether a column holds floating-point numbers; False for columns of equal names."""
+    return isinstance(column, pd.Series) and pd.api.types.is_float_dtype(column)
+
+
+def _escaped_p(value: float) -> str:
+    """Return a p-value as HTML."""
+    return escape(p_text(value))
+
+
 def style_table(frame: pd.DataFrame, *, precision: int = 3) -> Styler:
     """Return a table as notebooks display it.
 
-    Labels that are numbers, such as learning rates, have as many digits as they need. Row numbers
-    are hidden.
+    Labels that are numbers, such as learning rates, have as many digits as they need. P-values
+    (columns with the word ``p`` in their name) have two significant digits, and small ones are
+    written as ``< 0.0001``. Row numbers are hidden.
 
     Parameters
     ----------
@@ -109,7 +122,10 @@ def style_table(frame: pd.DataFrame, *, precision: int = 3) -> Styler:
     pandas.io.formats.style.Styler
         The table, with a dash for each missing value.
     """
-    style = frame.style.format(precision=precision, na_rep="–", thousands=",")
+    style = frame.style.format(partial(number_text, precision=precision), na_rep="–")
+    p_columns = [name for name in frame.columns if holds_p_values(name) and _is_float(frame[name])]
+    if p_columns:
+        style = style.format(_escaped_p, subset=p_columns, na_rep="–")
     for axis, labels in (("index", frame.index), ("columns", frame.columns)):
         for level in range(labels.nlevels):
             if pd.api.types.is_float_dtype(labels.get_level_values(level)):

@@ -32,7 +32,7 @@ HOP = 3
 """Seconds from the start of one window to that of the next."""
 WINDOWS = 150
 """Windows per recording."""
-SUBSTITUTE = "windows cut anew from the recordings, not the file of the archive that the texts use"
+SUBSTITUTE = "windows cut anew from the recordings, not the file of the archive that the papers use"
 
 
 @reader

@@ -1,0 +1,85 @@
+"""Write the numbers of tables as texts, alike in notebooks and in the report."""
+
+import math
+from numbers import Integral, Real
+
+SMALLEST_P = 1e-4
+"""Smaller p-values are written as below this one."""
+
+
+def p_text(value: float) -> str:
+    """Write a p-value with two significant digits.
+
+    Parameters
+    ----------
+    value
+        The p-value, not nan.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> p_text(0.01234), p_text(3e-12)
+    ('0.012', '< 0.0001')
+    """
+    if 0 <= value < SMALLEST_P:
+        return f"< {SMALLEST_P:.4f}"
+    return f"{value:.2g}"
+
+
+def number_text(value: object, precision: int) -> object:
+    """Write a number with thousands separators.
+
+    Parameters
+    ----------
+    value
+        A number; anything else is returned as it is.
+    precision
+        Decimals of a number that is not an integer.
+
+    Returns
+    -------
+    object
+        A text without a minus sign if all its digits are zero.
+
+    Examples
+    --------
+    >>> number_text(-0.0004, 3), number_text(-1234.5, 1), number_text(2520, 3)
+    ('0.000', '-1,234.5', '2,520')
+    """
+    if isinstance(value, bool) or not isinstance(value, Real):
+        return value
+    if isinstance(value, Integral):
+        return f"{value:,}"
+    if math.isfinite(value) and round(float(value), precision) == 0:
+        value = 0.0
+    return f"{value:,.{precision}f}"
+
+
+def holds_p_values(name: object) -> bool:
+    """Return whether the values of a column are p-values.
+
+    Parameters
+    ----------
+    name
+        Name of the column; a tuple if it has several levels.
+
+    Returns
+    -------
+    bool
+        Whether one of its words is ``p``.
+
+    Examples
+    --------
+    >>> holds_p_values("robust_p"), holds_p_values("its p"), holds_p_values("pairs")
+    (True, True, False)
+    """
+    parts = (name,)
+    if isinstance(name, tuple):
+        parts = name
+    words = []
+    for part in parts:
+        words += str(part).replace("_", " ").split()
+    return "p" in words
