@@ -290,6 +290,18 @@ def test_the_best_level_stands_for_its_network():
     assert kept["label"].values.tolist() == ["LEM", "LSTM"]
 
 
+def test_levels_are_those_of_the_factor_itself():
+    """Not of one whose name ends alike, is a pattern, or belongs to the name of the network."""
+    levels = {"LEM, dt=1", "LEM, alpha=2, dt=3"}
+    others = {"LEM", "LEM, wide, xdt=3", "LEM, L=2", "wide LEM, dt=1"}
+    labels = sorted(levels | others)
+    rows = pd.DataFrame({"label": labels, "dt": 1.0, "d.": 1.0})
+    assert set(networks.levels_of(rows, "LEM", "dt")["label"]) == levels
+    assert networks.levels_of(rows, "LEM", "d.").empty
+    named = pd.DataFrame({"label": ["LEM, dt=1, i=2", "LEM, dt=1, dt=2"], "dt": 1.0})
+    assert networks.levels_of(named, "LEM, dt=1", "dt")["label"].tolist() == ["LEM, dt=1, dt=2"]
+
+
 def test_only_the_named_tasks_change_their_measure():
     ds = _draw({("LEM", "words"): 50.0, ("LEM", "reviews"): 50.0}, measure="perplexity", guess=100)
     changed = in_measure(ds, "perplexity", ["words"])

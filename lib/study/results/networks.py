@@ -168,11 +168,13 @@ def levels_of(rows: pd.DataFrame, network: str, factor: str) -> pd.DataFrame:
     Returns
     -------
     pandas.DataFrame
-        Rows whose label contains the level, such as ``LEM, dt=0.1``.
+        Rows whose label names the level after the network, such as ``LEM, dt=0.1`` or
+        ``LEM, alpha=2, dt=0.1``.
     """
-    starts = rows["label"].str.startswith(f"{network}, ")
-    names_level = starts & rows["label"].str.contains(f"{factor}=")
-    return rows[names_level & rows[factor].notna() & (rows[factor] != "")]
+    of_network = rows[rows["label"].str.startswith(f"{network}, ")]
+    settings = of_network["label"].str.removeprefix(network)
+    levels = of_network[settings.str.contains(f", {factor}=", regex=False)]
+    return levels[levels[factor].notna() & (levels[factor] != "")]
 
 
 def compare_with_published(ours: pd.DataFrame, published: pd.DataFrame) -> pd.DataFrame:
