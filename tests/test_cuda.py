@@ -13,15 +13,19 @@ asking for a value is an error. The GPU kernels' engines run on it with their la
 """
 
 import os
+import re
+import warnings
 from dataclasses import replace
 
+import longrnn
 import pytest
 import torch
 from designs import one_job
 from longrnn import kernels
 from longrnn.cells import cell_class, cell_names, make_cell
-from longrnn.kernels import _cuda_kernel, _cuda_launch, library
+from longrnn.kernels import _cuda, _cuda_kernel, _cuda_launch, library
 from processes import python, run_tests
+from study.paths import ROOT
 from study.training import cache_key, plans, vmapped_pass
 from study.training.model import Model
 from torch import nn
@@ -419,6 +423,33 @@ def test_a_failed_backward_pass_restores_tf32(monkeypatch):
         outputs.sum().backward()
     assert seen == ["ieee", "ieee"]
     assert torch.backends.cudnn.rnn.fp32_precision == "tf32"
+
+
+def test_a_gpu_without_a_compiler_is_reported_once(monkeypatch):
+    kernels._warn_of.cache_clear()
+    key = ("lem", "numba-cuda")
+    without = replace(kernels._ENGINES[key], devices=("meta",), obstacle=lambda: "no compiler")
+    monkeypatch.setitem(kernels._ENGINES, key, without)
+    layer = longrnn.LEM(2, 3, device="meta")
+    u = torch.zeros(4, 1, 2, device="meta")
+    with warnings.catch_warnings(record=True) as raised:
+        warnings.simplefilter("always")
+        layer(u, engine="reference")
+        longrnn.CoRNN(2, 3, device="meta")(u)  # an engine for another device is no news
+        assert not raised
+        torch.compile(layer, backend="eager", fullgraph=True)(u)
+        for _ in range(2):
+            layer(u)
+    (warning,) = raised
+    assert str(warning.message).endswith("by a plain PyTorch loop, which is slow: no compiler")
+
+
+def test_the_obstacle_says_what_to_install(monkeypatch):
+    monkeypatch.setattr(_cuda, "cuda", None)
+    told = _cuda.obstacle.__wrapped__()
+    assert re.fullmatch(r"Numba cannot compile for this GPU \(.*\); .* pip install '.*'", told)
+    *_, requirement = (ROOT / "requirements-gpu.in").read_text("utf-8").split()
+    assert "pip install '.[gpu]'" in told and f"pip install '{requirement}'" in told
 
 
 def test_engines_of_other_devices_have_other_names():

@@ -46,8 +46,9 @@ Where to look:
 """
 
 import math
+import warnings
 from collections.abc import Callable, Collection, Mapping
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import torch
@@ -162,6 +163,9 @@ def choose(
 ) -> str:
     """Return the name of the engine that ``auto`` selects.
 
+    If only the reference is left because this machine lacks what an engine needs, such as NVIDIA's
+    compiler libraries, a warning says so, once per process.
+
     On other devices than the CPU, the name ends with the device (``library-cuda``). Results are
     cached under this name, and their last digits depend on the device.
 
@@ -184,16 +188,31 @@ def choose(
         Such as ``numba-cpu``, ``numba-cuda``, ``library-cuda`` or ``reference``.
     """
     chosen = "reference"
+    obstacle = ""
     for name in _by_speed(cell, device, units):
         engine = _ENGINES[cell, name]
-        if engine.refusal(device, options, dtype, units):
+        refusal = engine.refusal(device, options, dtype, units)
+        if refusal:
+            if device in engine.devices and refusal == engine.obstacle():
+                obstacle = refusal
             continue
         chosen = name
         if not engine.is_slower(units):
             break
+    # While `torch.compile` traces, a warning would break the graph.
+    if obstacle and chosen == "reference" and not torch.compiler.is_compiling():
+        _warn_of(obstacle)
     if device == "cpu" or chosen.endswith(device):
         return chosen
     return f"{chosen}-{device}"
+
+
+@cache  # once per process, whatever the filters for warnings are
+def _warn_of(obstacle: str) -> None:
+    """Warn that cells run by the reference because of an obstacle."""
+    warnings.warn(
+        f"longrnn runs on the GPU by a plain PyTorch loop, which is slow: {obstacle}", stacklevel=2
+    )
 
 
 def _by_speed(cell: str, device: str, units: int | None) -> list[str]:

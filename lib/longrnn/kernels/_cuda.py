@@ -33,11 +33,11 @@ from longrnn.kernels import register
 SIMULATED = os.environ.get("NUMBA_ENABLE_CUDASIM") == "1"
 """Whether Numba's simulator replaces the GPU; kernels then take CPU tensors."""
 
-# Numba warns about grids with few blocks, which small batches have.
-os.environ.setdefault("NUMBA_CUDA_LOW_OCCUPANCY_WARNINGS", "0")
 # Importing the target takes a second, which a machine without a GPU need not spend. If the process
 # has imported it already, it is going to compile.
 if SIMULATED or torch.cuda.is_available() or "numba.cuda" in sys.modules:
+    # Numba warns about grids with few blocks, which small batches have.
+    os.environ.setdefault("NUMBA_CUDA_LOW_OCCUPANCY_WARNINGS", "0")
     from numba import cuda, types
 else:
     cuda = types = None
@@ -103,9 +103,9 @@ def obstacle() -> str:
     except Exception as error:  # each missing library has its own
         first = str(error).strip().split("\n")[0]
         return (
-            f"Numba cannot compile for this GPU ({type(error).__name__}: {first}); "
-            "NVIDIA's compiler libraries come with "
-            "pip install -r requirements-gpu.in -c requirements.lock"
+            f"Numba cannot compile for this GPU ({type(error).__name__}: {first}); install "
+            "NVIDIA's compiler libraries with pip install '.[gpu]' in the folder of this "
+            "repository, or with pip install 'numba-cuda[cu13]'"
         )
     return ""
 
