@@ -8,7 +8,7 @@ An entry point takes the arguments of its layer class; see `longrnn.LEM` for an 
 import sys
 from pathlib import Path
 
-dependencies = ["torch", "numba", "numpy"]
+dependencies = ["torch", "numba", "numpy", "scipy", "threadpoolctl"]
 
 # The packages are in lib/, whether or not they are installed.
 sys.path.insert(0, str(Path(__file__).resolve().parent / "lib"))

@@ -69,17 +69,34 @@ def test_the_package_requires_what_the_library_imports():
     assert citation["version"] == project["version"]
 
 
-@pytest.mark.parametrize("module", ["study", "study.paths", "study.claims.claim"])
-def test_installed_without_its_packages_study_is_refused(tmp_path, module):
-    shutil.copytree(ROOT / "lib/study", tmp_path / "study")
-    # -S leaves out all installed packages.
-    program = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); import {module}"
-    done = subprocess.run(
-        [sys.executable, "-I", "-S", "-c", program], capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 1
-    last = done.stderr.splitlines()[-1]
-    assert last.startswith("ImportError: study needs pandas") and "pip install .[study]" in last
+def test_hub_and_package_name_the_same_requirements_and_version():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    (listed,) = re.findall(r"^dependencies = (.*)$", (ROOT / "hubconf.py").read_text("utf-8"), re.M)
+    assert set(ast.literal_eval(listed)) == REQUIRED
+    assert longrnn.__version__ == project["version"]
+
+
+def test_pip_installs_the_library_only(tmp_path):
+    command = [sys.executable, "-m", "pip", "install", "--no-deps", "--no-build-isolation"]
+    source = tmp_path / "source"  # the build leaves files in the source folder
+    shutil.copytree(ROOT / "lib", source / "lib", ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("pyproject.toml", "LICENSE", "requirements.in", "requirements-gpu.in"):
+        shutil.copy(ROOT / name, source)
+    subprocess.run([*command, "--target", tmp_path / "installed", source], check=True)
+    installed = tmp_path / "installed"
+    assert sorted(path.name for path in installed.iterdir() if path.suffix != ".dist-info") == [
+        "longrnn"
+    ]
+    for path in (ROOT / "lib/longrnn").rglob("*.py"):
+        assert (installed / path.relative_to(ROOT / "lib")).exists(), path
+    for name in ("py.typed", "__init__.pyi"):  # for type checkers
+        assert (installed / "longrnn" / name).exists()
+    # The editable install of `make` adds a folder, in which it finds both packages.
+    command += ["--ignore-installed", "--prefix", tmp_path / "editable", "--editable", source]
+    subprocess.run(command, check=True)
+    (added,) = (tmp_path / "editable").rglob("*.pth")
+    assert added.read_text().strip() == str(source / "lib")
+    assert (source / "lib/study/__init__.py").exists()
 
 
 def test_conda_installs_the_same_files():

@@ -14,6 +14,8 @@ Names are imported when they are first used, so that ``import longrnn`` costs no
 
 from longrnn.registry import lazy_names
 
+__version__ = "1.0.0"
+
 _LAYERS = {
     "antisymmetric": "AntisymmetricRNN",
     "chrono_lstm": "ChronoLSTM",
@@ -50,4 +52,4 @@ __getattr__ = lazy_names(__name__, _NAMES)
 
 
 def __dir__() -> list[str]:
-    return __all__
+    return [*__all__, "__version__"]

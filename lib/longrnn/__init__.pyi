@@ -53,3 +53,5 @@ from longrnn.probes.adjoint import adjoint_norms as adjoint_norms
 from longrnn.probes.lyapunov import largest_exponent as largest_exponent
 from longrnn.probes.lyapunov import singular_values as singular_values
 from longrnn.probes.lyapunov import step_jacobians as step_jacobians
+
+__version__: str
