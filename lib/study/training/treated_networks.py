@@ -74,12 +74,12 @@ class TreatedNetworks:
         """Number of runs."""
         self.adjoints = [treatment.adjoint for treatment in treatment_of_run]
         """Treatment of the adjoints of each network."""
-        self.norms_alone: list[int] = []
-        """Runs whose treatment only sets norms."""
+        self.paired: list[int] = []
+        """Runs whose treatment only sets norms. Each has a second network."""
         for run, treatment in enumerate(treatment_of_run):
             if treatment.norms_alone:
-                self.norms_alone.append(run)
-        self.adjoints += [PLAIN] * len(self.norms_alone)
+                self.paired.append(run)
+        self.adjoints += [PLAIN] * len(self.paired)
 
         networks = []
         self.order_seeds = []
@@ -100,7 +100,7 @@ class TreatedNetworks:
         """A network that computes any of the networks if it is called with their weights."""
         self.replicates = [*range(job.networks)] * len(treatments)
         """Replicate of each network."""
-        self.replicates += [self.replicates[run] for run in self.norms_alone]
+        self.replicates += [self.replicates[run] for run in self.paired]
         self.parameters: dict[str, Tensor] = {}
         """Stacked weights by name, each (network, ...)."""
         stacked, _ = stack_module_state(networks)
@@ -108,12 +108,14 @@ class TreatedNetworks:
             self.parameters[name] = nn.Parameter(weights.detach()[self.replicates].clone())
 
     def unroll(
-        self, inputs: Tensor, adjoints: list[AdjointTreatment]
+        self, parameters: dict[str, Tensor], inputs: Tensor, adjoints: list[AdjointTreatment]
     ) -> tuple[Tensor, tuple, tuple]:
         """Run all networks over their sequences.
 
         Parameters
         ----------
+        parameters : dict of str to Tensor
+            The stacked weights, in the precision of the inputs.
         inputs : Tensor
             Shape (network, batch, time, input).
         adjoints : list of AdjointTreatment
@@ -132,17 +134,16 @@ class TreatedNetworks:
         before = tuple(inputs.new_zeros(shape).requires_grad_() for _ in states)
         path = AdjointPath(adjoints, time_steps, inputs, self.generator)
 
-        def one_network(parameters: dict[str, Tensor], *arguments: object) -> object:
-            return functional_call(self.template, parameters, arguments)
+        def call_one(weights: dict[str, Tensor], *arguments: object) -> object:
+            return functional_call(self.template, weights, arguments)
 
-        step_all = torch.vmap(one_network)
-        after = unroll_treated(
-            lambda state, u_t: step_all(self.parameters, state, u_t),
-            before,
-            inputs.permute(2, 0, 1, 3),
-            path,
-        )
-        return step_all(self.parameters, after), before, after
+        call_all = torch.vmap(call_one)
+
+        def step(state: tuple, u_t: Tensor) -> tuple:
+            return call_all(parameters, state, u_t)
+
+        after = unroll_treated(step, before, inputs.permute(2, 0, 1, 3), path)
+        return call_all(parameters, after), before, after
 
     def train(self, split: Split) -> np.ndarray:
         """Train all networks in place with Adam and cross entropy.
@@ -166,12 +167,14 @@ class TreatedNetworks:
         ]
         losses = np.empty((job.steps, self.count))
         for step in range(job.steps):
-            drawn = [each.next() for each in batches]
+            drawn = [batches_of_replicate.next() for batches_of_replicate in batches]
             inputs = torch.stack([inputs for inputs, _ in drawn])[self.replicates]
             targets = torch.stack([targets for _, targets in drawn])[self.replicates]
-            predictions, _, _ = self.unroll(inputs, self.adjoints)
-            each = F.cross_entropy(predictions.flatten(0, 1), targets.flatten(), reduction="none")
-            loss = each.view(targets.shape).mean(dim=1)
+            predictions, _, _ = self.unroll(self.parameters, inputs, self.adjoints)
+            loss_of_sequence = F.cross_entropy(
+                predictions.flatten(0, 1), targets.flatten(), reduction="none"
+            )
+            loss = loss_of_sequence.view(targets.shape).mean(dim=1)  # of each network
             gradients = torch.autograd.grad(loss.sum(), parameters)
             gradients = [self._with_norms(gradient) for gradient in gradients]
             if job.gradient_clip:
@@ -184,15 +187,15 @@ class TreatedNetworks:
 
     def _with_norms(self, gradient: Tensor) -> Tensor:
         """Combine norms and directions for the runs whose treatment only sets norms."""
-        if not self.norms_alone:
+        if not self.paired:
             return gradient
         plain = gradient[self.count :]
-        treated = gradient[self.norms_alone]
+        treated = gradient[self.paired]
         smallest = torch.finfo(gradient.dtype).tiny
         ratio = _run_norm(treated) / _run_norm(plain).clamp_min(smallest)
         changed = plain * ratio.view(-1, *[1] * (plain.dim() - 1))
         gradient = gradient.clone()
-        gradient[self.norms_alone] = changed
+        gradient[self.paired] = changed
         gradient[self.count :] = changed
         return gradient
 
@@ -215,21 +218,17 @@ class TreatedNetworks:
         runs = len(self.adjoints)
         inputs = inputs.double().expand(runs, *inputs.shape)
         targets = targets.expand(runs, *targets.shape)
-        single = self.parameters  # in single precision
-        self.parameters = {name: p.detach().double() for name, p in single.items()}
-        try:
-            own = self._metric(inputs, targets, [PLAIN] * runs)
-            treated = self._metric(inputs, targets, self.adjoints)
-        finally:
-            self.parameters = single
-        treated[self.norms_alone] = own[self.norms_alone]
+        own = self._metric(inputs, targets, [PLAIN] * runs)
+        treated = self._metric(inputs, targets, self.adjoints)
+        treated[self.paired] = own[self.paired]
         return AdjointMetrics(own[: self.count], treated[: self.count])
 
     def _metric(
         self, inputs: Tensor, targets: Tensor, adjoints: list[AdjointTreatment]
     ) -> np.ndarray:
         """Return log10 of |lambda_0| / |lambda_T|, medians over sequences, (network,)."""
-        predictions, before, after = self.unroll(inputs, adjoints)
+        parameters = {name: p.detach().double() for name, p in self.parameters.items()}
+        predictions, before, after = self.unroll(parameters, inputs, adjoints)
         loss = F.cross_entropy(predictions.flatten(0, 1), targets.flatten(), reduction="sum")
         first = torch.autograd.grad(loss, before, retain_graph=True)
         last = torch.autograd.grad(loss, after, allow_unused=True)
@@ -264,7 +263,8 @@ class TreatedNetworks:
         """
         inputs, targets = tensors(split)
         runs = len(self.adjoints)
-        predictions, _, _ = self.unroll(inputs.expand(runs, *inputs.shape), [PLAIN] * runs)
+        inputs = inputs.expand(runs, *inputs.shape)
+        predictions, _, _ = self.unroll(self.parameters, inputs, [PLAIN] * runs)
         correct = predictions.argmax(dim=2) == targets
         return correct.double().mean(dim=1)[: self.count].numpy()
 
