@@ -582,7 +582,7 @@ def test_one_step_classes_take_hyper_parameters():
     assert "cell.b" not in cell.state_dict()
     cell.reset_parameters()
     assert not cell.cell.b.any()
-    with pytest.raises(ValueError, match="lem: expected dt to be a number in"):
+    with pytest.raises(ValueError, match="LEMCell: expected dt to be a number in"):
         longrnn.LEMCell(P, D, dt=3.0)
 
 
@@ -1025,16 +1025,28 @@ test_values_that_do_not_fit_are_refused = refused(
     ("num_layers to be a positive integer, got 0", lambda: longrnn.LEM(P, D, 0)),
     ("hidden_size to be a positive integer, got 2.5", lambda: longrnn.LEM(P, 2.5)),
     ("dropout to be between 0 and 1, got 1.5", lambda: longrnn.LEM(P, D, 2, dropout=1.5)),
-    ("lem: expected dt to be a number in", lambda: longrnn.LEM(P, D, dt=3.0)),
+    ("^LEM: expected dt to be a number in", lambda: longrnn.LEM(P, D, dt=3.0)),
+    ("^LEM: expected dt to be a normal number", lambda: longrnn.LEM(P, D, dt=1e-300)),
+    ("^LEM: expected initial weights among", lambda: LAYER.reset_parameters("cold")),
+    ("if train_eta='time', which has .* time step, got train_eta='time'$",
+     lambda: longrnn.IncrementalRNN(P, D, train_eta="time")),
+    (r"1 <= rank <= 4 \(or None\), got rank=5, phi='tanh'$",
+     lambda: longrnn.IncrementalRNN(P, D, rank=5, phi="tanh")),
     ("LEM: expected bias=True with chrono", lambda: longrnn.LEM(P, D, chrono=100, bias=False)),
     ("LEMCell: expected bias=True with", lambda: longrnn.LEMCell(P, D, chrono=100, bias=False)),
-    ("lu_rnn: .* at most 256 time steps in torch.bfloat16, .* got 257",
+    ("LURNN: .* at most 256 time steps in torch.bfloat16, .* got 257",
      lambda: longrnn.LURNN(P, D, dtype=torch.bfloat16)(torch.zeros(257, 1, P).bfloat16())),
     ("at most 256 time steps in torch.bfloat16, which cannot count further, got 257",
      lambda: longrnn.IncrementalRNN(P, D, train_eta="time", length=300).bfloat16()(
          torch.zeros(257, B, P, dtype=torch.bfloat16))),
     ("one dt, or one for each of the 2 layers, got 3",
      lambda: longrnn.UnICORNN(P, D, 2, dt=(0.1, 0.2, 0.3))),
+    ("^UnICORNN: expected dt to be a number, or one for each layer, in .*, got '0.1'",
+     lambda: longrnn.UnICORNN(P, D, dt="0.1")),
+    ("^UnICORNN: expected dt to be a number, or .*, got [(]0.1, 5[)]",
+     lambda: longrnn.UnICORNN(P, D, 2, dt=[0.1, 5])),
+    ("^UnICORNN: expected skip to be a whole number in .*, got None",
+     lambda: longrnn.UnICORNN(P, D, skip=None)),
     ("skip = 0 or 2 <= skip < num_layers = 2", lambda: longrnn.UnICORNN(P, D, 2, skip=2)),
     (r"LEMCell: expected input \(batch, input\) or", lambda: longrnn.LEMCell(P, D)(U)),
     (r"LEMCell: expected 2 state tensor\(s\) of shape \(3, 4\)",

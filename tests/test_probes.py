@@ -270,11 +270,11 @@ def test_probes_say_what_to_pass_instead(probe, module, error, message):
 @pytest.mark.parametrize(
     ("u", "error", "message"),
     [
-        (SHORT.numpy(), TypeError, r"lem: .* got ndarray; .* torch.from_numpy"),
-        (SHORT[:, 0], ValueError, r"lem: expected input \(time, batch, input\) .* got \(3, 3\)"),
-        (SHORT[..., :2], ValueError, r"lem: .* with input=3, got \(3, 1, 2\)"),
-        (SHORT[:0], ValueError, "lem: expected at least one time step"),
-        (SHORT + math.nan, ValueError, "lem: expected finite input"),
+        (SHORT.numpy(), TypeError, r"LEM: .* got ndarray; .* torch.from_numpy"),
+        (SHORT[:, 0], ValueError, r"LEM: expected input \(time, batch, input\) .* got \(3, 3\)"),
+        (SHORT[..., :2], ValueError, r"LEM: .* with input=3, got \(3, 1, 2\)"),
+        (SHORT[:0], ValueError, "LEM: expected at least one time step"),
+        (SHORT + math.nan, ValueError, "LEM: expected finite input"),
     ],
 )
 def test_probes_check_the_sequences(probe, u, error, message):

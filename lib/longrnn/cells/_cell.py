@@ -49,6 +49,9 @@ class Cell(DeclaredModule):
         The recurrent dimension d.
     dtype
         Type of the weights; PyTorch's default type if None.
+    label
+        First word of error messages: the name of a layer class that has this cell, or by default
+        the name of the cell.
     **hyper_parameters
         Hyperparameters that the cell declares; they become attributes.
 
@@ -95,9 +98,10 @@ class Cell(DeclaredModule):
         hidden_size: int,
         *,
         dtype: torch.dtype | None = None,
+        label: str | None = None,
         **hyper_parameters: object,
     ) -> None:
-        super().__init__(input_size, hidden_size, dtype=dtype, **hyper_parameters)
+        super().__init__(input_size, hidden_size, dtype=dtype, label=label, **hyper_parameters)
         self.x0: nn.ParameterList | None = None
 
     def weights(self) -> NamedTuple:
@@ -293,20 +297,20 @@ class Cell(DeclaredModule):
             The input or the state has the wrong shape, type or device, or the input has no time
             steps or is not finite.
         """
-        check_is_tensor(self.name, u)
+        check_is_tensor(self.label, u)
         weight = any_weight(self)
         if u.dim() != 3 or u.shape[2] != self.input_size:
             raise ValueError(
-                f"{self.name}: expected input (time, batch, input) with input={self.input_size}, "
+                f"{self.label}: expected input (time, batch, input) with input={self.input_size}, "
                 f"got {tuple(u.shape)}"
             )
         if 0 in u.shape:
             raise ValueError(
-                f"{self.name}: expected at least one time step and one sequence, "
+                f"{self.label}: expected at least one time step and one sequence, "
                 f"got {tuple(u.shape)}"
             )
-        check_type_and_device(self.name, u, weight)
-        check_finite(self.name, u)
+        check_type_and_device(self.label, u, weight)
+        check_finite(self.label, u)
         if state is not None:
             shapes = [(u.shape[1], self.hidden_size)] * self.states
-            check_state(self.name, state, shapes, weight)
+            check_state(self.label, state, shapes, weight)

@@ -33,6 +33,8 @@ class DeclaredModule(nn.Module):
         The recurrent dimension d.
     dtype
         Type of the weights; PyTorch's default type if None.
+    label
+        First word of error messages; the name of the class by default.
     **hyper_parameters
         Hyperparameters that the class declares; they become attributes.
 
@@ -44,6 +46,8 @@ class DeclaredModule(nn.Module):
 
     name: ClassVar[str]
     """Short name in settings, coordinates, tables and figures."""
+    label: str
+    """First word of error messages: the name of a layer class, or by default `name`."""
     shapes: Mapping[str, str | Sequence[str]] = NOTHING
     """Shapes of the parameters by name. A shape is a string such as ``"4d p"``: each word is a
     number, d, p or a hyperparameter, possibly with a factor. A sequence of shapes declares a list
@@ -61,6 +65,7 @@ class DeclaredModule(nn.Module):
         if name is None:  # torch's parametrizations create nameless subclasses
             return
         cls.name = name
+        cls.label = name
         if isinstance(getattr(cls, "Weights", None), str):
             cls.Weights = namedtuple("Weights", cls.Weights)
         # Only `text` is inherited. The initialization in an authors' program is specific to a cell.
@@ -77,12 +82,15 @@ class DeclaredModule(nn.Module):
         hidden_size: int,
         *,
         dtype: torch.dtype | None = None,
+        label: str | None = None,
         **hyper_parameters: object,
     ) -> None:
         super().__init__()
-        self.input_size = checked_size(self.name, "input_size", input_size)
-        self.hidden_size = checked_size(self.name, "hidden_size", hidden_size)
-        self.settings = self.checked(hyper_parameters, self.hidden_size)
+        if label is not None:
+            self.label = label
+        self.input_size = checked_size(self.label, "input_size", input_size)
+        self.hidden_size = checked_size(self.label, "hidden_size", hidden_size)
+        self.settings = self.checked(hyper_parameters, self.hidden_size, label=self.label)
         """All hyperparameters by name, defaults included."""
         dtype = dtype or torch.get_default_dtype()
         self._check_representable(wide_dtype(dtype))
@@ -105,7 +113,7 @@ class DeclaredModule(nn.Module):
                     values = (values,)
                 for value in values:
                     if value is not None:
-                        check_representable(self.name, key, value, dtype)
+                        check_representable(self.label, key, value, dtype)
 
     def _empty(
         self, shape: str | Sequence[str], dtype: torch.dtype
@@ -124,7 +132,9 @@ class DeclaredModule(nn.Module):
         return nn.Parameter(torch.empty(sizes, dtype=dtype))
 
     @classmethod
-    def checked(cls, given: Mapping[str, object], d: int | None = None) -> dict[str, object]:
+    def checked(
+        cls, given: Mapping[str, object], d: int | None = None, *, label: str | None = None
+    ) -> dict[str, object]:
         """Check hyperparameters without building anything.
 
         Parameters
@@ -133,6 +143,8 @@ class DeclaredModule(nn.Module):
             Hyperparameters by name.
         d
             The hidden size, if it is known.
+        label
+            First word of error messages; the name of the cell by default.
 
         Returns
         -------
@@ -145,11 +157,16 @@ class DeclaredModule(nn.Module):
             A hyperparameter is unknown, has a wrong type, is out of range, or is inconsistent with
             the others or with the hidden size.
         """
-        values = complete(cls.name, cls.hyper_parameters, given)
+        label = label or cls.name
+        values = complete(label, cls.hyper_parameters, given)
         expected = cls.conflict(SimpleNamespace(**values), d)
         if expected:
-            got = ", ".join(f"{key}={value!r}" for key, value in given.items())
-            raise ValueError(f"{cls.name}: expected {expected}, got {got}")
+            changed = [
+                f"{key}={value!r}"
+                for key, value in values.items()
+                if value != cls.hyper_parameters[key].default
+            ]
+            raise ValueError(f"{label}: expected {expected}, got {', '.join(changed)}")
         return values
 
     @classmethod
@@ -205,11 +222,11 @@ class DeclaredModule(nn.Module):
         ValueError
             The cell has no such initialization or setting, or the length is missing or below one.
         """
-        start, settings = self.checked_start(name, settings)
+        start, settings = self.checked_start(name, settings, label=self.label)
         if start.by_length:
             if time_steps is None or time_steps < 1:
                 raise ValueError(
-                    f"{self.name}: the start {name!r} depends on the sequences' length; "
+                    f"{self.label}: the start {name!r} depends on the sequences' length; "
                     "give time_steps"
                 )
             settings["time_steps"] = time_steps
@@ -219,7 +236,7 @@ class DeclaredModule(nn.Module):
 
     @classmethod
     def checked_start(
-        cls, name: str, settings: Mapping[str, object]
+        cls, name: str, settings: Mapping[str, object], *, label: str | None = None
     ) -> tuple[Start, dict[str, object]]:
         """Return an initialization and its settings, after checking them.
 
@@ -229,6 +246,8 @@ class DeclaredModule(nn.Module):
             One of `starts`.
         settings
             Some or all settings of the initialization.
+        label
+            First word of error messages; the name of the cell by default.
 
         Returns
         -------
@@ -241,12 +260,13 @@ class DeclaredModule(nn.Module):
         ValueError
             The cell has no such initialization or setting.
         """
+        label = label or cls.name
         if name not in cls.starts:
             raise ValueError(
-                f"{cls.name}: expected initial weights among {', '.join(cls.starts)}, got {name!r}"
+                f"{label}: expected initial weights among {', '.join(cls.starts)}, got {name!r}"
             )
         start = cls.starts[name]
-        return start, complete(f"{cls.name}, start {name}", start.settings, settings)
+        return start, complete(f"{label}, start {name}", start.settings, settings)
 
     def extra_repr(self) -> str:
         changed = [

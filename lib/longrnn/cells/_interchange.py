@@ -57,7 +57,7 @@ class InterchangingCell(Cell):
             The sequences are in 16 bits and too long for this type to count their time steps.
         """
         if u.dtype.itemsize < torch.float32.itemsize:
-            check_countable(self.name, time_steps_done(state[1]) + u.shape[0], u.dtype)
+            check_countable(self.label, time_steps_done(state[1]) + u.shape[0], u.dtype)
         return super().run(u, state, engine=engine, weights=weights)
 
 

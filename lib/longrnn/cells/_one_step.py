@@ -44,13 +44,14 @@ class OneStep(nn.Module):
         **arguments: object,
     ) -> None:
         super().__init__()
+        label = type(self).__name__
         self._check_names(arguments)
         self.bias = arguments.pop("bias", True)
         with on_device(device):
             settings = self.layer.fixed | arguments
-            cell = self.layer.core(input_size, hidden_size, dtype=dtype, **settings)
+            cell = self.layer.core(input_size, hidden_size, dtype=dtype, label=label, **settings)
         if not self.bias:
-            remove_biases(cell, type(self).__name__)
+            remove_biases(cell, label)
         self.input_size = cell.input_size
         self.hidden_size = cell.hidden_size
         self.cell = cell

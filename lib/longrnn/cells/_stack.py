@@ -89,7 +89,7 @@ class Stack(nn.Module):
         if layer > 0:
             features = self.hidden_size * self.num_directions
         settings = self.fixed | self.hyper_parameters
-        return self.core(features, self.hidden_size, dtype=dtype, **settings)
+        return self.core(features, self.hidden_size, dtype=dtype, label=self._label, **settings)
 
     def _cells_of(self, layer: int) -> list[Cell]:
         """Return the cells of a layer, one per direction."""

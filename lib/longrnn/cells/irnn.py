@@ -282,7 +282,7 @@ class IncrementalRNNCore(Cell, name="irnn"):
                     f"irnn: expected sequences of at most length={self.length} time steps, for "
                     f"which there are step sizes, got {last}; build the cell with a larger length"
                 )
-            check_countable(self.name, last, u.dtype)
+            check_countable(self.label, last, u.dtype)
         return super().run(u, state, engine=engine, weights=weights)
 
 

@@ -44,7 +44,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from longrnn.cells._cell import Cell, State
-from longrnn.cells._keywords import Choice, Number
+from longrnn.cells._keywords import Choice, Number, complete
 from longrnn.cells._one_step import one_step
 from longrnn.cells._packing import Segment
 from longrnn.cells._recurrent import Recurrent
@@ -350,24 +350,29 @@ class UnICORNN(Recurrent, core=UnICORNNCore):
 
     def _new_cell(self, layer: int, dtype: torch.dtype | None) -> UnICORNNCore:
         settings = self.fixed | self.hyper_parameters
-        skip = settings.pop("skip")
-        dts = settings.pop("dt")
-        if isinstance(dts, Sequence):
+        # The layer reads these two itself. Its cells have one layer each, and would not know them.
+        names = ("skip", "dt")
+        keywords = {name: self.core.hyper_parameters[name] for name in names}
+        given = {name: settings.pop(name) for name in names}
+        checked = complete(self._label, keywords, given)
+        skip = checked["skip"]
+        dts = checked["dt"]
+        if isinstance(dts, tuple):
             if len(dts) != self.num_layers:
                 raise ValueError(
-                    f"UnICORNN: expected one dt, or one for each of the {self.num_layers} layers, "
-                    f"got {len(dts)}"
+                    f"{self._label}: expected one dt, or one for each of the {self.num_layers} "
+                    f"layers, got {len(dts)}"
                 )
             settings["dt"] = dts[layer]
         else:
             settings["dt"] = dts
         if skip != 0 and not 2 <= skip < self.num_layers:
             raise ValueError(
-                f"UnICORNN: expected skip = 0 or 2 <= skip < num_layers = {self.num_layers}, "
+                f"{self._label}: expected skip = 0 or 2 <= skip < num_layers = {self.num_layers}, "
                 f"got {skip}"
             )
         features = sum(self._features(layer))
-        cell = self.core(features, self.hidden_size, dtype=dtype, **settings)
+        cell = self.core(features, self.hidden_size, dtype=dtype, label=self._label, **settings)
         self._scale_inputs(cell, layer)
         return cell
 

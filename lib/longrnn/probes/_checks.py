@@ -79,7 +79,7 @@ def double_inputs(cell: Cell, u: Tensor) -> Tensor:
     ValueError
         They have the wrong shape or device, no time steps, or values that are not finite.
     """
-    check_is_tensor(cell.name, u)
+    check_is_tensor(cell.label, u)
     u = u.double()
     cell.check_input(u)
     return u.detach()

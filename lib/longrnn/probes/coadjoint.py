@@ -121,7 +121,7 @@ def coadjoint_loss(
         The loss or the penalty is not finite.
     """
     cell = bare_cell(cell)
-    check_is_tensor(cell.name, u)
+    check_is_tensor(cell.label, u)
     kappa = float(kappa)
     if not (math.isfinite(kappa) and kappa >= 0):
         raise ValueError(f"expected kappa, the penalty's weight, to be 0 or positive, got {kappa}")
