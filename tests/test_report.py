@@ -349,13 +349,11 @@ def test_search_leaves_quick_runs_out(site):
     assert names.index("notebooks/reference/22_errors") in numbers
 
 
-def test_the_note_says_what_speaks_against_a_verdict():
+def test_a_claim_says_what_speaks_against_its_verdict():
     row = judge_claims([]).iloc[0].copy()
     assert describe_claim(row).objection == ""
-    row["note"] = "one run diverged; would be “differs”, but the grid ends there; another remark"
-    for name in ("estimate", "low", "high"):
-        row[name] = 0.5
-    assert describe_claim(row).objection == "the grid ends there"
+    row["objection"] = "the grid ends there; it would be short, but wide"
+    assert describe_claim(row).objection == row["objection"]
 
 
 def test_withdrawn_verdicts_are_marked():

@@ -160,7 +160,8 @@ def judged_row(claim_id: str, estimate: Estimate) -> dict[str, object]:
         ``paper_steps`` (optimizer steps in the paper; None if not printed), the fields of
         `study.claims.estimates.Scale`, ``decided_by`` (the networks and the task of the estimate,
         if the claim is about several; else empty), ``caveat`` (what a reader must know before
-        quoting the verdict, separated by semicolons), and ``note``.
+        quoting the verdict, separated by semicolons), ``objection`` (what bars the verdict that the
+        interval alone would give; empty if nothing does), and ``note``, which says that, too.
     """
     claim = claims()[claim_id]
     verdict = verdict_on(estimate, claim)
@@ -190,6 +191,7 @@ def judged_row(claim_id: str, estimate: Estimate) -> dict[str, object]:
         **asdict(estimate.scale),
         "decided_by": decided_by,
         "caveat": _caveat(estimate, claim, verdict.verdict),
+        "objection": verdict.objection,
         "note": _note(estimate, claim, verdict),
     }
 

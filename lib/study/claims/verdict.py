@@ -60,12 +60,16 @@ class Verdict(NamedTuple):
         empty if there is nothing to explain.
     cause
         Why the claim cannot be tested; None if it can.
+    objection
+        What bars the verdict that the interval alone would give; empty if nothing does. Then
+        `reason` is a sentence with both.
     """
 
     verdict: str
     power: float
     reason: str = ""
     cause: Cause | None = None
+    objection: str = ""
 
 
 def decide(estimate: Estimate, region: Region, published: float = math.nan) -> Verdict:
@@ -91,16 +95,14 @@ def decide(estimate: Estimate, region: Region, published: float = math.nan) -> V
         return _decided(AGREES, estimate, region, chance)
     if region.excludes(estimate.low, estimate.high):
         if chance < ENOUGH_POWER:
-            reason = f"would be “{DIFFERS}”, but {_low_power(chance)}"
-            return Verdict(UNTESTABLE, chance, reason, Cause.TOO_SMALL)
+            return _barred(DIFFERS, _low_power(chance), UNTESTABLE, chance)
         return _decided(DIFFERS, estimate, region, chance)
     larger = _larger_experiment(estimate, region)
     if chance < ENOUGH_POWER:
         return Verdict(UNTESTABLE, chance, f"{_low_power(chance)}; {larger}", Cause.TOO_SMALL)
     short = _too_short_to_decide(estimate, region)
     if short:
-        reason = f"would be “{UNDECIDED}”, but {short}"
-        return Verdict(UNTESTABLE, chance, reason, Cause.TOO_SMALL)
+        return _barred(UNDECIDED, short, UNTESTABLE, chance)
     return Verdict(UNDECIDED, chance, larger)
 
 
@@ -122,15 +124,24 @@ def _decided(verdict: str, estimate: Estimate, region: Region, chance: float) ->
 
     short = find_objections(estimate, region, inside, too_short)
     if short:
-        return Verdict(UNTESTABLE, chance, f"would be “{verdict}”, but {short}", Cause.TOO_SMALL)
+        return _barred(verdict, short, UNTESTABLE, chance)
 
     def leaves_undecided(part: Estimate) -> str:
         return join_reasons(part.undecided_because, part.untuned.on(inside))
 
     against = find_objections(estimate, region, inside, leaves_undecided)
     if against:
-        return Verdict(UNDECIDED, chance, f"would be “{verdict}”, but {against}")
+        return _barred(verdict, against, UNDECIDED, chance)
     return Verdict(verdict, chance)
+
+
+def _barred(by_interval: str, objection: str, verdict: str, chance: float) -> Verdict:
+    """Return the verdict that remains if an objection bars the one that the interval gives."""
+    cause = None
+    if verdict == UNTESTABLE:
+        cause = Cause.TOO_SMALL
+    reason = f"would be “{by_interval}”, but {objection}"
+    return Verdict(verdict, chance, reason, cause, objection)
 
 
 def find_objections(

@@ -55,8 +55,10 @@ class ClaimText:
         Where the value of no effect lies.
     caveats : tuple of str
         What a reader must know before quoting the verdict.
+    objection : str
+        Why the claim lacks the verdict that its interval alone would give.
     note : str
-        A remark on the estimate.
+        A remark on the estimate, with the objection.
     published : str
         The paper's value.
     published_outside : bool
@@ -86,6 +88,7 @@ class ClaimText:
     decided_by: str
     null: str
     caveats: tuple[str, ...]
+    objection: str
     note: str
     published: str
     published_outside: bool
@@ -125,14 +128,6 @@ class ClaimText:
         if not self.cause:
             return ""
         return CAUSES[Cause(self.cause)]
-
-    @property
-    def objection(self) -> str:
-        """Why the claim lacks the verdict that its interval alone would give; may be empty."""
-        for remark in self.note.split("; "):
-            if remark.startswith("would be "):
-                return remark.partition(", but ")[2]
-        return ""
 
     @property
     def css(self) -> str:
@@ -177,6 +172,7 @@ def describe_claim(row: pd.Series) -> ClaimText:
         decided_by=row["decided_by"],
         null=_null_text(row),
         caveats=tuple(text for text in row["caveat"].split("; ") if text),
+        objection=row["objection"],
         note=estimate.note,
         published=_published_text(published),
         published_outside=published_outside,

@@ -29,7 +29,10 @@ COLUMNS = (AGREES, WITHIN, NO_EFFECT, *VERDICTS[1:], NOT_JUDGED)
 DECIDED = (AGREES, DIFFERS, WITHIN, NO_EFFECT)
 """Verdicts of claims that the results decide."""
 _SIZES = ("sequences", "time_steps", "epochs", "width", "replicates")
-_TEXTS = ("cause", "at_half", "at_double", "null_is", "data", "decided_by", "caveat", "note")
+_TEXTS = (
+    *("cause", "at_half", "at_double", "null_is", "data"),
+    *("decided_by", "caveat", "objection", "note"),
+)
 _UNJUDGED = {"verdict": NOT_JUDGED, **dict.fromkeys(_TEXTS, "")}
 """Columns of a claim that no results judge."""
 
