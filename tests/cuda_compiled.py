@@ -35,6 +35,10 @@ PERSISTENT = [
     ("lstm", torch.float64, 64),
     ("gru", torch.float32, 156),
     ("gru", torch.float64, 96),
+    ("lem", torch.float32, 32),
+    ("lem", torch.float32, 64),
+    ("lem", torch.float32, 128),
+    ("lem", torch.float64, 64),
 ]
 """Widths at which kernels with persistent weights are compiled."""
 WIDTH = int(os.environ.get("LTD_WIDTH", _cuda_launch.MOST_THREADS))

@@ -7,12 +7,21 @@ from functools import partial
 
 import pytest
 import torch
-from cuda_threads import FIRST_AHEAD, LAST_AHEAD, in_turn
+from cuda_threads import FIRST_AHEAD, LAST_AHEAD, count_barriers, in_turn
 from longrnn import kernels
 from longrnn.cells import make_cell
-from longrnn.kernels import _cuda, _cuda_kernel, _cuda_launch, _cuda_persistent, cuda_rnn
+from longrnn.kernels import (
+    _cuda,
+    _cuda_kernel,
+    _cuda_launch,
+    _cuda_persistent,
+    cuda_persistent_gru,
+    cuda_persistent_lem,
+    cuda_persistent_lstm,
+    cuda_persistent_rnn,
+    cuda_rnn,
+)
 from longrnn.kernels._cpu_dense import BASIC
-from longrnn.kernels.cuda_persistent_rnn import RECURRENCE as PERSISTENT_RNN
 from longrnn.probes.adjoint import adjoint_norms
 from study.bench.parity import random_case
 from torch.func import functional_call
@@ -24,7 +33,7 @@ assert _cuda.SIMULATED
 
 DENSE = ["antisymmetric", "cornn", "dt_lstm", "exponential", "gru", "irnn", "lem", "lipschitz"]
 DENSE += ["lstm", "rnn"]
-PERSISTENT = ["rnn", "lstm", "dt_lstm", "gru"]
+PERSISTENT = ["rnn", "lstm", "dt_lstm", "gru", "lem"]
 """Cells with kernels whose weights stay on the multiprocessor."""
 
 
@@ -129,7 +138,8 @@ def test_any_number_of_networks_fits_one_grid(monkeypatch):
     networks = 70_000
     M = torch.zeros(networks, 1, 1, requires_grad=True)
     g = torch.zeros(1, networks, 1)
-    for loop in (partial(cuda_rnn._DENSE, BASIC, 0.0, M, None), partial(PERSISTENT_RNN, M)):
+    persistent_rnn = partial(cuda_persistent_rnn.RECURRENCE, M)
+    for loop in (partial(cuda_rnn._DENSE, BASIC, 0.0, M, None), persistent_rnn):
         outputs, _ = loop(g, g[0])
         outputs.sum().backward()
     assert grids == [networks] * 4
@@ -212,22 +222,52 @@ def test_a_hostile_schedule_changes_nothing_in_persistent_kernels(
     persistent(name, 3, 2, 12, threads=threads, in_registers=4)
 
 
+MODULES = {
+    "rnn": cuda_persistent_rnn,
+    "lstm": cuda_persistent_lstm,
+    "gru": cuda_persistent_gru,
+    "lem": cuda_persistent_lem,
+}
+"""Files of the kernels whose weights stay on the multiprocessor, by a cell that they run."""
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_persistent_kernels_need_each_of_their_barriers(name, persistent, monkeypatch):
+    def is_wrong(threads):
+        try:
+            persistent(name, 3, 2, 12, threads=threads, in_registers=4, processors=1)
+        except AssertionError as error:
+            return "exceeds" in str(error)
+        return False
+
+    module = MODULES[name]
+    for run in (module._forward_kernel, module._backward_kernel):
+        for barrier in range(count_barriers(run)):
+            missing = run, barrier
+            monkeypatch.setattr(_cuda_kernel.kernel, "compiled", in_turn(missing=missing))
+            # One barrier of the LSTM and the GRU is needed only if several threads share a row.
+            assert is_wrong(64) or is_wrong(512), missing
+    monkeypatch.setattr(_cuda_kernel.kernel, "compiled", in_turn())
+    assert not is_wrong(64) and not is_wrong(512), "with all barriers"
+
+
 @pytest.mark.parametrize("name", PERSISTENT)
 def test_numba_s_own_threads_run_the_persistent_kernels(name, persistent, monkeypatch):
     monkeypatch.setattr(_cuda_kernel.kernel, "compiled", NUMBA)
     persistent(name, 2, 2, 5, threads=64, in_registers=4)
 
 
-WIDEST = {"rnn": 256, "lstm": 128, "gru": 156}
-"""Hidden sizes whose weights fit on a multiprocessor of an H100 in float32."""
+WIDEST = {"rnn": (256, 192), "lstm": (128, 96), "gru": (156, 101), "lem": (128, 80)}
+"""Hidden sizes whose weights fit on a multiprocessor of an H100, in float32 and in float64."""
 
 
 @pytest.mark.parametrize("name", WIDEST)
 def test_persistent_kernels_refuse_wide_networks(name):
-    gates = make_cell(name, 2, 3).W.shape[0] // 3
-    widest = WIDEST[name]
-    assert _cuda_persistent.fits(gates, torch.zeros(1, widest))
-    assert not _cuda_persistent.fits(gates, torch.zeros(1, widest, dtype=torch.float64))
+    layouts = MODULES[name].layouts
+    widest, widest_double = WIDEST[name]
+    for units, dtype in ((widest, torch.float32), (widest_double, torch.float64)):
+        assert _cuda_persistent.fits(layouts, torch.zeros(1, units, dtype=dtype))
+        assert not _cuda_persistent.fits(layouts, torch.zeros(1, units + 1, dtype=dtype))
     cell = make_cell(name, 2, widest + 1)
     cell.engine_options = {"variant": "persistent"}
     message = f"of {widest + 1} units in torch.float32 don't fit; use variant='auto'"
@@ -320,9 +360,15 @@ def test_kernels_multiply_few_inputs_themselves(name, inputs):
     assert_agrees(random_case(name, 3, 2, 3, inputs=inputs))
 
 
-@pytest.mark.parametrize("name", [*DENSE, "indrnn", "sru", "unicornn"])
+TWICE = [*DENSE, "indrnn", "sru", "unicornn", *(f"{name}, persistent" for name in PERSISTENT)]
+
+
+@pytest.mark.parametrize("name", TWICE)
 def test_second_derivatives_equal_the_reference(name):
+    name, _, variant = name.partition(", ")
     cell, u, state = random_case(name, 2, 2, 3)
+    if variant:
+        cell.engine_options = {"variant": variant}
 
     def penalty_gradients(engine):
         outputs, _ = cell(u, state, engine=engine)

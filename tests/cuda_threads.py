@@ -17,16 +17,30 @@ LAST_AHEAD = -1
 
 
 class Barriers(ast.NodeTransformer):
-    """Makes a generator of a kernel, which yields at its barriers."""
+    """Makes a generator of a kernel, which yields at its barriers, except at one of them."""
+
+    def __init__(self, without):
+        self.without = without
+        self.count = 0
 
     def visit_Expr(self, node):
-        return ast.Expr(ast.Yield()) if ast.unparse(node) == "cuda.syncthreads()" else node
+        if ast.unparse(node) != "cuda.syncthreads()":
+            return node
+        self.count += 1
+        if self.count - 1 == self.without:
+            return ast.Pass()
+        return ast.Expr(ast.Yield())
+
+
+def count_barriers(run):
+    """Return the number of barriers in a kernel's code."""
+    return inspect.getsource(run.function).count("cuda.syncthreads()")
 
 
 @cache
-def parsed(run):
-    """Return a kernel's code as that of a generator."""
-    tree = Barriers().visit(ast.parse(textwrap.dedent(inspect.getsource(run.function))))
+def parsed(run, without=None):
+    """Return a kernel's code as that of a generator, perhaps without one of its barriers."""
+    tree = Barriers(without).visit(ast.parse(textwrap.dedent(inspect.getsource(run.function))))
     (function,) = tree.body
     function.decorator_list = []
     function.body.append(ast.Expr(ast.Yield()))  # a generator even without a barrier
@@ -72,11 +86,17 @@ class Launched:
                         del running[thread]
 
 
-def in_turn(order=FIRST_AHEAD):
-    """Return a `kernel.compiled` whose threads run in an order."""
+def in_turn(order=FIRST_AHEAD, missing=None):
+    """Return a `kernel.compiled` whose threads run in an order.
+
+    `missing` may be a kernel and the index of a barrier that is left out of it.
+    """
 
     def compiled(run, arguments, threads, **sizes):
         real = getattr(np, str(_cuda_kernel.dtype_of(arguments)).removeprefix("torch."))
-        return Launched(order, parsed(run), run.function.__globals__ | sizes, real)
+        without = None
+        if missing is not None and missing[0] is run:
+            without = missing[1]
+        return Launched(order, parsed(run, without), run.function.__globals__ | sizes, real)
 
     return compiled

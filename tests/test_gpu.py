@@ -16,7 +16,14 @@ import pytest
 import torch
 from longrnn import kernels
 from longrnn.cells import cell_names
-from longrnn.kernels import _cuda_persistent, _measured
+from longrnn.kernels import (
+    _cuda_persistent,
+    _measured,
+    cuda_persistent_gru,
+    cuda_persistent_lem,
+    cuda_persistent_lstm,
+    cuda_persistent_rnn,
+)
 from longrnn.kernels._measured import MEASURED
 from longrnn.probes.adjoint import ENGINE_CHUNK
 from packaging.requirements import Requirement
@@ -84,6 +91,10 @@ def test_kernels_equal_the_reference(name, dtype):
         ("gru", 33, torch.float32),
         ("gru", 64, torch.float64),
         ("gru", 156, torch.float32),
+        ("lem", 33, torch.float32),
+        ("lem", 64, torch.float32),
+        ("lem", 64, torch.float64),
+        ("lem", 128, torch.float32),
     ],
 )
 def test_persistent_kernels_equal_the_reference(name, units, dtype):
@@ -270,13 +281,21 @@ def test_variants_are_timed_together_with_their_engine(monkeypatch):
     (failed,) = [row for row in ledger.rows if row["failure"]]
     assert failed["what"] == "unicornn, numba-cpu, persistent"
     assert "no option 'variant'" in failed["failure"]
-    for cell, engine in [("rnn", "numba-cuda"), ("lstm", "numba-cuda"), ("gru", "numba-cuda")]:
-        assert "variant" in kernels._ENGINES[cell, engine].options
-        assert bench.VARIANTS[cell, engine] == ("rows", "persistent")
+    for cell in ("rnn", "lstm", "gru", "lem"):
+        assert "variant" in kernels._ENGINES[cell, "numba-cuda"].options
+        assert bench.VARIANTS[cell, "numba-cuda"] == ("rows", "persistent")
 
 
-@pytest.mark.parametrize(("cell", "gates"), [("rnn", 1), ("lstm", 4), ("gru", 3)])
-def test_auto_chooses_a_variant_only_if_faster(cell, gates, monkeypatch):
+@pytest.mark.parametrize(
+    ("cell", "layouts"),
+    [
+        ("rnn", cuda_persistent_rnn.layouts),
+        ("lstm", cuda_persistent_lstm.layouts),
+        ("gru", cuda_persistent_gru.layouts),
+        ("lem", cuda_persistent_lem.layouts),
+    ],
+)
+def test_auto_chooses_a_variant_only_if_faster(cell, layouts, monkeypatch):
     state = torch.zeros(2, 128)
     wide = torch.zeros(2, 512)
     monkeypatch.setattr(_measured, "device_name", lambda: "a GPU")
@@ -285,12 +304,12 @@ def test_auto_chooses_a_variant_only_if_faster(cell, gates, monkeypatch):
         times = {"numba-cuda": 2.0, "numba-cuda, persistent": persistent}
         monkeypatch.setitem(_measured.MEASURED, "a GPU", {(cell, 128): times})
         for value in (state, wide):
-            chosen.append(_cuda_persistent.is_persistent(cell, "auto", gates, value))
+            chosen.append(_cuda_persistent.is_persistent(cell, "auto", layouts, value))
     monkeypatch.delitem(_measured.MEASURED, "a GPU")
-    chosen.append(_cuda_persistent.is_persistent(cell, "auto", gates, state))
+    chosen.append(_cuda_persistent.is_persistent(cell, "auto", layouts, state))
     assert chosen == [True, False, False, False, False]
-    assert not _cuda_persistent.is_persistent(cell, "rows", gates, state)
-    assert _cuda_persistent.is_persistent(cell, "persistent", gates, state)
+    assert not _cuda_persistent.is_persistent(cell, "rows", layouts, state)
+    assert _cuda_persistent.is_persistent(cell, "persistent", layouts, state)
 
 
 def test_auto_takes_an_opt_in_engine_if_measured_faster(monkeypatch):

@@ -16,10 +16,10 @@ Where to look:
 ``cpu_rnn_adjoints``
     Norms of the basic RNN's adjoint states that can be differentiated, for the coadjoint method.
 ``cuda_persistent_<cell>``, ``_cuda_persistent``, ``_cuda_persistent_device``
-    The basic RNN, the LSTM and the GRU with weights that stay on the multiprocessor. They
+    The basic RNN, the LSTM, the GRU and LEM with weights that stay on the multiprocessor. They
     have not been timed; ``auto`` will take them where their times in `_measured` are shorter.
 ``_cuda_gates``
-    What the two kinds of kernels of the LSTM and the GRU share.
+    What the two kinds of kernels of the LSTM, the GRU and LEM share.
 ``library``
     PyTorch's own layers: cuDNN, oneDNN.
 ``_engine``

@@ -1,13 +1,20 @@
 """What the two kinds of GPU kernels of a gated cell share: the adjoint of a step, and an operator.
 
-The kinds are those of `longrnn.kernels.cuda_lstm` and `longrnn.kernels.cuda_gru`, and those of
-`longrnn.kernels.cuda_persistent_lstm` and `longrnn.kernels.cuda_persistent_gru`.
+The cells are the LSTM, the GRU and LEM, and the kinds those of `longrnn.kernels.cuda_lstm` and of
+`longrnn.kernels.cuda_persistent_lstm`.
 """
 
-from longrnn.kernels import cpu_dt_lstm
+import torch
+from torch import Tensor
+
+from longrnn.kernels import cpu_dt_lstm, cpu_lem
 from longrnn.kernels._cuda import device
-from longrnn.kernels._cuda_device import ONE, tanh
+from longrnn.kernels._cuda_device import ONE, device_version, tanh
 from longrnn.kernels._runs import scalars_like
+
+clip_step = device_version(cpu_lem.clip)
+relax = device_version(cpu_lem.relax)
+relax_adjoint = device_version(cpu_lem.pull_back)
 
 
 @device
@@ -83,3 +90,58 @@ LSTM = {
     "runs": True,
 }
 """Arguments of `longrnn.kernels._recurrence.Recurrence` for the LSTM and the dt-LSTM."""
+
+
+def _lem_reference(dt, least, most, W, W_y, g, y0, z0):
+    rows = W.shape[-2]
+    steps = scalars_like(g, dt, least, most)
+    return cpu_lem.reference(steps, W, W_y, g[..., :rows], g[..., rows:], y0, z0)
+
+
+def _split_lem_drive(drive, arguments):
+    """Compute the input that is not saved for the backward pass, g, from the drive."""
+    return (add_infinite_gates(drive, arguments.W),)
+
+
+def add_infinite_gates(g: Tensor, W: Tensor) -> Tensor:
+    """Return the drives of both gates and both targets of LEM.
+
+    With a single scale, `g` has only those of the targets. Infinite drives of the gates are put
+    before them, so that both gates are 1.
+
+    Parameters
+    ----------
+    g : (time, batch, 4 d) or (time, batch, 2 d)
+        The drive.
+    W : (3 d, d) or (runs, 3 d, d)
+        Weights, which are zero for the gates with a single scale.
+
+    Returns
+    -------
+    (time, batch, 4 d)
+    """
+    rows, d = W.shape[-2:]
+    if g.shape[2] == rows + d:
+        return g
+    return torch.cat([torch.full_like(g, torch.inf), g], dim=-1)
+
+
+def _lem_shapes(a):
+    """Return the shapes of y, y_end, z_end, z and gates."""
+    sequence = (a.g.shape[0], *a.y0.shape)  # `len` would fix the length in a traced program
+    return [sequence, a.y0.shape, a.z0.shape, sequence, a.g.shape]
+
+
+LEM = {
+    "settings": "float dt, float least, float most",
+    "inputs": "W W_y g:1 y0:0 z0:0",  # name:axis of the batch; weights have none
+    "results": "y y_end z_end z gates",  # outputs, final states, then what the adjoint needs
+    "final": 2,  # of the results: y_end and z_end
+    "saved": "W W_y y0 z0 y z gates",
+    "shapes": _lem_shapes,
+    "reference": _lem_reference,
+    "split": _split_lem_drive,
+    "arrays": False,
+    "runs": True,
+}
+"""Arguments of `longrnn.kernels._recurrence.Recurrence` for LEM."""

@@ -23,6 +23,7 @@ both kinds.
 """
 
 import math
+from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
@@ -70,31 +71,97 @@ class Layout(NamedTuple):
         return (vector + sums + self.exchanged) * tile + weights
 
 
-def forward_layout(gates: int, units: int, dtype: torch.dtype) -> Layout:
-    """Return the layout of a forward kernel, which multiplies by a matrix (gates * units, units).
+class PairLayout(NamedTuple):
+    """Where a block keeps W (gates * units, units) and W_y (units, units) of LEM.
 
-    The threads of the last gate compute the new state, and get the values of the others through
-    shared memory.
+    The two products of a step follow each other. A thread takes part in both, for one unit.
+    """
+
+    width: int
+    """Units, rounded up to whole warps."""
+    parts: int
+    """Threads that share a unit."""
+    rows: int
+    """Rows of W that a thread has a part of: one for each gate forward, and one backward."""
+    in_registers: int
+    """Weights of each of these rows in the registers of a thread, a multiple of four."""
+    in_memory: int
+    """Weights of each of these rows in shared memory, a multiple of four."""
+    in_registers_y: int
+    """Weights of W_y in the registers of a thread, a multiple of four."""
+    in_memory_y: int
+    """Weights of W_y in shared memory, a multiple of four."""
+
+    @property
+    def threads(self) -> int:
+        """Threads of a block."""
+        return self.parts * self.width
+
+    def shared_numbers(self, tile: int) -> int:
+        """Return how many numbers a block of `tile` sequences keeps in shared memory."""
+        row = self.in_registers + self.in_memory
+        row_y = self.in_registers_y + self.in_memory_y
+        vectors = self.parts * (row + row_y)
+        sums = self.rows * (self.parts - 1) * self.width
+        weights = self.threads * (self.rows * self.in_memory + self.in_memory_y)
+        return (vectors + sums) * tile + weights
+
+
+Layouts = Callable[[Tensor], tuple[Layout | PairLayout, ...]]
+"""Returns the layouts of the kernels of a cell with a state."""
+
+
+def matrix_layouts(gates: int, state: Tensor) -> tuple[Layout, Layout]:
+    """Return the layouts of a forward and of a backward kernel.
+
+    The forward kernel multiplies by a matrix (gates * units, units). The threads of the last gate
+    compute the new state, and get the values of the others through shared memory. The backward
+    kernel multiplies by the transposed matrix.
 
     Parameters
     ----------
-    gates, units : int
-        Number of gates, and hidden size.
-    dtype : torch.dtype
+    gates : int
+        Number of gates.
+    state : (batch, units)
+        A state of the cell.
     """
-    return _layout(gates * units, units, dtype, exchanged=(gates - 1) * units)
+    units = state.shape[1]
+    rows = gates * units
+    forward = _layout(rows, units, state.dtype, exchanged=rows - units)
+    backward = _layout(units, rows, state.dtype, exchanged=0)
+    return forward, backward
 
 
-def backward_layout(gates: int, units: int, dtype: torch.dtype) -> Layout:
-    """Return the layout of a backward kernel, which multiplies by the transposed matrix.
+def pair_layouts(gates: int, state: Tensor) -> tuple[PairLayout, PairLayout]:
+    """Return the layouts of a forward and of a backward kernel with two matrices.
+
+    Both kernels have the same numbers of weights in registers and in shared memory. W_y gets the
+    registers first: its product is the shorter one, in which there is less to hide a latency with.
 
     Parameters
     ----------
-    gates, units : int
-        Number of gates, and hidden size.
-    dtype : torch.dtype
+    gates : int
+        Number of gates: W is (gates * units, units).
+    state : (batch, units)
+        A state of the cell.
     """
-    return _layout(units, gates * units, dtype, exchanged=0)
+    units = state.shape[1]
+    most_in_registers = _IN_REGISTERS[state.dtype]
+    width = -(-units // 32) * 32
+    most_parts = max(_MOST_THREADS // width, 1)
+    # So many parts that all weights could be in registers, if a block may have the threads.
+    fours = max(most_in_registers // (4 * (gates + 1)), 1)
+    parts = min(-(-units // (4 * fours)), most_parts)
+    row = 4 * -(-units // (4 * parts))  # weights of a thread and a row
+    # At least four weights of each row are in registers: a local array can't be empty.
+    in_registers_y = min(row, max(most_in_registers - 4 * gates, 4))
+    fours = max((most_in_registers - in_registers_y) // (4 * gates), 1)
+    in_registers = min(row, 4 * fours)
+    in_memory = row - in_registers
+    of_y = in_registers_y, row - in_registers_y
+    forward = PairLayout(width, parts, gates, in_registers, in_memory, *of_y)
+    backward = PairLayout(width, parts, 1, gates * in_registers, gates * in_memory, *of_y)
+    return forward, backward
 
 
 def _layout(rows: int, columns: int, dtype: torch.dtype, exchanged: int) -> Layout:
@@ -112,13 +179,13 @@ def _layout(rows: int, columns: int, dtype: torch.dtype, exchanged: int) -> Layo
     return Layout(width, parts, in_registers, in_memory, exchanged)
 
 
-def fits(gates: int, state: Tensor) -> bool:
+def fits(layouts: Layouts, state: Tensor) -> bool:
     """Return whether the weights of a cell fit on a multiprocessor of a state's device.
 
     Parameters
     ----------
-    gates : int
-        Number of gates: the matrix is (gates * units, units).
+    layouts : callable
+        ``layouts(state)`` returns those of the cell's kernels.
     state : (batch, units)
         A tensor of that size and type on the device.
 
@@ -126,17 +193,15 @@ def fits(gates: int, state: Tensor) -> bool:
     -------
     bool
     """
-    units = state.shape[1]
     most = most_shared_bytes(state.device)
-    for layout_of in (forward_layout, backward_layout):
-        layout = layout_of(gates, units, state.dtype)
+    for layout in layouts(state):
         needed = layout.shared_numbers(_LARGEST_TILE[state.dtype]) * state.element_size()
         if layout.threads > _MOST_THREADS or needed > most:
             return False
     return True
 
 
-def is_persistent(cell: str, variant: str, gates: int, state: Tensor) -> bool:
+def is_persistent(cell: str, variant: str, layouts: Layouts, state: Tensor) -> bool:
     """Return whether kernels with persistent weights run a cell.
 
     Parameters
@@ -146,8 +211,8 @@ def is_persistent(cell: str, variant: str, gates: int, state: Tensor) -> bool:
     variant : {"auto", "persistent", "rows"}
         ``"persistent"`` asks for them, ``"rows"`` for the dense kernels. ``"auto"`` takes what was
         measured to be faster on this GPU, and the dense kernels if nothing was measured.
-    gates : int
-        Number of gates: the matrix is (gates * units, units).
+    layouts : callable
+        ``layouts(state)`` returns those of the cell's kernels.
     state : (batch, units)
         A state of the cell.
 
@@ -165,7 +230,7 @@ def is_persistent(cell: str, variant: str, gates: int, state: Tensor) -> bool:
             f"{cell}: expected variant to be one of {', '.join(_VARIANTS)}, got {variant!r}"
         )
     units = state.shape[1]
-    if variant == "persistent" and not fits(gates, state):
+    if variant == "persistent" and not fits(layouts, state):
         raise ValueError(
             f"variant 'persistent' of {cell} keeps all weights on a multiprocessor, but those of "
             f"{units} units in {state.dtype} don't fit; use variant='auto'"
@@ -174,13 +239,13 @@ def is_persistent(cell: str, variant: str, gates: int, state: Tensor) -> bool:
         times = measured_times(cell, units)
         persistent = times.get("numba-cuda, persistent", math.inf)
         is_faster = persistent < times.get("numba-cuda", math.inf)
-        return is_faster and fits(gates, state)
+        return is_faster and fits(layouts, state)
     return variant == "persistent"
 
 
 def launch(
     run: kernel,
-    layout: Layout,
+    layout: Layout | PairLayout,
     matrix: Tensor,
     state: Tensor,
     *arguments: Argument,
@@ -193,7 +258,8 @@ def launch(
     Parameters
     ----------
     run : kernel
-    layout : Layout
+    layout : Layout or PairLayout
+        Its numbers are compile-time constants of the kernel.
     matrix : (rows, columns) or (runs, rows, columns)
         The matrix, the kernel's first argument.
     state : (batch, units)
@@ -221,9 +287,6 @@ def launch(
         shared=layout.shared_numbers(tile) * state.element_size(),
         d=units,
         tile=tile,
-        width=layout.width,
-        parts=layout.parts,
-        in_registers=layout.in_registers,
-        in_memory=layout.in_memory,
+        **layout._asdict(),
         **constants,
     )

@@ -21,11 +21,14 @@ if SIMULATED:
     ALIGNMENT = None  # Numba's simulator does not support it
 
 # Compile-time constants of the kernels, which a launch sets; see
-# `longrnn.kernels._cuda_persistent.Layout`.
+# `longrnn.kernels._cuda_persistent.Layout`, and for the last three `PairLayout` there.
 width = 32
 parts = 1
 in_registers = 4
 in_memory = 0
+rows = 1
+in_registers_y = 4
+in_memory_y = 0
 
 
 @device
@@ -48,6 +51,34 @@ def shared_offsets(width, parts, in_registers, in_memory, tile):
     sums = shared_weights + parts * width * in_memory
     exchanged = sums + (parts - 1) * width * tile
     return shared_weights, sums, exchanged
+
+
+@device
+def pair_offsets(
+    width, parts, rows, in_registers, in_memory, in_registers_y, in_memory_y, tile
+):  # fmt: skip
+    """Return where the regions of the shared memory begin in a kernel with two matrices.
+
+    The vectors that W multiplies come first.
+
+    Parameters
+    ----------
+    width, parts, rows, in_registers, in_memory, in_registers_y, in_memory_y : int
+        See `longrnn.kernels._cuda_persistent.PairLayout`.
+    tile : int
+        Number of sequences per block.
+
+    Returns
+    -------
+    vectors_y, W_at, W_y_at, sums : int
+        Offsets of the vectors that W_y multiplies, of the weights of W and of W_y, and of the parts
+        of the sums. The second is also the length of all vectors.
+    """
+    vectors_y = parts * (in_registers + in_memory) * tile
+    W_at = vectors_y + parts * (in_registers_y + in_memory_y) * tile
+    W_y_at = W_at + rows * parts * width * in_memory
+    sums = W_y_at + parts * width * in_memory_y
+    return vectors_y, W_at, W_y_at, sums
 
 
 @device
@@ -99,7 +130,7 @@ def load_weights(
 
 
 @device
-def add_products(totals, weights, memory, shared_weights, in_memory, row, part, width):
+def add_products(totals, weights, memory, vectors, shared_weights, in_memory, row, part, width):
     """Set `totals` to a thread's part of its row of the products.
 
     The compiler unrolls the loop over `weights`, because its length is constant. Otherwise they
@@ -109,7 +140,11 @@ def add_products(totals, weights, memory, shared_weights, in_memory, row, part, 
     ----------
     totals : (tile,)
         Local array that receives the sums.
-    weights, memory, shared_weights, in_memory, row, part, width
+    weights, memory
+        As for `load_weights`.
+    vectors : int
+        Offset of the vectors in the shared memory.
+    shared_weights, in_memory, row, part, width
         As for `load_weights`.
     """
     in_registers = weights.size
@@ -119,7 +154,7 @@ def add_products(totals, weights, memory, shared_weights, in_memory, row, part, 
         totals[i] = ZERO
     for q in range(in_registers):
         for i in range(tile):
-            totals[i] += weights[q] * memory[unsigned((column + q) * tile + i)]
+            totals[i] += weights[q] * memory[unsigned(vectors + (column + q) * tile + i)]
     column += in_registers
     four = shared_weights // 4 + part * in_memory // 4 * width + row
     k = 0  # no `range`: its state would take as many instructions as the products
@@ -127,7 +162,60 @@ def add_products(totals, weights, memory, shared_weights, in_memory, row, part, 
         for q in range(4):
             weight = memory[unsigned(4 * four + q)]
             for i in range(tile):
-                totals[i] += weight * memory[unsigned((column + q) * tile + i)]
+                totals[i] += weight * memory[unsigned(vectors + (column + q) * tile + i)]
+        four += width
+        column += 4
+        k += 4
+
+
+@device
+def add_products_of_rows(
+    totals, weights, memory, vectors, shared_weights, in_memory, row, part, parts, width
+):  # fmt: skip
+    """Set `totals` to a thread's parts of several rows, which have the same index in their blocks.
+
+    The thread reads each number of the vectors once, for all of its rows.
+
+    Parameters
+    ----------
+    totals : (rows, tile)
+        Local array that receives the sums.
+    weights : (rows, in_registers)
+        Local array with the first weights of each row.
+    memory, vectors
+        As for `add_products`.
+    shared_weights : int
+        Offset of the other weights of all threads. Those of the first block of the matrix come
+        first, then those of the second, and so on.
+    in_memory : int
+        Number of these weights of a thread and a row.
+    row, part, width
+        As for `load_weights`; the row is that of a block.
+    parts : int
+        See `longrnn.kernels._cuda_persistent.PairLayout`.
+    """
+    rows, in_registers = weights.shape
+    tile = totals.shape[1]
+    column = part * (in_registers + in_memory)
+    for block in range(rows):
+        for i in range(tile):
+            totals[block, i] = ZERO
+    for q in range(in_registers):
+        for block in range(rows):
+            for i in range(tile):
+                value = memory[unsigned(vectors + (column + q) * tile + i)]
+                totals[block, i] += weights[block, q] * value
+    column += in_registers
+    fours = parts * width * in_memory // 4  # of a block
+    four = shared_weights // 4 + part * in_memory // 4 * width + row
+    k = 0  # no `range`, as in `add_products`
+    while k < in_memory:
+        for q in range(4):
+            for block in range(rows):
+                weight = memory[unsigned(4 * (four + block * fours) + q)]
+                for i in range(tile):
+                    value = memory[unsigned(vectors + (column + q) * tile + i)]
+                    totals[block, i] += weight * value
         four += width
         column += 4
         k += 4

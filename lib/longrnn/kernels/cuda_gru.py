@@ -203,6 +203,6 @@ def gru(weights, state, u, *, variant: str = "auto"):
     W, R, b = weights
     sources = Sources(u, R, b)
     run = _GRU
-    if is_persistent("gru", variant, cuda_persistent_gru.GATES, state[0]):
+    if is_persistent("gru", variant, cuda_persistent_gru.layouts, state[0]):
         run = cuda_persistent_gru.RECURRENCE
     return run(W, sources.drive(), state[0], sources=sources)

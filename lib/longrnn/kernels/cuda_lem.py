@@ -25,6 +25,7 @@ steps.
 import numpy as np
 import torch
 
+from longrnn.kernels import _cuda_gates, cuda_persistent_lem
 from longrnn.kernels._cuda import cuda, engine
 from longrnn.kernels._cuda_dense import (
     dot_products,
@@ -35,18 +36,15 @@ from longrnn.kernels._cuda_dense import (
     state_before,
     store_vectors,
 )
-from longrnn.kernels._cuda_device import ZERO, device_version, load_or_zero, sigmoid, tanh
+from longrnn.kernels._cuda_device import ZERO, load_or_zero, sigmoid, tanh
+from longrnn.kernels._cuda_gates import add_infinite_gates, clip_step, relax, relax_adjoint
 from longrnn.kernels._cuda_kernel import arriving, d, many_registers, real, tile
 from longrnn.kernels._cuda_launch import is_present, launch_runs, most_units
+from longrnn.kernels._cuda_persistent import is_persistent
 from longrnn.kernels._drive import Sources
 from longrnn.kernels._products import state_products, sums_of_products
 from longrnn.kernels._recurrence import Recurrence
-from longrnn.kernels._runs import scalars_like
-from longrnn.kernels.cpu_lem import clip, pull_back, reference, relax
 
-_clip = device_version(clip)
-_relax = device_version(relax)
-_pull_back = device_version(pull_back)
 _BUFFERS = 7
 """Vectors in shared memory of the backward kernel. The forward kernel gets as many and uses two."""
 
@@ -103,7 +101,7 @@ def _forward_kernel(
                 gates[k] = gate_z
                 gates[k + d] = gate_y
                 gates[k + 2 * d] = target_z
-                value = _relax(_clip(dt * gate_z, least, most), memory[slot], target_z)
+                value = relax(clip_step(dt * gate_z, least, most), memory[slot], target_z)
                 memory[slot] = value
                 z[base + offsets[i] + j] = value
             j += threads
@@ -119,7 +117,7 @@ def _forward_kernel(
                 gate_y = gates[k + d]
                 target_y = tanh(a_y[i] + g_y[i])
                 gates[k + 3 * d] = target_y
-                value = _relax(_clip(dt * gate_y, least, most), memory[slot], target_y)
+                value = relax(clip_step(dt * gate_y, least, most), memory[slot], target_y)
                 memory[slot] = value
                 y[base + offsets[i] + j] = value
             j += threads
@@ -182,8 +180,8 @@ def _backward_kernel(
                 gate_y = gate[i]
                 gradient = arrived[i] + memory[lambda_at + slot] + total[i]
                 step_y = dt * gate_y
-                clipped = _clip(step_y, least, most)
-                d_y, d_2, direct = _pull_back(
+                clipped = clip_step(step_y, least, most)
+                d_y, d_2, direct = relax_adjoint(
                     gate_y, step_y, clipped, before[i], target[i], gradient
                 )
                 memory[delta_2_at + slot] = d_2
@@ -208,8 +206,8 @@ def _backward_kernel(
                 gate_z = gate[i]
                 gradient = memory[mu_at + slot] + total[i]
                 step_z = dt * gate_z
-                clipped = _clip(step_z, least, most)
-                d_z, d_1, direct = _pull_back(
+                clipped = clip_step(step_z, least, most)
+                d_z, d_1, direct = relax_adjoint(
                     gate_z, step_z, clipped, before[i], target[i], gradient
                 )
                 memory[delta_12z_at + slot] = d_1
@@ -253,54 +251,11 @@ def _backward(dt, least, most, W, W_y, y0, z0, y, z, gates, grad_y, grad_y_end, 
     return grad_W, grad_W_y, delta, grad_y0, grad_z0
 
 
-def _reference(dt, least, most, W, W_y, g, y0, z0):
-    rows = W.shape[-2]
-    steps = scalars_like(g, dt, least, most)
-    return reference(steps, W, W_y, g[..., :rows], g[..., rows:], y0, z0)
+_LEM = Recurrence("lem_cuda", forward=_forward, backward=_backward, **_cuda_gates.LEM)
 
 
-def _split_drive(drive, arguments):
-    """Compute the input that is not saved for the backward pass, g, from the drive."""
-    return (_add_infinite_gates(drive, arguments.W),)
-
-
-def _add_infinite_gates(g, W):
-    """Return the drives of both gates and both targets.
-
-    With a single scale, `g` has only those of the targets. Infinite drives of the gates are put
-    before them, so that both gates are 1.
-    """
-    rows, d = W.shape[-2:]  # 3 d rows
-    if g.shape[2] == rows + d:
-        return g
-    return torch.cat([torch.full_like(g, torch.inf), g], dim=-1)
-
-
-def _shapes(a):
-    """Return the shapes of y, y_end, z_end, z and gates."""
-    sequence = (a.g.shape[0], *a.y0.shape)  # `len` would fix the length in a traced program
-    return [sequence, a.y0.shape, a.z0.shape, sequence, a.g.shape]
-
-
-_LEM = Recurrence(
-    "lem_cuda",
-    settings="float dt, float least, float most",
-    inputs="W W_y g:1 y0:0 z0:0",  # name:axis of the batch; weights have none
-    results="y y_end z_end z gates",  # outputs, final states, then what the adjoint needs
-    final=2,  # of the results: y_end and z_end
-    saved="W W_y y0 z0 y z gates",
-    shapes=_shapes,
-    forward=_forward,
-    backward=_backward,
-    reference=_reference,
-    split=_split_drive,
-    arrays=False,
-    runs=True,
-)
-
-
-@engine("lem", most_units=most_units(_BUFFERS), runs=True)
-def lem(weights, state, u):
+@engine("lem", most_units=most_units(_BUFFERS), runs=True, options=("variant",))
+def lem(weights, state, u, *, variant: str = "auto"):
     """Run LEM, equation (3) of Rusch et al. 2022.
 
     Parameters
@@ -311,6 +266,8 @@ def lem(weights, state, u):
         (y, z) before the first input.
     u : (time, batch, p)
         The inputs.
+    variant : {"auto", "persistent", "rows"}
+        See `longrnn.kernels._cuda_persistent.is_persistent`.
 
     Returns
     -------
@@ -323,11 +280,14 @@ def lem(weights, state, u):
     if single_scale:
         W = torch.cat([torch.zeros_like(W), torch.zeros_like(W), W])
     sources = Sources(u, V, b)
-    g = _add_infinite_gates(sources.drive(), W)
+    g = add_infinite_gates(sources.drive(), W)
     if clip is None:
         least = 0.0
         most = 2.0
     else:
         least = float(clip)
         most = 1.0
-    return _LEM(float(dt), least, most, W, W_y, g, *state, sources=sources)
+    run = _LEM
+    if is_persistent("lem", variant, cuda_persistent_lem.layouts, state[0]):
+        run = cuda_persistent_lem.RECURRENCE
+    return run(float(dt), least, most, W, W_y, g, *state, sources=sources)

@@ -197,7 +197,7 @@ _LSTM = Recurrence("lstm_cuda", forward=_forward, backward=_backward, **_cuda_ga
 
 def _recurrence(cell: str, variant: str, h0: Tensor) -> Recurrence:
     """Return the kernels of this file or those of `longrnn.kernels.cuda_persistent_lstm`."""
-    if is_persistent(cell, variant, cuda_persistent_lstm.GATES, h0):
+    if is_persistent(cell, variant, cuda_persistent_lstm.layouts, h0):
         return cuda_persistent_lstm.RECURRENCE
     return _LSTM
 

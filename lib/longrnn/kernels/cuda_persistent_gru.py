@@ -12,6 +12,8 @@ With 128 units in float32, 44 of the 49,152 weights are in the registers of each
 126 KiB in shared memory. Up to 156 units fit.
 """
 
+from functools import partial
+
 import numpy as np
 import torch
 
@@ -28,7 +30,7 @@ from longrnn.kernels._cuda_device import ONE, ZERO, load_or_zero, sigmoid, tanh
 from longrnn.kernels._cuda_gates import gru_deltas
 from longrnn.kernels._cuda_kernel import arriving, d, many_registers, real, tile
 from longrnn.kernels._cuda_launch import is_present
-from longrnn.kernels._cuda_persistent import backward_layout, forward_layout
+from longrnn.kernels._cuda_persistent import matrix_layouts
 from longrnn.kernels._cuda_persistent_device import (
     ALIGNMENT,
     add_parts,
@@ -45,8 +47,8 @@ from longrnn.kernels._cuda_persistent_device import (
 from longrnn.kernels._products import state_products
 from longrnn.kernels._recurrence import Recurrence
 
-GATES = 3
-"""Gates of a unit: W is (3 d, d)."""
+layouts = partial(matrix_layouts, 3)
+"""Layouts of the two kernels for a state; W is (3 d, d)."""
 
 
 @many_registers
@@ -85,7 +87,7 @@ def _forward_kernel(W, g, h0, outputs, h_end, gates, products, T, sequences, bat
         if has_gate:
             for i in range(tile):  # read before the product, which hides the latency
                 g_t[i] = g[3 * (base + offsets[i]) + row]
-        add_products(total, weights, memory, shared_weights, in_memory, row, part, width)
+        add_products(total, weights, memory, 0, shared_weights, in_memory, row, part, width)
         if parts > 1:
             store_part(total, memory, sums, row, part, width)
             cuda.syncthreads()
@@ -207,7 +209,7 @@ def _backward_kernel(
                 r_t, z_t, n_t, product, before, arrived, gates, products, outputs, h0,
                 grad_outputs, arriving, base, offsets, j, t - 1, batch, d,
             )  # fmt: skip
-        add_products(back, weights, memory, shared_weights, in_memory, j, part, width)
+        add_products(back, weights, memory, 0, shared_weights, in_memory, j, part, width)
         store_part(back, memory, sums, j, part, width)
         cuda.syncthreads()
         if has_unit:
@@ -218,7 +220,7 @@ def _backward_kernel(
 
 
 def _forward(W, g, h0, outputs, h_end, gates, products):
-    layout = forward_layout(GATES, h0.shape[1], h0.dtype)
+    layout, _ = layouts(h0)
     tensors = g, h0, outputs, h_end, gates, products
     _cuda_persistent.launch(_forward_kernel, layout, W, h0, *tensors, len(g))
 
@@ -227,7 +229,7 @@ def _backward(W, h0, outputs, gates, products, grad_outputs, grad_h_end):
     delta = torch.empty_like(gates)
     delta_state = torch.empty_like(gates)
     grad_h0 = torch.empty_like(h0)
-    layout = backward_layout(GATES, h0.shape[1], h0.dtype)
+    _, layout = layouts(h0)
     gradients = grad_outputs, grad_h_end, delta, delta_state, grad_h0
     tensors = h0, outputs, gates, products, *gradients
     numbers = is_present(grad_h_end), len(outputs)

@@ -12,6 +12,8 @@ With 128 units in float32, the most that fit, 44 of the 65,536 weights are in th
 of 512 threads, and 168 KiB in shared memory.
 """
 
+from functools import partial
+
 import numpy as np
 import torch
 
@@ -28,7 +30,7 @@ from longrnn.kernels._cuda_device import ZERO, load_or_zero, sigmoid, tanh
 from longrnn.kernels._cuda_gates import lstm_deltas
 from longrnn.kernels._cuda_kernel import arriving, d, many_registers, real, tile
 from longrnn.kernels._cuda_launch import is_present
-from longrnn.kernels._cuda_persistent import backward_layout, forward_layout
+from longrnn.kernels._cuda_persistent import matrix_layouts
 from longrnn.kernels._cuda_persistent_device import (
     ALIGNMENT,
     add_parts,
@@ -45,8 +47,8 @@ from longrnn.kernels._cuda_persistent_device import (
 from longrnn.kernels._products import state_products
 from longrnn.kernels._recurrence import Recurrence
 
-GATES = 4
-"""Gates of a unit: W is (4 d, d)."""
+layouts = partial(matrix_layouts, 4)
+"""Layouts of the two kernels for a state; W is (4 d, d)."""
 
 
 @many_registers
@@ -92,7 +94,7 @@ def _forward_kernel(
         if has_gate:
             for i in range(tile):  # read before the product, which hides the latency
                 g_t[i] = g[4 * (base + offsets[i]) + row]
-        add_products(total, weights, memory, shared_weights, in_memory, row, part, width)
+        add_products(total, weights, memory, 0, shared_weights, in_memory, row, part, width)
         if parts > 1:
             store_part(total, memory, sums, row, part, width)
             cuda.syncthreads()
@@ -222,7 +224,7 @@ def _backward_kernel(
                 i_t, f_t, new_t, o_t, before, arrived, gates, cells, c0, grad_outputs, arriving,
                 base, offsets, j, t - 1, batch, d,
             )  # fmt: skip
-        add_products(back, weights, memory, shared_weights, in_memory, j, part, width)
+        add_products(back, weights, memory, 0, shared_weights, in_memory, j, part, width)
         store_part(back, memory, sums, j, part, width)
         cuda.syncthreads()
         if has_unit:
@@ -234,7 +236,7 @@ def _backward_kernel(
 
 
 def _forward(iota, phi, W, g, h0, c0, outputs, h_end, c_end, cells, gates):
-    layout = forward_layout(GATES, h0.shape[1], h0.dtype)
+    layout, _ = layouts(h0)
     tensors = g, h0, c0, outputs, h_end, c_end, cells, gates
     numbers = iota, phi, len(g)
     _cuda_persistent.launch(_forward_kernel, layout, W, h0, *tensors, *numbers)
@@ -244,7 +246,7 @@ def _backward(iota, phi, W, h0, c0, outputs, cells, gates, grad_outputs, grad_h_
     delta = torch.empty_like(gates)
     grad_h0 = torch.empty_like(h0)
     grad_c0 = torch.empty_like(c0)
-    layout = backward_layout(GATES, h0.shape[1], h0.dtype)
+    _, layout = layouts(h0)
     arrived = grad_outputs, grad_h_end, grad_c_end
     tensors = c0, cells, gates, *arrived, delta, grad_h0, grad_c0
     flags = is_present(grad_h_end), is_present(grad_c_end)

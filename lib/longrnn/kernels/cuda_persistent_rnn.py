@@ -5,6 +5,8 @@ The forward and adjoint equations, and what is stored, are those of `longrnn.ker
 has two barriers: after the sums of the parts, and after the new state.
 """
 
+from functools import partial
+
 import numpy as np
 import torch
 
@@ -16,7 +18,7 @@ from longrnn.kernels._cuda_dense import load_vectors, run_of, set_offsets_in_run
 from longrnn.kernels._cuda_device import ONE, ZERO, load_or_zero, tanh
 from longrnn.kernels._cuda_kernel import arriving, d, many_registers, real, tile
 from longrnn.kernels._cuda_launch import is_present
-from longrnn.kernels._cuda_persistent import backward_layout, forward_layout
+from longrnn.kernels._cuda_persistent import matrix_layouts
 from longrnn.kernels._cuda_persistent_device import (
     ALIGNMENT,
     add_parts,
@@ -33,8 +35,8 @@ from longrnn.kernels._cuda_persistent_device import (
 from longrnn.kernels._products import state_products
 from longrnn.kernels._recurrence import Recurrence
 
-GATES = 1
-"""The matrix is (d, d)."""
+layouts = partial(matrix_layouts, 1)
+"""Layouts of the two kernels for a state; M is (d, d)."""
 
 
 @many_registers
@@ -64,7 +66,7 @@ def _forward_kernel(M, g, x0, outputs, x_end, T, sequences, batch):
         if finishes:
             for i in range(tile):  # read before the product, which hides the latency
                 g_t[i] = g[base + offsets[i] + row]
-        add_products(total, weights, memory, shared_weights, in_memory, row, part, width)
+        add_products(total, weights, memory, 0, shared_weights, in_memory, row, part, width)
         store_part(total, memory, sums, row, part, width)
         cuda.syncthreads()
         if finishes:
@@ -125,7 +127,7 @@ def _backward_kernel(
             for i in range(tile):
                 y_t[i] = y[base + offsets[i] + row]
                 arrived[i] = load_or_zero(grad_outputs, base + offsets[i] + row, arriving)
-        add_products(back, weights, memory, shared_weights, in_memory, row, part, width)
+        add_products(back, weights, memory, 0, shared_weights, in_memory, row, part, width)
         store_part(back, memory, sums, row, part, width)
         cuda.syncthreads()
         if finishes:
@@ -136,14 +138,14 @@ def _backward_kernel(
 
 
 def _forward(M, g, x0, outputs, x_end):
-    layout = forward_layout(GATES, x0.shape[1], x0.dtype)
+    layout, _ = layouts(x0)
     _cuda_persistent.launch(_forward_kernel, layout, M, x0, g, x0, outputs, x_end, len(g))
 
 
 def _backward(M, x0, outputs, grad_outputs, grad_x_end):
     delta = torch.empty_like(outputs)
     grad_x0 = torch.empty_like(x0)
-    layout = backward_layout(GATES, x0.shape[1], x0.dtype)
+    _, layout = layouts(x0)
     tensors = M, x0, outputs, grad_outputs, grad_x_end, delta, grad_x0
     numbers = is_present(grad_x_end), len(outputs)
     options = {"arriving": is_present(grad_outputs)}

@@ -248,7 +248,7 @@ def _register(cell: str, form: int) -> None:
     @engine(cell, most_units=most_units(_BUFFERS[form]), runs=True, options=options)
     def run(weights, state, u, *, variant: str = "auto"):
         """Run the cell; the basic RNN by a `variant`, see `is_persistent`."""
-        if form == BASIC and is_persistent(cell, variant, cuda_persistent_rnn.GATES, state[0]):
+        if form == BASIC and is_persistent(cell, variant, cuda_persistent_rnn.layouts, state[0]):
             W, R, b = weights
             sources = Sources(u, R, b)
             return cuda_persistent_rnn.RECURRENCE(W, sources.drive(), state[0], sources=sources)

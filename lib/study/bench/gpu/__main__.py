@@ -35,6 +35,7 @@ VARIANTS = {
     ("lstm", "numba-cuda"): ("rows", "persistent"),
     ("dt_lstm", "numba-cuda"): ("rows", "persistent"),
     ("gru", "numba-cuda"): ("rows", "persistent"),
+    ("lem", "numba-cuda"): ("rows", "persistent"),
 }
 """Variants of engines that are timed in addition to the one that ``auto`` chooses."""
 PATIENCE = 600.0
