@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import study.results
 import xarray as xr
+from longrnn.cells import cell_class, cell_names
 from ruamel.yaml import YAML
 from study.paths import NOTEBOOKS, REFERENCE
 from study.results import factors, netcdf, reference, rows, schema
@@ -20,6 +21,7 @@ from study.results.factorial import FACTORIAL, MEASUREMENTS
 from study.results.interventions import INTERVENTIONS
 from study.results.latching import LATCHING
 from study.results.linear_gaps import LINEAR_GAPS
+from study.results.names import LABELS
 from study.results.netcdf import ResultsError
 from study.results.schema import (
     COMPLETED,
@@ -68,6 +70,13 @@ def test_units_are_those_of_the_project_and_times_are_in_steps():
             assert about.units == "step", name
     for name in ("place", "tau", "delay", "length"):
         assert factors.factor_attributes(name)["units"] == "step", name
+
+
+@pytest.mark.parametrize("cell", cell_names())
+def test_a_meaning_that_names_cells_names_all_that_have_the_setting(cell):
+    for setting in cell_class(cell).hyper_parameters:
+        named, colon, _ = factors.factor_attributes(setting)["long_name"].partition(": ")
+        assert not colon or LABELS[cell].removesuffix(" RNN").lower() in named.lower(), setting
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,11 @@ of the dissertation counts:
     h_t &= o_t \odot \tanh(c_t)
 
 The start ``author`` is that of Keras, in which the dissertation's public program is written: W
-orthogonal as one matrix, R Glorot uniform, biases zero except one for the forget gate. Programs
-that use PyTorch's own layer have two bias vectors per gate; no run here is initialized that way.
+orthogonal as one matrix, R Glorot uniform, biases zero except one for the forget gate.
+
+`torch.nn.LSTM` has two bias vectors per gate, and adds them. Here b is their sum. Both of PyTorch's
+are drawn like b, so its sum has twice the variance at the start, and an optimizer such as Adam
+moves it twice as far.
 """
 
 import torch

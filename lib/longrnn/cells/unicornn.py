@@ -100,6 +100,10 @@ def oscillate(
 class UnICORNNCore(Cell, name="unicornn"):
     """Stacked UnICORNN layers; two in the dissertation's experiment."""
 
+    # This cell has all layers in one step, so that one engine call runs them together, adjoints and
+    # Jacobians cover the whole network, and equations (102) and (103) stand in one place. The class
+    # `UnICORNN` below stacks cells of one layer each instead, as all layer classes do.
+
     title = "UnICORNN"
     source = "Rusch and Mishra 2021, (6)"
     hyper_parameters = {
@@ -306,6 +310,9 @@ class UnICORNN(Recurrent, core=UnICORNNCore):
     (torch.Size([5, 3, 20]), torch.Size([2, 3, 20]))
     """
 
+    # Layers are stacked by `Stack`, one cell per layer, because `torch.nn.LSTM`'s interface has
+    # states per layer, two directions and packed sequences, which `UnICORNNCore`'s own stack does
+    # not have. So residual connections and dropout between layers are here once more.
     fixed: ClassVar = {"layers": 1}
 
     def __init__(
