@@ -50,7 +50,7 @@ def test_step_and_engines_agree_with_autograd(name, monkeypatch):
         ({"times": range(T + 1)}, 1),
         ({"times": (1, T), "engine": "reference"}, 16),
         # by an engine of ours, if there is one
-        ({"times": (1, T)}, 32),
+        ({"times": torch.tensor([1, T])}, 32),
         ({"times": (0, 9)}, 7),
     ]
     for arguments, chunk in cases:

@@ -9,8 +9,10 @@ import math
 import pytest
 import torch
 from longrnn import kernels
-from longrnn.cells import cell_class, cell_names, make_cell
+from longrnn.cells import cell_class, cell_names, make_cell, unroll
 from longrnn.cells.lu_rnn import multiply, solve
+from longrnn.probes.adjoint import adjoint_norms
+from longrnn.probes.coadjoint import coadjoint_loss
 from study.results.published import load_published
 
 FEATURES = 2
@@ -52,16 +54,58 @@ def test_relu_runs_the_reference_only(name):
     cell = build(name, activation="relu")
     tanh = build(name)
     u = noise(1, 3, FEATURES)
-    assert kernels.choose(name, "cpu", tanh.engine_options) != "reference"
-    assert kernels.choose(name, "cpu", cell.engine_options) == "reference"
+    assert tanh.engine_for("auto") == "auto"
+    assert cell.engine_for("auto") == "reference"
     outputs, _ = cell(u)
     before_tanh = torch.atanh(tanh(u, engine="reference")[0])
     assert outputs.min() == 0
     assert outputs.max() > 0
     torch.testing.assert_close(outputs, torch.relu(before_tanh))
-    with pytest.raises(ValueError, match=f"run {name}: it has no option 'activation'; it has none"):
+    with pytest.raises(ValueError, match=f"'numba-cpu' cannot run {name}: .*another step"):
         cell(u, engine="numba-cpu")
     assert cell.step == build(name, activation="relu").step, "equal networks train in one batch"
+
+
+def halved(step):
+    """Return a step whose output is half of another's."""
+
+    def half(weights, state, u):
+        output, *others = step(weights, state, u)
+        return output / 2, *others
+
+    return half
+
+
+@pytest.mark.parametrize("how", ["subclass", "cell", "class"])
+@pytest.mark.parametrize("name", ["lem", "lstm", "rnn"])
+def test_a_replaced_step_is_what_runs(name, how, monkeypatch):
+    cell_type = cell_class(name)
+    other = halved(cell_type.step)
+    if how == "subclass":
+        cell = type("Halved", (cell_type,), {"step": staticmethod(other)})(FEATURES, WIDTH)
+    elif how == "cell":
+        cell = cell_type(FEATURES, WIDTH)
+        cell.step = other
+    else:
+        cell = cell_type(FEATURES, WIDTH)
+        monkeypatch.setattr(cell_type, "step", staticmethod(other))
+    cell = cell.double()
+    u = noise(6, 3, FEATURES)
+    outputs, state = cell(u)
+    expected, expected_state = unroll(other, cell.weights(), cell.initial_state(3), u)
+    torch.testing.assert_close((outputs, state), (expected, expected_state))
+    for engine in kernels.engine_names(name)[1:]:
+        with pytest.raises(ValueError, match=f"{engine!r} cannot run {name}: .*another step"):
+            cell(u, engine=engine)
+
+    def losses(x):
+        return x.square().sum(1)
+
+    measured = adjoint_norms(cell, u, losses)
+    assert torch.equal(measured.full, adjoint_norms(cell, u, losses, engine="reference").full)
+    penalized = coadjoint_loss(cell, u, losses, kappa=1.0)
+    by_reference = coadjoint_loss(cell, u, losses, kappa=1.0, engine="reference")
+    torch.testing.assert_close(penalized.total, by_reference.total)
 
 
 def test_irnn_refuses_sequences_longer_than_its_step_sizes():

@@ -316,6 +316,33 @@ def test_losses_of_another_shape_are_refused(losses, shape):
         coadjoint_loss(GRU, SHORT, losses, kappa=1.0)
 
 
+def squares(x):
+    return x.square().sum(1)
+
+
+@pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode])
+@pytest.mark.parametrize("name", ["lem", "gru", "lru"])
+def test_cells_are_measured_where_gradients_are_disabled(name, mode):
+    torch.manual_seed(0)
+    cell = make_cell(name, FEATURES, WIDTH)
+    u = torch.randn(5, 2, FEATURES)
+    norms = adjoint_norms(cell, u, squares)
+    exponents = largest_exponent(cell, u)
+    with mode():
+        assert torch.equal(adjoint_norms(cell, u, squares).full, norms.full)
+        assert torch.equal(largest_exponent(cell, u), exponents)
+
+
+def test_the_coadjoint_method_trains_with_dropout():
+    cell = make_cell("unicornn", FEATURES, WIDTH, dropout=0.5)
+    u = torch.randn(5, 2, FEATURES)
+    torch.manual_seed(1)
+    outputs, _ = cell(u)
+    torch.manual_seed(1)
+    penalized = coadjoint_loss(cell, u, squares, kappa=1.0)
+    torch.testing.assert_close(penalized.loss, squares(outputs[-1]).mean())
+
+
 test_impossible_measurements_are_refused = refused(
     ValueError,
     ("start between 0 and 2, got 3", lambda: next(step_jacobians(GRU, SHORT, start=3))),

@@ -54,8 +54,7 @@ class StepWithRelu:
 def use_activation(cell: nn.Module) -> None:
     """Replace the tanh of a cell's step by ReLU if its `activation` is ``relu``.
 
-    The engines of these cells support only tanh. The cell therefore requests an engine option
-    ``activation``, which no engine has, so that its reference runs.
+    The engines of these cells compute only tanh, so the reference runs (see `Cell.engine_for`).
 
     Parameters
     ----------
@@ -64,4 +63,3 @@ def use_activation(cell: nn.Module) -> None:
     """
     if cell.activation == "relu":
         cell.step = StepWithRelu(type(cell).step)
-        cell.engine_options = {"activation": "relu"}

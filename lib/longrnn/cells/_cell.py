@@ -80,6 +80,8 @@ class Cell(DeclaredModule):
     """Names of the weights that ``bias=False`` removes in a layer class."""
     engine_options: Mapping[str, object] = NOTHING
     """Options for the engine, which don't change results (see `longrnn.kernels.Engine`)."""
+    _step_of_engines: ClassVar[Step]
+    """The step that the engines of this name compute; `step` itself may have been replaced."""
 
     def __init_subclass__(cls, *, name: str | None = None, **kwargs: object) -> None:
         super().__init_subclass__(name=name, **kwargs)
@@ -90,6 +92,7 @@ class Cell(DeclaredModule):
             raise TypeError(f"two cells are called {name!r}: {known} and {cls}; rename one")
         if "forward" not in vars(cls):
             cls.forward = with_own_code(cls.forward, cls)
+        cls._step_of_engines = staticmethod(cls.step)
         REGISTRY[name] = cls
 
     def __init__(
@@ -256,6 +259,7 @@ class Cell(DeclaredModule):
         """
         if weights is None:
             weights = self.run_weights(u.shape[1])
+        engine = self.engine_for(engine)
         if engine == "auto" and is_in_forward_mode():
             engine = "reference"
         options = self.engine_options
@@ -263,6 +267,37 @@ class Cell(DeclaredModule):
         if engine_run is None:
             engine_run = partial(unroll, self.step, readout=self.readout)
         return engine_run(weights, state, u)
+
+    def engine_for(self, engine: str) -> str:
+        """Return the engine that runs the cell if `engine` is requested.
+
+        An engine computes the step of the cell whose name it is registered for. If this cell has
+        another one, because a subclass, a user or its activation replaced it, only the reference
+        runs it.
+
+        Parameters
+        ----------
+        engine
+            As in `forward`.
+
+        Returns
+        -------
+        str
+            `engine`, but ``reference`` instead of ``auto`` if the step was replaced.
+
+        Raises
+        ------
+        ValueError
+            The step was replaced, and `engine` is neither ``auto`` nor the reference.
+        """
+        if self.step is self._step_of_engines or engine.startswith("reference"):
+            return engine
+        if engine == "auto":
+            return "reference"
+        raise ValueError(
+            f"engine {engine!r} cannot run {self.name}: this cell has another step than the one "
+            "that the engine computes; use engine='auto'"
+        )
 
     def run_weights(self, batch: int) -> NamedTuple:
         """Return the weights for one run, with new dropout masks if the cell has dropout.

@@ -25,6 +25,7 @@ argument, and normalize the adjoint themselves.
 
 import copy
 import math
+import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -75,6 +76,7 @@ class AdjointNorms:
     final_states: State
 
 
+@torch.inference_mode(False)  # which also enables gradients: evaluation usually disables them
 def adjoint_norms(
     cell: Cell | OneStep | Recurrent,
     u: Tensor,
@@ -141,11 +143,12 @@ def adjoint_norms(
     T = u.shape[0]
     if times is None:
         times = range(1, T + 1)
-    wanted = sorted(set(times))
+    wanted = sorted({operator.index(t) for t in times})
     if not wanted or wanted[0] < 0 or wanted[-1] > T:
         raise ValueError(f"expected time points between 0 and T={T}, got {wanted}")
     if engine not in ("auto", "reference"):
         raise ValueError(f"expected the engine 'auto' or 'reference', got {engine!r}")
+    engine = cell.engine_for(engine)
     if engine == "auto":
         kernel = kernels.select(f"{cell.name}/pull_back", "auto", u, units=cell.hidden_size)
         if kernel is not None:

@@ -146,6 +146,7 @@ def _losses_and_norms(
 
     The norms have a graph if `differentiable`.
     """
+    engine = cell.engine_for(engine)
     adjoint_engine = kernels.select(f"{cell.name}/adjoints", engine, u, cell.engine_options)
     if adjoint_engine is None:
         F, adjoints = _double_backward(cell, u, losses, differentiable)
@@ -166,7 +167,7 @@ def _double_backward(
     if differentiable:
         check_no_kinks(cell)
     cell.check_input(u)
-    weights = cell.weights()
+    weights = cell.run_weights(u.shape[1])
     state = cell.initial_state(u.shape[1])
     x = []
     for u_t in u.unbind(0):

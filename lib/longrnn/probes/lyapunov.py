@@ -30,6 +30,7 @@ from longrnn.probes._checks import bare_cell, double_inputs
 from longrnn.probes.slopes import Slopes
 
 
+@torch.inference_mode(False)  # which also enables gradients: evaluation usually disables them
 def step_jacobians(
     cell: Cell | OneStep | Recurrent,
     u: Tensor,
@@ -86,6 +87,7 @@ def step_jacobians(
     return _jacobians(cell, u, tuple(parts), start)
 
 
+@torch.inference_mode(False)
 def _jacobians(cell: Cell, u: Tensor, parts: tuple[int, ...], start: int) -> Iterator[Tensor]:
     """Yield the Jacobians of the steps after `start`; the arguments have been checked."""
     weights = cell.weights()
