@@ -87,6 +87,41 @@ def test_code_written_for_nn_lstm_runs():
         assert h_n.shape == c_n.shape == (2, B, D)
 
 
+COPIED = {
+    "LSTM": (nn.LSTM, {}),
+    "RNN": (nn.RNN, {}),
+    "RNN with ReLU": (nn.RNN, {"nonlinearity": "relu"}),
+}
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {},
+        {"num_layers": 2, "bidirectional": True, "batch_first": True},
+        {"num_layers": 2, "bias": False, "dropout": 0.5},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("name", COPIED)
+def test_layers_of_torch_are_copied(name, arguments):
+    torch_class, more = COPIED[name]
+    theirs = torch_class(P, D, **arguments, **more, dtype=DOUBLE).eval()
+    ours = getattr(longrnn, torch_class.__name__).from_torch(theirs)
+    assert not ours.training and ours.dropout == theirs.dropout
+    u = noise(T, B, P)
+    if theirs.batch_first:
+        u = u.transpose(0, 1)
+    state = torch.randn(ours.num_layers * ours.num_directions, B, D, dtype=DOUBLE)
+    if name == "LSTM":
+        state = (state, state.flip(0))
+    assert_same(ours(u, state), theirs(u, state))
+    before = theirs.weight_hh_l0.clone()
+    with torch.no_grad():
+        ours.cells["l0"].W.zero_()
+    assert torch.equal(theirs.weight_hh_l0, before), "the weights are shared"
+
+
 def test_users_can_subclass_a_layer():
     class Normalized(longrnn.LEM):
         def forward(self, input, hx=None, **keywords):
@@ -977,6 +1012,14 @@ PACKED = pack_padded_sequence(U, torch.tensor(LENGTHS), enforce_sorted=False)
 test_inputs_other_than_tensors_are_refused = refused(
     TypeError,
     ("got tuple; a recurrent module returns", lambda: nn.Sequential(LAYER, LAYER)(U)),
+    (
+        "RNN.from_torch: expected a torch.nn.RNN, got .*LSTM",
+        lambda: longrnn.RNN.from_torch(nn.LSTM(P, D)),
+    ),
+    (
+        "LSTM.from_torch: expected a torch.nn.LSTM, got longrnn.*LSTM",
+        lambda: longrnn.LSTM.from_torch(longrnn.LSTM(P, D)),
+    ),
     ("got list; stack sequences", lambda: LAYER([U[:, 0], U[:, 1]])),
     (r"got ndarray; convert it with torch.from_numpy\(", lambda: LAYER(U.numpy())),
     ("got int; convert it to a tensor", lambda: LAYER(3)),
@@ -1048,6 +1091,8 @@ test_values_that_do_not_fit_are_refused = refused(
     ("^UnICORNN: expected skip to be a whole number in .*, got None",
      lambda: longrnn.UnICORNN(P, D, skip=None)),
     ("skip = 0 or 2 <= skip < num_layers = 2", lambda: longrnn.UnICORNN(P, D, 2, skip=2)),
+    ("LSTM: expected proj_size=0, .* got 2",
+     lambda: longrnn.LSTM.from_torch(nn.LSTM(P, D, proj_size=2))),
     (r"LEMCell: expected input \(batch, input\) or", lambda: longrnn.LEMCell(P, D)(U)),
     (r"LEMCell: expected 2 state tensor\(s\) of shape \(3, 4\)",
      lambda: longrnn.LEMCell(P, D)(U[0], STATE)),

@@ -66,6 +66,19 @@ class Recurrent(Stack):
 
     Weights are drawn in the dtype of the layer. Those of 16 bits are drawn in float32 and rounded.
 
+    Differences from `torch.nn.LSTM`, `torch.nn.GRU` and `torch.nn.RNN`:
+
+    - There is one bias b where PyTorch adds two, ``bias_ih`` and ``bias_hh``. `LSTM.from_torch` and
+      `RNN.from_torch` copy the weights of a PyTorch layer. A GRU cannot be copied: there the reset
+      gate multiplies one of PyTorch's biases, and `longrnn.GRU` has no such bias.
+    - Weights have the names of the equation, and are in ``layer.cells``: ``layer.cells.l0.W``.
+    - Arguments after ``num_layers`` are given by name. `RNN` calls ``nonlinearity`` `activation`,
+      and `LSTM` has no projections (``proj_size``).
+    - ``forward`` also takes ``lengths`` of padded sequences, and an ``engine``.
+    - Initial states are zeros as in PyTorch, but `train_initial_state` makes them parameters.
+    - Weights are initialized as in the paper of a cell, if it says how, and otherwise as in
+      PyTorch. `reset_parameters` chooses another initialization.
+
     Hooks on the cells in ``layer.cells`` are called once per run. So `torch.nn.utils.prune` works
     on their weights, as do the parametrizations of `torch.nn.utils.parametrizations`. The input and
     the outputs that a hook gets are packed as in a `PackedSequence`: (rows, features).

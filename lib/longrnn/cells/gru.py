@@ -11,7 +11,8 @@ gate, as Table 3.3 of the dissertation counts:
 
 The start ``author`` is that of Keras, in which the dissertation's public program is written: W
 orthogonal as one matrix, R Glorot uniform, biases zero. PyTorch's own layer has a second bias in n,
-which the reset gate multiplies. These equations do not have it.
+which the reset gate multiplies. These equations do not have it, so the weights of a `torch.nn.GRU`
+cannot be copied.
 """
 
 import torch

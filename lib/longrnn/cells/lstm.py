@@ -18,10 +18,13 @@ are drawn like b, so its sum has twice the variance at the start, and an optimiz
 moves it twice as far.
 """
 
+from typing import Self
+
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from longrnn.cells._cell import Cell, State
+from longrnn.cells._from_torch import layer_from_torch
 from longrnn.cells._init import ADDING, PADDING, keras_start
 from longrnn.cells._one_step import one_step
 from longrnn.cells._recurrent import Recurrent
@@ -149,6 +152,40 @@ class LSTM(Recurrent, core=LSTMCore):
             device=device,
             dtype=dtype,
         )
+
+    @classmethod
+    def from_torch(cls, module: nn.LSTM) -> Self:
+        """Create a layer that computes what a `torch.nn.LSTM` computes.
+
+        Parameters
+        ----------
+        module
+            PyTorch's layer; it is not changed.
+
+        Returns
+        -------
+        LSTM
+            A layer with copies of the weights, of which b is the sum of PyTorch's two biases, and
+            with the same layout, dropout and directions. Training it further differs, because the
+            two biases were trained separately.
+
+        Raises
+        ------
+        TypeError
+            `module` is no `torch.nn.LSTM`.
+        ValueError
+            It has projections.
+
+        Examples
+        --------
+        >>> import torch
+        >>> from longrnn import LSTM
+        >>> theirs = torch.nn.LSTM(10, 20, num_layers=2)
+        >>> ours = LSTM.from_torch(theirs)
+        >>> u = torch.randn(5, 3, 10)
+        >>> torch.testing.assert_close(ours(u)[0], theirs(u)[0])
+        """
+        return layer_from_torch(cls, nn.LSTM, module, proj_size="proj_size")
 
 
 LSTMCell = one_step(LSTM)

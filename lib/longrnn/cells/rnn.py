@@ -9,11 +9,14 @@ the reference runs. The paper gives no initial weights. ``author`` are those of 
 author's public program is written: W orthogonal, R Glorot uniform, b zero.
 """
 
+from typing import Self
+
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from longrnn.cells._activation import TANH_OR_RELU, Activation, use_activation
 from longrnn.cells._cell import Cell, State
+from longrnn.cells._from_torch import layer_from_torch
 from longrnn.cells._init import ADDING, PADDING, keras_start
 from longrnn.cells._one_step import one_step
 from longrnn.cells._recurrent import Recurrent
@@ -134,6 +137,38 @@ class RNN(Recurrent, core=RNNCore):
             device=device,
             dtype=dtype,
         )
+
+    @classmethod
+    def from_torch(cls, module: nn.RNN) -> Self:
+        """Create a layer that computes what a `torch.nn.RNN` computes.
+
+        Parameters
+        ----------
+        module
+            PyTorch's layer; it is not changed.
+
+        Returns
+        -------
+        RNN
+            A layer with copies of the weights, of which b is the sum of PyTorch's two biases, and
+            with the same layout, dropout and directions. Training it further differs, because the
+            two biases were trained separately.
+
+        Raises
+        ------
+        TypeError
+            `module` is no `torch.nn.RNN`.
+
+        Examples
+        --------
+        >>> import torch
+        >>> from longrnn import RNN
+        >>> theirs = torch.nn.RNN(10, 20, num_layers=2)
+        >>> ours = RNN.from_torch(theirs)
+        >>> u = torch.randn(5, 3, 10)
+        >>> torch.testing.assert_close(ours(u)[0], theirs(u)[0])
+        """
+        return layer_from_torch(cls, nn.RNN, module, activation="nonlinearity")
 
 
 RNNCell = one_step(RNN)
