@@ -380,6 +380,22 @@ def test_a_rise_is_not_counted_as_little_or_no_effect():
 
 
 @pytest.mark.parametrize(
+    ("low", "high", "caveat"),
+    [
+        (1.6, 1.9, "not robust: at half of our threshold, the verdict would be “agrees”"),
+        (1.4, 1.9, ""),  # undecided at half of the threshold, which is 1.5
+        (3.1, 7.0, ""),  # undecided at twice the threshold, which is 6
+    ],
+)
+def test_a_caveat_says_that_another_threshold_reverses_the_verdict(low, high, caveat):
+    assert CLAIMS["lem-fhn-factor"].region.above == 3
+    assert judged_row("lem-fhn-factor", between(low, high))["caveat"] == caveat
+    reversed_at_double = "not robust: at twice our threshold, the verdict would be “agrees”"
+    row = judged_row("diss-3.5-reverse-training-size", between(11, 19))
+    assert row["caveat"] == reversed_at_double
+
+
+@pytest.mark.parametrize(
     ("name", "low", "high", "note"),
     [
         ("lem-5-ptbchar-gated", 0.06, 0.09, "the interval excludes the paper's value, 0.11"),

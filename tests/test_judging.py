@@ -465,3 +465,11 @@ def test_lengths_of_one_rule_cover_those_of_the_paper(claim):
     lengths = judged.loc[judged["label"] == "LEM", "time_steps"]
     assert lengths.min() <= 250
     assert lengths.max() >= 2000
+
+
+def test_gradients_of_runs_at_chance_are_counted():
+    (asked,) = (asked for asked in ASKED if asked.name == "irnn_memory")
+    estimate = estimated(load(asked.path), CLAIMS["irnn-a.6.8-identity"])
+    assert estimate.note.startswith(
+        "5 of 20 runs of iRNN K=10 on adding 200 in full stay at chance"
+    )

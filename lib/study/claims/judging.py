@@ -29,6 +29,7 @@ from study.claims.verdict import (
     OUTSIDE,
     UNDECIDED,
     UNTESTABLE,
+    Sensitivity,
     Verdict,
     displayed_verdict,
     find_objections,
@@ -190,7 +191,10 @@ def judged_row(claim_id: str, estimate: Estimate) -> dict[str, object]:
         "paper_steps": paper_steps,
         **asdict(estimate.scale),
         "decided_by": decided_by,
-        "caveat": _caveat(estimate, claim, verdict.verdict),
+        "caveat": join_reasons(
+            _caveat(estimate, claim, verdict.verdict),
+            _reversal(verdict.verdict, at_other_thresholds),
+        ),
         "objection": verdict.objection,
         "note": _note(estimate, claim, verdict),
     }
@@ -262,6 +266,18 @@ def _caveat(estimate: Estimate, claim: Claim, verdict: str) -> str:
     if scale.at_chance and comparison and claim_kind(comparison.verb, claim.region) in COMPARES:
         caveats.append(f"no better than chance: {scale.at_chance.replace('; ', ', ')}")
     return join_reasons(*caveats)
+
+
+def _reversal(verdict: str, at_other_thresholds: Sensitivity) -> str:
+    """Return the caveat that another threshold reverses a verdict; empty if none does."""
+    reverse = {AGREES: DIFFERS, DIFFERS: AGREES}.get(verdict)
+    if reverse is None:
+        return ""
+    if at_other_thresholds.at_half == reverse:
+        return f"not robust: at half of our threshold, the verdict would be “{reverse}”"
+    if at_other_thresholds.at_double == reverse:
+        return f"not robust: at twice our threshold, the verdict would be “{reverse}”"
+    return ""
 
 
 def _network_caveats(estimate: Estimate, claim: Claim, verdict: str) -> str:

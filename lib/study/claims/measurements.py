@@ -271,7 +271,10 @@ def _mean_or_difference(
     else:
         estimate = difference(*sides, scale_of_networks(networks, first, second))
     few = too_few_seeds(*(pd.DataFrame(index=range(len(side))) for side in sides))
-    return replace(estimate, undecided_because=few)
+    names = [name for name in (first, second) if name is not None]
+    at_chance = [_count_at_chance(networks, name) for name in names]
+    note = join_reasons(estimate.note, *at_chance)
+    return replace(estimate, undecided_because=few, note=note)
 
 
 def memoryless(networks: Networks, name: NetworkRef) -> Estimate:
