@@ -108,6 +108,33 @@ def test_a_replaced_step_is_what_runs(name, how, monkeypatch):
     torch.testing.assert_close(penalized.total, by_reference.total)
 
 
+@pytest.mark.parametrize(
+    ("name", "setting", "value"),
+    [
+        ("antisymmetric", "epsilon", 0.5),
+        ("cornn", "dt", 0.3),
+        ("dt_lstm", "dt", 0.4),
+        ("gated_antisymmetric", "gamma", 0.2),
+        ("irnn", "alpha", 0.8),
+        ("lem", "dt", 0.3),
+        ("lipschitz", "beta", 0.6),
+        ("lu_rnn", "tau", 2),
+        ("unicornn", "dt", 0.05),
+    ],
+)
+def test_a_setting_may_change_between_runs(name, setting, value):
+    cell = build(name)
+    expected = build(name, **{setting: value})
+    expected.load_state_dict(cell.state_dict())
+    u = noise(6, 3, FEATURES)
+    before, _ = cell(u)
+    setattr(cell, setting, value)
+    assert not torch.equal(cell(u)[0], before)
+    for engine in kernels.engine_names(name):
+        if kernels.can_run(name, engine, "cpu"):
+            torch.testing.assert_close(cell(u, engine=engine), expected(u, engine="reference"))
+
+
 def test_irnn_refuses_sequences_longer_than_its_step_sizes():
     cell = build("irnn", train_eta="time", length=6)
     _, state = cell(noise(4, 1, FEATURES))

@@ -29,12 +29,17 @@ class DtLSTMCore(LSTMCore, name="dt_lstm"):
     hyper_parameters = {"dt": Number(0.1, "(0, 1)"), "version": Choice((2, 1))}
     Weights = "W R b input_scale forget_scale"
 
-    def prepare(self) -> None:
-        self.input_scale = self.dt
+    @property
+    def input_scale(self) -> float:
+        """The factor of the input gate."""
+        return self.dt
+
+    @property
+    def forget_scale(self) -> float:
+        """The factor of the forget gate."""
         if self.version == 1:
-            self.forget_scale = self.dt
-        else:
-            self.forget_scale = 1 - self.dt
+            return self.dt
+        return 1 - self.dt
 
     @staticmethod
     def step(weights: tuple, state: State, u: Tensor) -> State:
