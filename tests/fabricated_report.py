@@ -81,7 +81,7 @@ def judged(replicates: int) -> pd.DataFrame:
     kept = proportion(
         0 if replicates > 100 else replicates, replicates, Scale(replicates=replicates)
     )
-    short = Scale(steps=474, replicates=replicates, at_edge="GRU on PTB (0.03)")
+    short = Scale(steps=474, replicates=replicates, at_edge=("GRU on PTB (0.03)",))
     found = {
         "diss-3.6-latch": reached,
         "diss-3.6-longer": kept,

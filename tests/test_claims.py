@@ -103,9 +103,9 @@ def test_the_interval_decides(finding, region, published, expected):
 
 def test_a_caveat_leaves_its_claim_undecided():
     sure = Estimate(2, 1, 3)
-    unsure = Estimate(2, 1, 3, undecided_because="three seeds")
+    unsure = Estimate(2, 1, 3, undecided_because=("three seeds",))
     below = Estimate(-2, -3, -1)
-    unsure_below = Estimate(-3, -4, -2, undecided_because="three seeds")
+    unsure_below = Estimate(-3, -4, -2, undecided_because=("three seeds",))
     for parts, said in (
         ([sure, sure], AGREES),
         ([sure, unsure], UNDECIDED),
@@ -114,7 +114,7 @@ def test_a_caveat_leaves_its_claim_undecided():
         ([unsure_below, below], DIFFERS),
     ):
         assert decide(extremes.smallest(parts), Region(above=0)).verdict == said
-    near = Estimate(0, -1, 1, undecided_because="three seeds")
+    near = Estimate(0, -1, 1, undecided_because=("three seeds",))
     for parts, said in (([sure, near], AGREES), ([below, unsure_below], UNDECIDED)):
         assert decide(extremes.largest(parts), Region(above=0)).verdict == said
 
@@ -268,13 +268,13 @@ def test_intervals_of_correlations_cover(rho):
     (lambda: estimators.correlation([*range(5), math.nan], range(6)), "missing value"),
 ])  # fmt: skip
 def test_estimates_without_data_give_the_reason(found, why):
-    assert math.isnan(found().low) and why in found().note
+    assert math.isnan(found().low) and why in found().notes[0]
 
 
 def test_untrained_architectures_are_named_in_order():
     ds = xr.Dataset(coords={"architecture": ["rnn", "lstm"]})
     untrained = "not trained: exponential, antisymmetric, unicornn"
-    assert robust_error_rate(ds).note == untrained  # not in the order of a set
+    assert robust_error_rate(ds).notes == (untrained,)  # not in the order of a set
 
 
 def test_an_extreme_has_the_widest_interval():

@@ -11,6 +11,7 @@ from study.claims import training_steps
 from study.claims.claim import NetworkSelection
 from study.claims.comparisons import UNSETTLED
 from study.claims.cross_fitting import optimism_of_rate
+from study.claims.estimates import gather, write_reasons
 from study.claims.estimating import VERBS, estimate_claim
 from study.claims.estimators import Z
 from study.claims.extremes import smallest
@@ -72,7 +73,7 @@ def test_leads_say_whether_networks_still_improved(validated):
     worse = end.assign({f"{part}_metric": end[f"{part}_metric"] - 0.2 for part in PARTS})
     for records, note in (((worse, end), UNSETTLED), ((end, worse), "")):
         ds = xr.concat(records, "record", data_vars="minimal").assign(records=2 * end["records"])
-        assert ask(Networks(ds), "lead", "good", "fair").note == note
+        assert ask(Networks(ds), "lead", "good", "fair").notes == gather(note)
         last = ds["test_metric"].isel(record=-1).values.ravel()
         assert (run_table(ds)["test"] == last).all() == (not validated or note == UNSETTLED)
 
@@ -97,15 +98,15 @@ def test_a_closing_gap_is_a_caveat(late, caveat, of):
     behind = behind * of * (ds["replicate"] % of == 0)
     gain = behind * xr.DataArray([3, 2, 1, 0], dims="record")
     kept = _recorded(ds, ds["test_metric"].isel(record=0) - gain)
-    assert ask(Networks(kept), "lead", "good", "fair").undecided_because == caveat
-    assert ask(Networks(kept, paper_steps=10), "lead", "good", "fair").undecided_because == ""
+    assert ask(Networks(kept), "lead", "good", "fair").undecided_because == gather(caveat)
+    assert ask(Networks(kept, paper_steps=10), "lead", "good", "fair").undecided_because == ()
 
 
 def test_a_tie_leaves_no_gap_to_close():
     level = _draw({"good": 70, "fair": 70}, spread=0.0)
     score = level["test_metric"].isel(record=0) - xr.DataArray([0.0, 0.0, 0.0, 0.0], dims="record")
     kept = _recorded(level, score)
-    assert ask(Networks(kept), "lead", "good", "fair").undecided_because == ""
+    assert ask(Networks(kept), "lead", "good", "fair").undecided_because == ()
 
 
 @pytest.mark.parametrize(("late", "falls"), [(0.1, True), (0.02, False), (-0.05, False)])
@@ -114,16 +115,17 @@ def test_a_falling_error_bars_verdicts_against_the_network(late, falls):
     ds = _draw({"slow": 0.3, "fair": 0.5}, spread=1e-3, measure="error", guess=1.0)
     fall = late * xr.DataArray([3, 2, 1, 0], dims="record")
     networks = Networks(_recorded(ds, ds["test_metric"].isel(record=0) + fall))
-    reason = ""
+    reasons_against = ()
     if falls:
-        reason = "the error of slow was still falling when training stopped"
+        reasons_against = ("the error of slow was still falling when training stopped",)
 
     def reasons(region):
         claim = made_claim("share_of_chance", region=region, networks=("slow",), others=())
         return tuple(estimate_claim(networks, claim).parts[0].untuned)
 
-    assert reasons({"above": 0.9}) == (reason, "")  # a smaller error would refute it even more
-    assert reasons({"below": 0.1}) == ("", reason)
+    # If the claim is that the network fails, a smaller error would refute it even more.
+    assert reasons({"above": 0.9}) == (reasons_against, ())
+    assert reasons({"below": 0.1}) == ((), reasons_against)
 
 
 @pytest.mark.parametrize("verb", ["share_of_chance", "over_chance"])
@@ -132,9 +134,9 @@ def test_one_network_needs_five_runs(verb, runs, decides):
     ds = _draw({"LEM": 0.3, "LSTM": 0.5}, spread=1e-3, measure="error", guess=1.0)
     reason = ask(Networks(ds.isel(replicate=range(runs))), verb, "LEM").undecided_because
     if decides:
-        assert reason == ""
+        assert reason == ()
     else:
-        assert reason == "one network has 4 runs, and 5 are needed"
+        assert reason == ("one network has 4 runs, and 5 are needed",)
 
 
 def test_paired_answers_narrow_a_comparison():
@@ -147,15 +149,16 @@ def test_paired_answers_narrow_a_comparison():
     assert pairs.high - pairs.value == pytest.approx(196 * apart.std(ddof=1) / 20, rel=1e-3)
     binomials = ask(Networks(ds), "lead", "LEM", "LSTM")
     assert pairs.high - pairs.low < 0.6 * (binomials.high - binomials.low)
-    assert pairs.undecided_because == ""
+    assert pairs.undecided_because == ()
     few = ds.isel(replicate=range(4)).assign(sequence_score=(SCORE, known[:, :4]))
     few = ask(Networks(few), "lead", "LEM", "LSTM")
     assert few.low > 0, "the sequences are paired"
-    assert few.undecided_because == "one network has 4 runs, and 5 are needed", "which adds no runs"
+    four = ("one network has 4 runs, and 5 are needed",)
+    assert few.undecided_because == four, "which adds no runs"
     single = ds.isel(replicate=[0]).assign(sequence_score=(SCORE, known[:, :1]))
     found = ask(Networks(single), "lead", "LEM", "LSTM")
-    assert found.low > 0 and found.note == "of single runs"
-    assert found.undecided_because == "one network has 1 run, and 5 are needed"
+    assert found.low > 0 and found.notes == ("of single runs",)
+    assert found.undecided_because == ("one network has 1 run, and 5 are needed",)
 
 
 @pytest.mark.parametrize(
@@ -183,8 +186,8 @@ def test_learning_rates_are_not_chosen_by_test_luck(favoured, agree):
     else:
         assert optimism == pytest.approx(100 * (0.75 - 0.5))  # .75 at the best rate, .5 crossed
     found = ask(networks, "lead", "LEM", "LSTM")
-    assert "chosen on the test part" not in found.undecided_because
-    assert ("so its score is cross-fitted" in found.note) == (not agree)
+    assert "chosen on the test part" not in write_reasons(found.undecided_because)
+    assert ("so its score is cross-fitted" in write_reasons(found.notes)) == (not agree)
     without = Networks(networks.ds.drop_vars("sequence_score"))
     assert optimism_of_rate(without, "LEM") is None
     assert "LEM was chosen on the test part" in rate_from_test_part("LEM", None)
@@ -200,7 +203,7 @@ def test_a_lead_reports_another_one_at_the_end(at_end):
     fallen = (end["label"] == "good") & (end["test_metric"] > 0)
     end = end.assign(test_metric=xr.where(fallen, at_end, end["test_metric"]).transpose(*RECORD))
     ds = xr.concat([best, end], "record", data_vars="minimal").assign(records=2 * best["records"])
-    note = ask(Networks(ds), "lead", "good", "fair").note
+    note = write_reasons(ask(Networks(ds), "lead", "good", "fair").notes)
     assert ("at the last record, the lead of good over fair is -20" in note) == (at_end == 0.5)
 
 
@@ -269,7 +272,7 @@ def test_few_test_sequences_widen_an_interval():
     drawn_alone = 196 * math.sqrt((0.8 * 0.2 + 0.5 * 0.5) / 39)
     assert wide.value - wide.low > 0.99 * drawn_alone > 3 * (narrow.value - narrow.low)
     single = ask(Networks(_draw({"LEM": 80}).isel(replicate=[0])), "deviation", "LEM")
-    assert single.note == "a spread needs at least two runs"
+    assert single.notes == ("a spread needs at least two runs",)
     for found, told in ((wide, True), (narrow, False)):
         border = Region(above=(found.value + found.low) / 2)
         assert ("finite test set" in decide(smallest([found]), border).reason) is told
@@ -328,7 +331,7 @@ def test_untrained_or_guessing_networks_lead_none(one, over, changed, why):
     networks = Networks(ds.assign({k: ("run", [v] * ds.sizes["run"]) for k, v in changed.items()}))
     found = [ask(networks, "lead", one, over)]
     found += [ask(networks, "over_chance", one), ask(networks, "ratio", one, over)] * bool(changed)
-    assert all(math.isnan(each.low) and each.note == why for each in found)
+    assert all(math.isnan(each.low) and each.notes == (why,) for each in found)
 
 
 def test_networks_at_chance_are_found():
@@ -374,7 +377,7 @@ def test_steps_are_known_between_two_records():
         unsolved = ask(networks, "longer", *pair)
         assert getattr(unsolved, open_side) == {"high": math.inf, "low": 0}[open_side]
         assert unsolved.low < unsolved.value < unsolved.high
-    assert "neither never nor stuck" in ask(networks, "longer", "never", "stuck").note
+    assert "neither never nor stuck" in ask(networks, "longer", "never", "stuck").notes[0]
     found = ask(networks, "steps_needed", "fast")
     assert (found.low, found.value, found.high) == pytest.approx((50, 75, 100))
 
@@ -385,8 +388,8 @@ def test_unsolved_problems_need_seeds_and_learning_rates():
     again = ds.assign(learning_rate=10 * ds["learning_rate"]).assign_coords(run=["again"])
     both = xr.concat([ds, again], "run", data_vars="minimal")
     few = "one network has 2 runs, and 5 are needed"
-    only = f"{few}; never is at chance, and only one learning rate was tried"
-    for tried, against in ((ds, only), (both, few)):
+    only_rate = "never is at chance, and only one learning rate was tried"
+    for tried, against in ((ds, (few, only_rate)), (both, (few,))):
         found = ask(Networks(tried), "steps_needed", "never")
         assert (found.value, found.undecided_because) == (900, against)
     ds["records"][0, 1] = 2  # diverged: no reason to count it as quick

@@ -35,7 +35,7 @@ from refusals import refused
 from study.claims import extremes
 from study.claims.claim import ClaimError
 from study.claims.coadjoint_gaps import every_weight_learns
-from study.claims.estimates import ByVerdict, Cause, Estimate, Scale
+from study.claims.estimates import ByVerdict, Cause, Estimate, Scale, gather
 from study.claims.estimating import VERBS
 from study.claims.estimators import proportion
 from study.claims.factorial import Evidence
@@ -297,11 +297,11 @@ def test_short_runs_agree_with_no_worse_if_ahead():
 def test_short_runs_leave_an_open_lead_untested():
     claim = CLAIMS["lem-5-ncifar-lead"]
     for reason, verdict in (("", UNDECIDED), ("ten of 20 steps", UNTESTABLE)):
-        near = replace(between(-1.0, 3.0), too_short=ByVerdict(to_differ=reason))
+        near = replace(between(-1.0, 3.0), too_short=ByVerdict(to_differ=gather(reason)))
         assert decide(near, claim.region).verdict == verdict
         assert decide(extremes.smallest([near, between(1, 3)]), claim.region).verdict == verdict
     # The part that is open was long enough.
-    short = replace(between(1.0, 3.0), too_short=ByVerdict(to_differ="ten of 20 steps"))
+    short = replace(between(1.0, 3.0), too_short=ByVerdict(to_differ=("ten of 20 steps",)))
     both = extremes.smallest([between(-1.0, 3.0), short])
     assert decide(both, claim.region).verdict == UNDECIDED
 
@@ -331,10 +331,11 @@ def test_a_short_lead_has_a_caveat(name, steps, words):
 
 
 def test_a_judged_row_states_caveats():
-    edge = "LEM on PTB (0.1); GRU on PTB (0.1)"
-    scale = Scale(steps=474, at_edge=edge, at_chance="coRNN; antisymmetric")
+    edge = ("LEM on PTB (0.1)", "GRU on PTB (0.1)")
+    scale = Scale(steps=474, at_edge=edge, at_chance=("coRNN", "antisymmetric"))
     row = judged_row("lem-5-ptbchar-rnns", Estimate(0.25, 0.23, 0.29, scale))
     assert row["verdict"] == AGREES
+    assert row["at_edge"] == "LEM on PTB (0.1); GRU on PTB (0.1)"
     assert row["caveat"].split("; ") == [
         "our runs take 474 of the paper's 200,000 steps: the lead may only reflect faster learning",
         "best learning rate at the edge of the grid: LEM on PTB (0.1), GRU on PTB (0.1)",
@@ -349,11 +350,11 @@ def test_a_judged_row_states_caveats():
 
 def test_the_smallest_lead_keeps_every_caveat():
     pairs = [
-        Estimate(2, 1, 3, Scale(steps=20, at_edge="LEM", at_chance="RNN")),
-        Estimate(3, 2, 4, Scale(steps=10, at_edge="LEM; GRU")),
+        Estimate(2, 1, 3, Scale(steps=20, at_edge=("LEM",), at_chance=("RNN",))),
+        Estimate(3, 2, 4, Scale(steps=10, at_edge=("LEM", "GRU"))),
     ]
     scale = extremes.smallest(pairs).scale
-    assert (scale.steps, scale.at_edge, scale.at_chance) == (10, "LEM; GRU", "RNN")
+    assert (scale.steps, scale.at_edge, scale.at_chance) == (10, ("LEM", "GRU"), ("RNN",))
 
 
 def test_few_runs_decide_nothing():
@@ -430,7 +431,7 @@ def test_spread_is_scaled_to_the_published_accuracy(accuracy, factor):
 def test_a_run_that_stopped_early_has_a_last_record():
     ds = coadjoint(np.random.default_rng(0))
     early = ds.reindex(record=[0, 1])  # no run has a second record
-    note = every_weight_learns(early).note
+    (note,) = every_weight_learns(early).notes
     assert note.endswith("at the last record, the share is 100%")
 
 
@@ -470,6 +471,5 @@ def test_lengths_of_one_rule_cover_those_of_the_paper(claim):
 def test_gradients_of_runs_at_chance_are_counted():
     (asked,) = (asked for asked in ASKED if asked.name == "irnn_memory")
     estimate = estimated(load(asked.path), CLAIMS["irnn-a.6.8-identity"])
-    assert estimate.note.startswith(
-        "5 of 20 runs of iRNN K=10 on adding 200 in full stay at chance"
-    )
+    (note,) = estimate.notes
+    assert note.startswith("5 of 20 runs of iRNN K=10 on adding 200 in full stay at chance")

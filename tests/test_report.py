@@ -7,7 +7,6 @@ import json
 import math
 import re
 import shutil
-from dataclasses import asdict
 from itertools import product
 from pathlib import Path
 from types import SimpleNamespace
@@ -556,7 +555,7 @@ def test_a_short_lead_is_quoted_with_its_caveat():
 def test_scale_names_the_data_of_its_task():
     stored = load(ROOT / "data/reference/real/language.nc")  # words, too
     scale = scale_of_networks(Networks(stored, "PTB characters"), "LEM", "LSTM")
-    said = describe_claim(judge_claims([]).assign(**asdict(scale)).iloc[0]).scale
+    said = describe_claim(judge_claims([]).assign(**scale.columns()).iloc[0]).scale
     assert said.startswith("5,000 sequences, T = 100, ") and "words" not in said
     assert said.endswith("Penn Treebank, characters")
 

@@ -8,7 +8,7 @@ import xarray as xr
 from drawn import drawn
 from study.claims import extremes
 from study.claims.claim import Claim, NetworkSelection
-from study.claims.estimates import ByVerdict, Estimate
+from study.claims.estimates import ByVerdict, Estimate, gather
 from study.claims.estimating import estimate_claim
 from study.claims.judging import judged_row
 from study.claims.networks import Networks
@@ -134,9 +134,10 @@ def test_failing_to_learn_needs_three_rates(rates, verdict):
 def test_unequal_tuning_is_a_caveat(lem, lstm, to_agree, to_differ):
     ds = at_rates({"LEM": lem, "LSTM": lstm})
     (estimate,) = estimate_claim(Networks(ds), made_claim()).parts
-    assert estimate.caveats == (to_agree, to_differ)
+    expected = ByVerdict(gather(to_agree), gather(to_differ))
+    assert estimate.caveats == expected
     # A row that was judged says it of the verdict that it has.
-    lead = replace(Estimate(5, 4.9, 5.1), caveats=ByVerdict(to_agree, to_differ))
+    lead = replace(Estimate(5, 4.9, 5.1), caveats=expected)
     assert judged_row("lem-5-smnist-lstm", lead)["caveat"] == to_agree
     behind = replace(lead, value=-5, low=-5.1, high=-4.9)
     assert judged_row("lem-5-smnist-lstm", behind)["caveat"] == to_differ
@@ -154,7 +155,7 @@ def test_swept_factors_count_as_settings():
 
 def test_one_pair_tuned_equally_is_enough_to_differ():
     """One network that the paper has behind leads with as many settings, which is enough."""
-    unequal = Estimate(-5, -5.01, -4.99, caveats=ByVerdict(to_differ="LSTM was tuned more"))
+    unequal = Estimate(-5, -5.01, -4.99, caveats=ByVerdict(to_differ=("LSTM was tuned more",)))
     pairs = extremes.smallest([unequal, Estimate(-3, -3.01, -2.99)])
     row = judged_row("lem-5-smnist-lead", pairs)
     assert (row["verdict"], row["caveat"]) == (DIFFERS, "")

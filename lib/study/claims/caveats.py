@@ -14,7 +14,7 @@ caveats:
 import json
 
 from study.claims.claim import Claim, NetworkRef
-from study.claims.estimates import ByVerdict, Estimate, join_reasons
+from study.claims.estimates import ByVerdict, Estimate, Reasons, gather
 from study.claims.networks import Networks
 from study.claims.search import rates_tried, settings_tried
 from study.claims.short_runs import ClaimKind, claim_kind
@@ -24,6 +24,10 @@ from study.results.schema import COMPLETED
 
 TRIED_ONCE = "trained at a single setting"
 """Words of the caveat that no network of a claim was tuned."""
+NOT_ROBUST = "not robust:"
+"""How a notebook begins a caveat about a verdict that other choices change."""
+SEPARATOR = "; "
+"""Text between two caveats in tables."""
 TEST_SET_LEFT_OUT = "the interval leaves out the error of the finite test set"
 
 
@@ -57,11 +61,11 @@ def find_caveats(
     left_out = ""
     if estimate.test_set_left_out:
         left_out = TEST_SET_LEFT_OUT
-    to_agree = [left_out, unequal.to_agree]
+    to_agree = [left_out, *unequal.to_agree]
     if claim_kind(claim.comparison.verb, claim.region) is ClaimKind.LEARNS:
         to_agree.extend(stopped_at_target(networks, name) for name in pair)
-    to_differ = join_reasons(left_out, unequal.to_differ)
-    return ByVerdict(to_agree=join_reasons(*to_agree), to_differ=to_differ)
+    to_differ = gather(left_out, unequal.to_differ)
+    return ByVerdict(to_agree=gather(*to_agree), to_differ=to_differ)
 
 
 def find_unequal(
@@ -102,12 +106,12 @@ def find_unequal(
         disadvantaged = (tuned_less,)
     else:
         return ByVerdict()
-    to_agree = ""
+    to_agree = ()
     if set(disadvantaged) & set(against.agrees):
-        to_agree = text
-    to_differ = ""
+        to_agree = (text,)
+    to_differ = ()
     if set(disadvantaged) & set(against.differs):
-        to_differ = text
+        to_differ = (text,)
     return ByVerdict(to_agree, to_differ)
 
 
@@ -169,7 +173,7 @@ def runs_at_chance(networks: Networks, name: NetworkRef) -> str:
     return f"{count} of {len(rows)} runs of {name} on {task}{at_rates} stay at chance"
 
 
-def networks_that_fail(networks: Networks, names: list[NetworkRef]) -> str:
+def networks_that_fail(networks: Networks, names: list[NetworkRef]) -> Reasons:
     """Name the networks that stay at chance although others of the claim learn.
 
     Parameters
@@ -181,11 +185,55 @@ def networks_that_fail(networks: Networks, names: list[NetworkRef]) -> str:
 
     Returns
     -------
-    str
+    tuple of str
         `runs_at_chance` of each; empty if all networks learn, or none does.
     """
     trained = [name for name in names if not networks.runs(name).empty]
     failing = [name for name in trained if not networks.learned(name)]
     if len(failing) == len(trained):
-        return ""
-    return join_reasons(*(runs_at_chance(networks, name) for name in failing))
+        return ()
+    return gather(*(runs_at_chance(networks, name) for name in failing))
+
+
+def write_caveats(caveats: Reasons) -> str:
+    """Write caveats as the text that tables store.
+
+    Parameters
+    ----------
+    caveats
+        The caveats of one claim.
+
+    Returns
+    -------
+    str
+        Separated by semicolons; `read_caveats` returns the same caveats.
+
+    Raises
+    ------
+    ValueError
+        A caveat contains the separator.
+    """
+    for caveat in caveats:
+        if SEPARATOR in caveat:
+            raise ValueError(
+                f"the caveat {caveat!r} contains a semicolon, which separates caveats in tables; "
+                "use a comma, or make it two caveats"
+            )
+    return SEPARATOR.join(caveats)
+
+
+def read_caveats(text: str) -> Reasons:
+    """Read caveats from the text that tables store.
+
+    Parameters
+    ----------
+    text
+        As of `write_caveats`.
+
+    Returns
+    -------
+    tuple of str
+    """
+    if not text:
+        return ()
+    return tuple(text.split(SEPARATOR))

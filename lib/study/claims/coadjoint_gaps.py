@@ -78,7 +78,7 @@ def every_weight_learns(ds: xr.Dataset) -> Estimate:
     share_at_end = float((at_last / planned).min())
     steps = int(inside["step"].max())
     note = f"within {steps:,} training steps; at the last record, the share is {share_at_end:.0%}"
-    return replace(smallest(shares), note=note)
+    return replace(smallest(shares), notes=(note,))
 
 
 judge_coadjoint_gaps = Judges(

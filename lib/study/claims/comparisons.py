@@ -7,7 +7,7 @@ import pandas as pd
 
 from study.claims.claim import NetworkRef
 from study.claims.cross_fitting import optimism_of_rate
-from study.claims.estimates import Estimate, join_reasons
+from study.claims.estimates import Estimate, gather
 from study.claims.estimators import add_standard_error, difference, exponential
 from study.claims.experiment_sizes import scale_of_networks
 from study.claims.networks import Networks
@@ -101,22 +101,22 @@ def _compared(networks: Networks, first: NetworkRef, second: NetworkRef, *, logs
     if _is_behind(sides, logs=logs):
         behind = first
         ahead = second
-    undecided_because = join_reasons(
+    undecided_because = gather(
         too_few_seeds(*rows),
         one_rate_at_chance(networks, behind),
         catching_up(networks, behind, ahead),
         *(rate_from_test_part(name, optimism[name], logs=logs) for name in names),
     )
     improving = any(runs["improving"].mean() > 0.5 for runs in rows)
-    notes = [estimate.note]
-    if improving and not estimate.note:
+    notes = [*estimate.notes]
+    if improving and not estimate.notes:
         notes.append(UNSETTLED)
     if not logs:
         for name, amount in optimism.items():
             if amount:
                 notes.append(_note_on_cross_fitting(name, amount))
         notes.append(_note_on_last_record(networks, names, estimate))
-    return replace(estimate, note=join_reasons(*notes), undecided_because=undecided_because)
+    return replace(estimate, notes=gather(*notes), undecided_because=undecided_because)
 
 
 def _difference_of_means(
@@ -136,7 +136,7 @@ def _difference_of_means(
     if sampling.paired and fewest < 2:
         # No variance between runs is known; `add_standard_error` adds the part of the test set.
         value = sides[0].mean() - sides[1].mean()
-        estimate = Estimate(value, value, value, scale, note="of single runs")
+        estimate = Estimate(value, value, value, scale, notes=("of single runs",))
     return add_standard_error(estimate, sampling.error)
 
 

@@ -5,9 +5,12 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
+
+Reasons = tuple[str, ...]
+"""Reasons or remarks, each a text of its own. They become one text when they are written."""
 
 
 class Cause(StrEnum):
@@ -40,20 +43,33 @@ class Scale:
     """Names of the data that were read."""
     steps: int | None = None
     """Optimizer steps of the run that was trained for the shortest time."""
-    at_edge: str | None = None
-    """Networks whose best learning rate is at an end of those tried."""
-    at_chance: str | None = None
+    at_edge: Reasons = ()
+    """Networks whose best learning rate is at an end of those tried, with the rate."""
+    at_chance: Reasons = ()
     """Networks that do no better than chance."""
+
+    def columns(self) -> dict[str, object]:
+        """Return the fields as columns of a table.
+
+        Returns
+        -------
+        dict
+            Values by name of the field; networks as one text, or None if there are none.
+        """
+        fields = asdict(self)
+        for name in ("at_edge", "at_chance"):
+            fields[name] = write_reasons(fields[name]) or None
+        return fields
 
 
 class ByVerdict(NamedTuple):
-    """A text for each verdict that an interval can reach; empty if there is nothing to say."""
+    """Reasons for each verdict that an interval can reach; empty if there is nothing to say."""
 
-    to_agree: str = ""
-    to_differ: str = ""
+    to_agree: Reasons = ()
+    to_differ: Reasons = ()
 
-    def on(self, inside: bool) -> str:
-        """Return the text for one verdict.
+    def on(self, inside: bool) -> Reasons:
+        """Return the reasons for one verdict.
 
         Parameters
         ----------
@@ -62,7 +78,7 @@ class ByVerdict(NamedTuple):
 
         Returns
         -------
-        str
+        tuple of str
         """
         if inside:
             return self.to_agree
@@ -82,8 +98,8 @@ class Estimate:
     n
         Number of trials, if the quantity is a proportion (the smallest number, if it is the
         extreme of several proportions).
-    note
-        Remark for the reader; without an estimate, the reason.
+    notes
+        Remarks for the reader; without an estimate, the reason.
     cause
         Why the quantity can't be estimated; None if it can.
     ratio
@@ -126,11 +142,11 @@ class Estimate:
     high: float
     scale: Scale = field(default_factory=Scale)
     n: int | None = None
-    note: str = ""
+    notes: Reasons = ()
     cause: Cause | None = None
     ratio: bool = False
     of_variance: bool = False
-    undecided_because: str = ""
+    undecided_because: Reasons = ()
     too_short: ByVerdict = field(default_factory=ByVerdict)
     untuned: ByVerdict = field(default_factory=ByVerdict)
     caveats: ByVerdict = field(default_factory=ByVerdict)
@@ -164,29 +180,45 @@ def not_testable(reason: str, cause: Cause, scale: Scale | None = None) -> Estim
     Estimate
         Value and interval are ``nan``.
     """
-    return Estimate(math.nan, math.nan, math.nan, scale or Scale(), note=reason, cause=cause)
+    return Estimate(math.nan, math.nan, math.nan, scale or Scale(), notes=(reason,), cause=cause)
 
 
-def join_reasons(*reasons: str) -> str:
-    """Join reasons into one text that names each of them once.
+def gather(*found: str | Reasons) -> Reasons:
+    """Gather reasons, each once and in the order in which they were found.
+
+    Parameters
+    ----------
+    found
+        Single reasons, which may be empty, and tuples of reasons.
+
+    Returns
+    -------
+    tuple of str
+
+    Examples
+    --------
+    >>> gather("too few runs", "", ("too few runs", "at chance"))
+    ('too few runs', 'at chance')
+    """
+    gathered: dict[str, None] = {}  # an ordered set
+    for reasons in found:
+        if isinstance(reasons, str):
+            reasons = (reasons,)
+        gathered.update(dict.fromkeys(reason for reason in reasons if reason))
+    return tuple(gathered)
+
+
+def write_reasons(reasons: Reasons) -> str:
+    """Write reasons as one text for a reader.
 
     Parameters
     ----------
     reasons
-        Reasons; some may be empty, and some may be joined already.
+        As of `gather`.
 
     Returns
     -------
     str
-        Separated by semicolons.
-
-    Examples
-    --------
-    >>> join_reasons("too few runs", "", "too few runs; at chance")
-    'too few runs; at chance'
+        Separated by semicolons; empty without a reason.
     """
-    joined: dict[str, None] = {}  # an ordered set
-    for reason in reasons:
-        if reason:
-            joined.update(dict.fromkeys(reason.split("; ")))
-    return "; ".join(joined)
+    return "; ".join(reasons)

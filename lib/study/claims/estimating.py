@@ -12,7 +12,7 @@ from study.claims import measurements, time_steps, training_steps
 from study.claims.caveats import find_caveats, networks_that_fail
 from study.claims.claim import Claim, ClaimError, Comparison, NetworkRef, NetworkSelection
 from study.claims.comparisons import apart, lead, ratio
-from study.claims.estimates import ByVerdict, Estimate, join_reasons
+from study.claims.estimates import ByVerdict, Estimate, Reasons, gather
 from study.claims.extremes import largest, smallest
 from study.claims.networks import Networks
 from study.claims.short_runs import ClaimKind, barred_verdicts, claim_kind, shorter_than_paper
@@ -95,7 +95,7 @@ def estimate_claim(networks: Networks, claim: Claim) -> Estimate:
         failing = _note_failing(here, claim, pairs)
         for pair in pairs:
             estimate = _estimate_pair(here, claim, pair)
-            to_differ = join_reasons(estimate.caveats.to_differ, failing)
+            to_differ = gather(estimate.caveats.to_differ, failing)
             caveats = estimate.caveats._replace(to_differ=to_differ)
             about = f"{' and '.join(map(str, pair))} on {task}"
             estimates.append(replace(estimate, caveats=caveats, about=about))
@@ -138,11 +138,11 @@ def _estimate_pair(networks: Networks, claim: Claim, pair: tuple[NetworkRef, ...
 
 def _note_failing(
     networks: Networks, claim: Claim, pairs: list[tuple[NetworkSelection, ...]]
-) -> str:
+) -> Reasons:
     """Name the networks that fail, if a claim says that several fail and only some of them do."""
     kind = claim_kind(claim.comparison.verb, claim.region)
     if kind is not ClaimKind.FAILS or len(pairs) < 2:
-        return ""
+        return ()
     return networks_that_fail(networks, [name for (name,) in pairs])
 
 
@@ -151,9 +151,9 @@ def _mark_too_short(estimate: Estimate, short: str, claim: Claim) -> Estimate:
     barred = barred_verdicts(claim.comparison.verb, claim.region, estimate)
     too_short = ByVerdict()
     if barred.agrees:
-        too_short = too_short._replace(to_agree=short)
+        too_short = too_short._replace(to_agree=gather(short))
     if barred.differs:
-        too_short = too_short._replace(to_differ=short)
+        too_short = too_short._replace(to_differ=gather(short))
     parts = tuple(replace(part, too_short=too_short) for part in estimate.parts)
     return replace(estimate, parts=parts, too_short=too_short)
 

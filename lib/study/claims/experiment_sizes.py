@@ -4,7 +4,7 @@ import pandas as pd
 import xarray as xr
 
 from study.claims.claim import NetworkRef
-from study.claims.estimates import Scale, join_reasons
+from study.claims.estimates import Scale, gather
 from study.claims.networks import Networks
 from study.claims.search import rate_at_edge
 from study.results.data_used import data_of, longest_sequence
@@ -83,8 +83,8 @@ def scale_of_networks(networks: Networks, *names: NetworkRef) -> Scale:
         time_steps=int(rows["time_steps"].max()),
         data=data_of(rows["task_settings"]),
         steps=min(networks.steps_trained(name) for name in names if not networks.runs(name).empty),
-        at_edge=join_reasons(*(rate_at_edge(networks, name) for name in names)) or None,
-        at_chance=join_reasons(*(str(name) for name in names if _guesses(networks, name))) or None,
+        at_edge=gather(*(rate_at_edge(networks, name) for name in names)),
+        at_chance=gather(*(str(name) for name in names if _guesses(networks, name))),
     )
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from scipy import stats
 
-from study.claims.estimates import Cause, Estimate, Scale, join_reasons, not_testable
+from study.claims.estimates import Cause, Estimate, Scale, gather, not_testable
 from study.claims.estimators import TAIL
 
 
@@ -84,7 +84,7 @@ def _extreme(estimates: list[Estimate], sign: int) -> Estimate:
         max(ends),
         _joint_scale(deciding.scale, [estimate.scale for estimate in estimates]),
         n=smallest_n,
-        note=join_reasons(*(estimate.note for estimate in estimates)),
+        notes=gather(*(estimate.notes for estimate in estimates)),
         ratio=all(estimate.ratio for estimate in estimates),
         about=about,
         parts=tuple(parts),
@@ -102,8 +102,8 @@ def _joint_scale(deciding: Scale, scales: list[Scale]) -> Scale:
         deciding,
         data=", ".join(data) or None,
         steps=min(steps, default=None),
-        at_edge=join_reasons(*(scale.at_edge or "" for scale in scales)) or None,
-        at_chance=join_reasons(*(scale.at_chance or "" for scale in scales)) or None,
+        at_edge=gather(*(scale.at_edge for scale in scales)),
+        at_chance=gather(*(scale.at_chance for scale in scales)),
     )
 
 

@@ -2,20 +2,20 @@
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import asdict
 from functools import cache, partial
 
 import pandas as pd
 import xarray as xr
 from IPython.display import Markdown, display
 
+from study.claims.caveats import NOT_ROBUST, write_caveats
 from study.claims.claim import (
     NOT_PRINTED,
     Claim,
     ClaimError,
 )
 from study.claims.correction import p_value
-from study.claims.estimates import Cause, Estimate, join_reasons, not_testable
+from study.claims.estimates import Cause, Estimate, Reasons, gather, not_testable, write_reasons
 from study.claims.estimating import estimate_claim
 from study.claims.estimators import Z
 from study.claims.listed import claims
@@ -173,6 +173,10 @@ def judged_row(claim_id: str, estimate: Estimate) -> dict[str, object]:
     if estimate.known:
         decided_by = estimate.about
     at_other_thresholds = sensitivity(estimate, claim)
+    caveats = gather(
+        _caveats(estimate, claim, verdict.verdict),
+        _reversal(verdict.verdict, at_other_thresholds),
+    )
     paper_steps = None
     if claim.comparison and claim.comparison.paper_steps != NOT_PRINTED:
         paper_steps = claim.comparison.paper_steps
@@ -189,14 +193,11 @@ def judged_row(claim_id: str, estimate: Estimate) -> dict[str, object]:
         "at_double": at_other_thresholds.at_double,
         "null_is": _null_is(estimate, claim),
         "paper_steps": paper_steps,
-        **asdict(estimate.scale),
+        **estimate.scale.columns(),
         "decided_by": decided_by,
-        "caveat": join_reasons(
-            _caveat(estimate, claim, verdict.verdict),
-            _reversal(verdict.verdict, at_other_thresholds),
-        ),
-        "objection": verdict.objection,
-        "note": _note(estimate, claim, verdict),
+        "caveat": write_caveats(caveats),
+        "objection": write_reasons(verdict.objections),
+        "note": write_reasons(_notes(estimate, claim, verdict)),
     }
 
 
@@ -217,15 +218,15 @@ def _null_is(estimate: Estimate, claim: Claim) -> str:
     return OUTSIDE
 
 
-def _note(estimate: Estimate, claim: Claim, verdict: Verdict) -> str:
-    """Return remarks on an estimate and its verdict, separated by semicolons."""
-    notes = [estimate.note, verdict.reason]
+def _notes(estimate: Estimate, claim: Claim, verdict: Verdict) -> Reasons:
+    """Return remarks on an estimate and its verdict."""
+    notes = [*estimate.notes, verdict.reason]
     denies_this_effect = claim.denies_effect and _null_is(estimate, claim) in (INSIDE, OUTSIDE)
     if denies_this_effect and verdict.verdict != DIFFERS:
         notes.append(_null_note(estimate, verdict.verdict))
     if estimate.known:
         notes.append(_published_note(estimate, claim, verdict.verdict))
-    return join_reasons(*notes)
+    return gather(*notes)
 
 
 def _published_note(estimate: Estimate, claim: Claim, verdict: str) -> str:
@@ -249,23 +250,23 @@ def _published_note(estimate: Estimate, claim: Claim, verdict: str) -> str:
     return f"the interval excludes the paper's value, {published:g}"
 
 
-def _caveat(estimate: Estimate, claim: Claim, verdict: str) -> str:
-    """Return the caveats about a verdict, separated by semicolons; empty if there are none."""
+def _caveats(estimate: Estimate, claim: Claim, verdict: str) -> Reasons:
+    """Return the caveats about a verdict."""
     if not estimate.known or verdict == UNTESTABLE:
-        return ""
+        return ()
     scale = estimate.scale
     caveats = []
     if verdict == AGREES:
         caveats.append(lead_caveat(claim, scale.steps))
     if verdict != UNDECIDED:
-        caveats.append(_network_caveats(estimate, claim, verdict))
+        caveats.extend(_network_caveats(estimate, claim, verdict))
     if scale.at_edge:
-        edges = scale.at_edge.replace("; ", ", ")
+        edges = ", ".join(scale.at_edge)
         caveats.append(f"best learning rate at the edge of the grid: {edges}")
     comparison = claim.comparison
     if scale.at_chance and comparison and claim_kind(comparison.verb, claim.region) in COMPARES:
-        caveats.append(f"no better than chance: {scale.at_chance.replace('; ', ', ')}")
-    return join_reasons(*caveats)
+        caveats.append(f"no better than chance: {', '.join(scale.at_chance)}")
+    return gather(*caveats)
 
 
 def _reversal(verdict: str, at_other_thresholds: Sensitivity) -> str:
@@ -274,17 +275,17 @@ def _reversal(verdict: str, at_other_thresholds: Sensitivity) -> str:
     if reverse is None:
         return ""
     if at_other_thresholds.at_half == reverse:
-        return f"not robust: at half of our threshold, the verdict would be “{reverse}”"
+        return f"{NOT_ROBUST} at half of our threshold, the verdict would be “{reverse}”"
     if at_other_thresholds.at_double == reverse:
-        return f"not robust: at twice our threshold, the verdict would be “{reverse}”"
+        return f"{NOT_ROBUST} at twice our threshold, the verdict would be “{reverse}”"
     return ""
 
 
-def _network_caveats(estimate: Estimate, claim: Claim, verdict: str) -> str:
-    """Return the caveats of the networks on which a verdict rests; empty if there are none."""
+def _network_caveats(estimate: Estimate, claim: Claim, verdict: str) -> Reasons:
+    """Return the caveats of the networks on which a verdict rests."""
     inside = verdict == AGREES
 
-    def caveats_of(part: Estimate) -> str:
+    def caveats_of(part: Estimate) -> Reasons:
         return part.caveats.on(inside)
 
     return find_objections(estimate, claim.region, inside, caveats_of)

@@ -140,7 +140,7 @@ def adjoints_emphasize(ds: xr.Dataset) -> Estimate:
         f"{np.median(relative[runs]):.1f} times the mean of the others; in "
         f"{is_largest[runs].sum()} of {runs.sum()} runs it is the largest"
     )
-    return replace(estimate, note=note)
+    return replace(estimate, notes=(note,))
 
 
 judge_latching = Judges(

@@ -68,7 +68,7 @@ def deciding_input_emphasized(ds: xr.Dataset) -> Estimate:
         f"{float(relative.median()):.1f} times the mean of the others; "
         f"{learners['rank'].median() - 1:g} of {others} other inputs have a larger weight"
     )
-    return replace(estimate, note=note)
+    return replace(estimate, notes=(note,))
 
 
 def orthogonality_costs(ds: xr.Dataset) -> Estimate:

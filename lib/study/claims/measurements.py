@@ -9,7 +9,7 @@ import pandas as pd
 from scipy.stats import chi2, norm, t
 
 from study.claims.claim import NetworkRef
-from study.claims.estimates import Cause, Estimate, join_reasons, not_testable
+from study.claims.estimates import Cause, Estimate, gather, not_testable
 from study.claims.estimators import (
     TAIL,
     Z,
@@ -65,8 +65,8 @@ def over_chance(networks: Networks, name: NetworkRef) -> Estimate:
 
     return replace(
         estimate,
-        undecided_because=join_reasons(too_few_seeds(rows), one_rate_at_chance(networks, name)),
-        note=join_reasons(estimate.note, _count_at_chance(networks, name)),
+        undecided_because=gather(too_few_seeds(rows), one_rate_at_chance(networks, name)),
+        notes=gather(estimate.notes, _count_at_chance(networks, name)),
         chance=chance,
     )
 
@@ -89,9 +89,11 @@ def share_of_chance(networks: Networks, name: NetworkRef) -> Estimate:
     """
     rows = networks.runs(name)
     estimate = geometric_mean(rows["score"] / rows["guess"], scale_of_networks(networks, name))
-    undecided_because = join_reasons(too_few_seeds(rows), one_rate_at_chance(networks, name))
-    note = join_reasons(estimate.note, _count_at_chance(networks, name))
-    return replace(estimate, undecided_because=undecided_because, note=note, test_set_left_out=True)
+    undecided_because = gather(too_few_seeds(rows), one_rate_at_chance(networks, name))
+    notes = gather(estimate.notes, _count_at_chance(networks, name))
+    return replace(
+        estimate, undecided_because=undecided_because, notes=notes, test_set_left_out=True
+    )
 
 
 def _count_at_chance(networks: Networks, name: NetworkRef) -> str:
@@ -273,8 +275,8 @@ def _mean_or_difference(
     few = too_few_seeds(*(pd.DataFrame(index=range(len(side))) for side in sides))
     names = [name for name in (first, second) if name is not None]
     at_chance = [_count_at_chance(networks, name) for name in names]
-    note = join_reasons(estimate.note, *at_chance)
-    return replace(estimate, undecided_because=few, note=note)
+    notes = gather(estimate.notes, *at_chance)
+    return replace(estimate, undecided_because=gather(few), notes=notes)
 
 
 def memoryless(networks: Networks, name: NetworkRef) -> Estimate:
@@ -299,4 +301,5 @@ def memoryless(networks: Networks, name: NetworkRef) -> Estimate:
     last = run["test_loss"].isel(record=run["records"] - 1)
     ratios = last.where(rows["completed"].to_numpy(), best).values / best
     estimate = geometric_mean(ratios, scale_of_networks(networks, name))
-    return replace(estimate, undecided_because=too_few_seeds(rows), test_set_left_out=True)
+    few = too_few_seeds(rows)
+    return replace(estimate, undecided_because=gather(few), test_set_left_out=True)

@@ -7,6 +7,7 @@ import xarray as xr
 
 from study.claims.claim import NetworkRef
 from study.claims.comparisons import lead
+from study.claims.estimates import write_reasons
 from study.claims.networks import Networks
 from study.claims.region import Region
 from study.claims.testable import refuse_claim
@@ -43,11 +44,11 @@ def leads_over(networks: Networks, name: NetworkRef, others: Iterable[NetworkRef
         estimate = refuse_claim(networks, (name, rival), (name,)) or lead(networks, name, rival)
         verdict = decide(estimate, Region(above=0.0)).verdict
         standing = {AGREES: "ahead", DIFFERS: "behind"}.get(verdict, "undecided")
-        note = estimate.note
+        notes = estimate.notes
         if estimate.known:
-            note = estimate.undecided_because
+            notes = estimate.undecided_because
         interval = (estimate.value, estimate.low, estimate.high)
-        rows.append((str(rival), *interval, standing, note))
+        rows.append((str(rival), *interval, standing, write_reasons(notes)))
     return pd.DataFrame(rows, columns=["rival", "lead", "low", "high", "standing", "note"])
 
 

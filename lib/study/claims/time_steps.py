@@ -100,7 +100,7 @@ def decades(networks: Networks, name: NetworkRef) -> Estimate:
         estimate = replace(estimate, low=estimate.low - BIN_WIDTH, high=estimate.high + BIN_WIDTH)
         if ends["is_wider"].any():
             note = "some time steps lie beyond the bins of the histogram, so the range is larger"
-            estimate = replace(estimate, high=math.inf, note=note)
+            estimate = replace(estimate, high=math.inf, notes=(note,))
         ranges.append(estimate)
     return smallest(ranges)
 

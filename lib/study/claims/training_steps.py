@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from study.claims.claim import NetworkRef
-from study.claims.estimates import Cause, Estimate, Scale, join_reasons, not_testable
+from study.claims.estimates import Cause, Estimate, Scale, gather, not_testable
 from study.claims.estimators import difference, exponential, mean
 from study.claims.experiment_sizes import scale_of_networks
 from study.claims.networks import Networks
@@ -61,7 +61,7 @@ def longer(networks: Networks, first: NetworkRef, second: NetworkRef) -> Estimat
     if np.isinf(second_steps).any():
         low = -math.inf
     # The second network has learned, or the claim would not be tested.
-    undecided_because = join_reasons(too_few_seeds(*sides), one_rate_at_chance(networks, first))
+    undecided_because = gather(too_few_seeds(*sides), one_rate_at_chance(networks, first))
     return exponential(replace(estimate, low=low, high=high, undecided_because=undecided_because))
 
 
@@ -85,13 +85,13 @@ def steps_needed(networks: Networks, name: NetworkRef) -> Estimate:
     margin = float((rows["late"] - rows["early"]).mean()) / 2
     estimate = mean((rows["late"] + rows["early"]) / 2, scale)
     low = estimate.low - margin
-    few = too_few_seeds(rows)
+    few = gather(too_few_seeds(rows))
     if not np.isinf(rows["steps"]).any():
         return replace(estimate, low=low, high=estimate.high + margin, undecided_because=few)
     with_own_last_step = with_last_step(rows)
     earlier = mean((with_own_last_step["late"] + with_own_last_step["early"]) / 2, scale)
     low = min(low, earlier.low - margin)
-    undecided_because = join_reasons(few, one_rate_at_chance(networks, name))
+    undecided_because = gather(few, one_rate_at_chance(networks, name))
     return replace(estimate, low=low, high=math.inf, undecided_because=undecided_because)
 
 

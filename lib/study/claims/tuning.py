@@ -35,7 +35,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from study.claims.claim import Claim, NetworkRef, NetworkSelection
-from study.claims.estimates import ByVerdict, Estimate, join_reasons
+from study.claims.estimates import ByVerdict, Estimate, Reasons, gather
 from study.claims.networks import Networks
 from study.claims.search import gain_of_last_rate, rate_at_edge, rates_tried
 from study.claims.short_runs import ClaimKind, claim_kind
@@ -126,7 +126,7 @@ def find_untuned(
     against = losers(claim, pair, ahead)
     comparison = claim.comparison
 
-    def reasons(losing: tuple[NetworkRef, ...], holds: Callable[[float, float], bool]) -> str:
+    def reasons(losing: tuple[NetworkRef, ...], holds: Callable[[float, float], bool]) -> Reasons:
         """Return the reasons against a verdict that `holds` for an interval."""
         texts = []
         for name in losing:
@@ -136,7 +136,7 @@ def find_untuned(
             texts.extend(fewer_units(networks, name, pair, comparison.paper_width))
             if comparison.verb == "share_of_chance":
                 texts.append(still_falling(networks, name))
-        return join_reasons(*texts)
+        return gather(*texts)
 
     return ByVerdict(
         to_agree=reasons(against.agrees, claim.region.contains),

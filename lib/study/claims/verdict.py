@@ -18,7 +18,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from study.claims.claim import Claim
-from study.claims.estimates import Cause, Estimate, join_reasons
+from study.claims.estimates import Cause, Estimate, Reasons, gather, write_reasons
 from study.claims.power import distance, needs_all_parts, power
 from study.claims.region import Region
 from study.stats.power import detectable
@@ -60,16 +60,16 @@ class Verdict(NamedTuple):
         empty if there is nothing to explain.
     cause
         Why the claim cannot be tested; None if it can.
-    objection
-        What bars the verdict that the interval alone would give; empty if nothing does. Then
-        `reason` is a sentence with both.
+    objections
+        What bars the verdict that the interval alone would give; empty if nothing does. `reason`
+        says both.
     """
 
     verdict: str
     power: float
     reason: str = ""
     cause: Cause | None = None
-    objection: str = ""
+    objections: Reasons = ()
 
 
 def decide(estimate: Estimate, region: Region, published: float = math.nan) -> Verdict:
@@ -95,7 +95,7 @@ def decide(estimate: Estimate, region: Region, published: float = math.nan) -> V
         return _decided(AGREES, estimate, region, chance)
     if region.excludes(estimate.low, estimate.high):
         if chance < ENOUGH_POWER:
-            return _barred(DIFFERS, _low_power(chance), UNTESTABLE, chance)
+            return _barred(DIFFERS, (_low_power(chance),), UNTESTABLE, chance)
         return _decided(DIFFERS, estimate, region, chance)
     larger = _larger_experiment(estimate, region)
     if chance < ENOUGH_POWER:
@@ -106,28 +106,28 @@ def decide(estimate: Estimate, region: Region, published: float = math.nan) -> V
     return Verdict(UNDECIDED, chance, larger)
 
 
-def _too_short_to_decide(estimate: Estimate, region: Region) -> str:
+def _too_short_to_decide(estimate: Estimate, region: Region) -> Reasons:
     """Return why short runs can't rule out that the undecided parts would have agreed."""
     reasons = []
     for part in estimate.parts or (estimate,):
         if not region.contains(part.low, part.high):
             reasons.append(part.too_short.to_differ)
-    return join_reasons(*reasons)
+    return gather(*reasons)
 
 
 def _decided(verdict: str, estimate: Estimate, region: Region, chance: float) -> Verdict:
     """Return the verdict that the interval reaches, unless there are objections."""
     inside = verdict == AGREES
 
-    def too_short(part: Estimate) -> str:
+    def too_short(part: Estimate) -> Reasons:
         return part.too_short.on(inside)
 
     short = find_objections(estimate, region, inside, too_short)
     if short:
         return _barred(verdict, short, UNTESTABLE, chance)
 
-    def leaves_undecided(part: Estimate) -> str:
-        return join_reasons(part.undecided_because, part.untuned.on(inside))
+    def leaves_undecided(part: Estimate) -> Reasons:
+        return gather(part.undecided_because, part.untuned.on(inside))
 
     against = find_objections(estimate, region, inside, leaves_undecided)
     if against:
@@ -135,18 +135,21 @@ def _decided(verdict: str, estimate: Estimate, region: Region, chance: float) ->
     return Verdict(verdict, chance)
 
 
-def _barred(by_interval: str, objection: str, verdict: str, chance: float) -> Verdict:
-    """Return the verdict that remains if an objection bars the one that the interval gives."""
+def _barred(by_interval: str, objections: Reasons, verdict: str, chance: float) -> Verdict:
+    """Return the verdict that remains if objections bar the one that the interval gives."""
     cause = None
     if verdict == UNTESTABLE:
         cause = Cause.TOO_SMALL
-    reason = f"would be “{by_interval}”, but {objection}"
-    return Verdict(verdict, chance, reason, cause, objection)
+    reason = f"would be “{by_interval}”, but {write_reasons(objections)}"
+    return Verdict(verdict, chance, reason, cause, objections)
 
 
 def find_objections(
-    estimate: Estimate, region: Region, inside: bool, objection: Callable[[Estimate], str]
-) -> str:
+    estimate: Estimate,
+    region: Region,
+    inside: bool,
+    objections_to: Callable[[Estimate], Reasons],
+) -> Reasons:
     """Collect the objections to a verdict from the parts of an estimate that it rests on.
 
     A verdict of the form "all parts are ..." needs every part, so an objection to any part counts.
@@ -162,13 +165,13 @@ def find_objections(
         Where it lies if the claim is true.
     inside
         Whether the verdict is that it lies inside.
-    objection
-        Function that returns the objection to a verdict on one part; empty if there is none.
+    objections_to
+        Function that returns the objections to a verdict on one part.
 
     Returns
     -------
-    str
-        Separated by semicolons; empty if there is none.
+    tuple of str
+        Empty if there is none.
     """
     objections = []
     for part in estimate.parts or (estimate,):
@@ -177,11 +180,11 @@ def find_objections(
         else:
             supports_verdict = region.excludes(part.low, part.high)
         if supports_verdict:
-            objections.append(objection(part))
-    part_without_objection = "" in objections
+            objections.append(objections_to(part))
+    part_without_objection = () in objections
     if part_without_objection and not needs_all_parts(estimate, region, inside):
-        return ""
-    return join_reasons(*objections)
+        return ()
+    return gather(*objections)
 
 
 def _low_power(chance: float) -> str:

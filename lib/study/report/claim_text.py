@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import pandas as pd
 
+from study.claims.caveats import read_caveats
 from study.claims.estimates import Cause
 from study.claims.listed import claims
 from study.claims.region import Region
@@ -28,7 +29,8 @@ _UNTESTED = {
     Cause.PREMISE: "Premise not met",
 }
 """Why a claim is not testable, in words that begin a sentence."""
-_STATUS = {AGREES: "Agrees with the paper", DIFFERS: "Differs from the paper"}
+_COMPARED = {AGREES: " with the paper", DIFFERS: " from the paper"}
+"""Words that follow a verdict in a sentence about the paper."""
 
 
 @dataclass(frozen=True)
@@ -109,10 +111,15 @@ class ClaimText:
 
     @property
     def status(self) -> str:
+        """The verdict after Holm's correction in words that begin a sentence about the paper."""
+        return self.short_status + _COMPARED.get(self.corrected, "")
+
+    @property
+    def short_status(self) -> str:
         """The verdict after Holm's correction in words that begin a sentence."""
         if self.cause:
             return _UNTESTED[Cause(self.cause)]
-        words = _STATUS.get(self.corrected, f"{self.corrected[:1].upper()}{self.corrected[1:]}")
+        words = f"{self.corrected[:1].upper()}{self.corrected[1:]}"
         if self.withdrawn:
             words += f" ({self.verdict} before Holm's correction)"
         return words
@@ -171,7 +178,7 @@ def describe_claim(row: pd.Series) -> ClaimText:
         unit=row["unit"],
         decided_by=row["decided_by"],
         null=_null_text(row),
-        caveats=tuple(text for text in row["caveat"].split("; ") if text),
+        caveats=read_caveats(row["caveat"]),
         objection=row["objection"],
         note=estimate.note,
         published=_published_text(published),

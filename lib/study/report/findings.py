@@ -12,6 +12,7 @@ import pandas as pd
 from pydantic import BaseModel, ConfigDict
 from ruamel.yaml import YAML
 
+from study.claims.caveats import NOT_ROBUST, read_caveats
 from study.claims.listed import claims
 from study.claims.region import Region
 from study.claims.short_runs import lead_caveat, steps_in_words
@@ -20,8 +21,6 @@ from study.report.claim_text import ClaimText, describe_claim
 from study.report.numbers import counted
 
 _FILE = Path(__file__).with_name("findings.yaml")
-NOT_ROBUST = "not robust:"
-"""How a notebook begins a caveat about a verdict that other choices change."""
 
 
 class Finding(BaseModel):
@@ -272,7 +271,7 @@ def _caveat(row: pd.Series) -> str:
     caveats = []
     if not pd.isna(row.get("steps")):
         caveats.append(lead_caveat(claims()[row["id"]], int(row["steps"])))
-    for caveat in str(row.get("caveat", "")).split("; "):
+    for caveat in read_caveats(row["caveat"]):
         if caveat.startswith(NOT_ROBUST):
             caveats.append(caveat)
     sentences = [f" {text[:1].upper()}{text[1:]}." for text in caveats if text]

@@ -171,8 +171,7 @@ def _short_status(sentence: Sentence, row: pd.Series) -> str:
 
     The words begin a sentence. The steps come first, because they limit what the verdict means.
     """
-    words = sentence.claim.status
-    words = words.removesuffix(" with the paper").removesuffix(" from the paper")
+    words = sentence.claim.short_status
     if sentence.claim.caveats:
         words += "†"
     if sentence.qualifier:
