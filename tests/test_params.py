@@ -23,6 +23,7 @@ from study.results.rows import MEASURED
 from study.tasks import TASKS
 from study.training.__main__ import main
 from study.training.model import HEADS
+from study.training.probe import _METHODS
 from study.training.profile import DESIGNS, load_profile
 
 PROFILES = ("smoke", "quick", "real", "short", "paper")
@@ -474,7 +475,7 @@ def test_the_file_survives_being_rewritten_by_dvc(tmp_path, whole):
 
 
 def test_names_in_the_configuration_match_the_code():
-    assert set(get_args(Measure)) == set(MEASURED)
+    assert set(get_args(Measure)) == set(MEASURED) == set(_METHODS)
     assert set(get_args(Network.model_fields["head"].annotation)) == set(HEADS)
     assert set(get_args(Optimiser)) == set(OPTIMISERS)
     assert set(get_args(Recipe.model_fields["objective"].annotation)) == set(WEIGHTS)

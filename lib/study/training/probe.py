@@ -52,8 +52,7 @@ Values = dict[str, np.ndarray | float]
 class Probe:
     """Computes the measures that a run requests.
 
-    Each measure is a method with the name of the measure. It returns variables of
-    `study.results.rows` by name.
+    The method of each measure, see `_METHODS`, returns variables of `study.results.rows` by name.
     """
 
     def __init__(
@@ -81,7 +80,7 @@ class Probe:
         """
         measurement = config.measurement
         measured = slice(measurement.measure_size or None)
-        self._measures = measurement.measures
+        self._requested = measurement.measures
         self._stretch = measurement.stretch
         self._measure_size = measurement.measure_size
         self._task = task
@@ -90,7 +89,7 @@ class Probe:
         self._train_batch = tensors(train.take(measured), device)
         self._test_batch = tensors(test.take(measured), device)
 
-    def measure(self, *names: str) -> Values:
+    def compute(self, *names: str) -> Values:
         """Compute the named measures, and skip those that the run doesn't request.
 
         Parameters
@@ -105,11 +104,11 @@ class Probe:
         """
         values: Values = {}
         for name in names:
-            if name in self._measures:
-                values |= getattr(self, name)()
+            if name in self._requested:
+                values |= _METHODS[name](self)
         return values
 
-    def measure_before_or_after(self) -> tuple[Values, bool]:
+    def compute_before_or_after(self) -> tuple[Values, bool]:
         """Compute the requested measures of `BEFORE_AND_AFTER`.
 
         Returns
@@ -120,13 +119,13 @@ class Probe:
             False if one of them failed or is ``nan``: the run has diverged.
         """
         try:
-            values = self.measure(*BEFORE_AND_AFTER)
+            values = self.compute(*BEFORE_AND_AFTER)
         except NUMERICAL_ERRORS:  # for example, a matrix is singular
             return {}, False
         checked = [value for name, value in values.items() if name != _MAY_BE_NAN]
         return values, not any(np.isnan(value).any() for value in checked)
 
-    def gains(self) -> Values:
+    def _measure_gains(self) -> Values:
         """Compute medians over sequences of log10 norms of dh_T/dh_1, dh_T/dh_(T-1) and dL/dh_1.
 
         For an even number of sequences, PyTorch's median is the lower of the two middle values.
@@ -147,7 +146,7 @@ class Probe:
         }
         return {name: values.median().item() for name, values in gains.items()}
 
-    def penalty(self) -> Values:
+    def _measure_penalty(self) -> Values:
         """Compute the coadjoint penalty G (dissertation, equation 2.20) on the whole test split.
 
         Returns
@@ -159,7 +158,7 @@ class Probe:
         model = copy.deepcopy(self._model).eval()
         return {"penalty": penalized_loss(model, inputs, classes, 0.0).penalty.item()}
 
-    def time_steps(self) -> Values:
+    def _measure_time_steps(self) -> Values:
         """Compute the fractions of a network's time steps by size.
 
         Returns
@@ -170,7 +169,7 @@ class Probe:
         u = cell_inputs_without_dropout(self._model, self._train_batch[0])
         return {"time_step_share": count_time_steps(self._model.cell, u)}
 
-    def adjoint_norms(self) -> Values:
+    def _measure_adjoint_norms(self) -> Values:
         """Compute norms of the full adjoint state at the first and the last time step.
 
         Returns
@@ -185,7 +184,7 @@ class Probe:
             "adjoint_norm_last": np.array(norms["adjoint_last_full"]),
         }
 
-    def adjoint_curve(self) -> Values:
+    def _measure_adjoint_curve(self) -> Values:
         """Compute the median over sequences of the adjoint norm along the sequence.
 
         Returns
@@ -201,7 +200,7 @@ class Probe:
         median_at = dict(zip(norms.times, medians, strict=True))
         return {"adjoint_curve": np.array([median_at[t] for t in times])}
 
-    def singular_values(self) -> Values:
+    def _measure_singular_values(self) -> Values:
         """Compute the mean log10 of the largest and the smallest singular value of dx_T/dx_(T-s).
 
         The number s of steps is the setting `stretch`; 0 stands for T.
@@ -219,7 +218,7 @@ class Probe:
         smallest = logarithms[:, -1].mean().item()
         return {"singular_values": np.array([largest, smallest])}
 
-    def eigenvalues(self) -> Values:
+    def _measure_eigenvalues(self) -> Values:
         """Compute the fractions of eigenvalues near iRNN's equilibrium by their real parts.
 
         Returns
@@ -236,7 +235,7 @@ class Probe:
         )
         return {"eigenvalue_sign": by_sign, "eigenvalue_share": by_size}
 
-    def trajectories(self) -> Values:
+    def _measure_trajectories(self) -> Values:
         """Compute the norms of states and adjoint states at every time step.
 
         Returns
@@ -264,3 +263,16 @@ class Probe:
             return elements.view(len(x), -1).mean(1)
 
         return losses
+
+
+_METHODS: dict[str, Callable[[Probe], Values]] = {
+    "gains": Probe._measure_gains,
+    "penalty": Probe._measure_penalty,
+    "time_steps": Probe._measure_time_steps,
+    "adjoint_norms": Probe._measure_adjoint_norms,
+    "adjoint_curve": Probe._measure_adjoint_curve,
+    "singular_values": Probe._measure_singular_values,
+    "eigenvalues": Probe._measure_eigenvalues,
+    "trajectories": Probe._measure_trajectories,
+}
+"""The method that computes each measure of `study.config.measurement.Measure`."""

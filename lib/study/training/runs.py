@@ -100,11 +100,11 @@ def train_run(
         setup = reduce_to_head(config.network, model, data)
         batches = _batches(config, setup.train, task, np.random.default_rng(order), device)
         probe = Probe(config, task, model, data.splits["train"], data.test, device)
-        before, _ = probe.measure_before_or_after()
+        before, _ = probe.compute_before_or_after()
         state = _train(config, setup, batches, task, probe, checkpoint)
         after: Mapping[str, np.ndarray] = {}
         if state.status == COMPLETED:
-            after, is_valid = probe.measure_before_or_after()
+            after, is_valid = probe.compute_before_or_after()
             if not is_valid:
                 state.status = DIVERGED
         best = _measure_best(setup, state, task, probe)
@@ -180,7 +180,7 @@ def _train(
 
     def measure(model: nn.Module) -> Row:
         scores = _losses_and_metrics(model, task, setup.measured, config.measurement.metric)
-        return scores | probe.measure(*WITH_RECORDS)
+        return scores | probe.compute(*WITH_RECORDS)
 
     objective = make_objective(recipe.objective, task, weight)
     if recipe.objective == "plain":  # the others use submodules of the model
@@ -250,7 +250,7 @@ def _measure_best(setup: TrainingSetup, state: RunState, task: Task, probe: Prob
     _, best_weights = state.best
     setup.model.load_state_dict(best_weights)
     scores = sequence_scores(setup.model, task, setup.measured["test"])
-    return {"sequence_score": scores} | probe.measure("trajectories")
+    return {"sequence_score": scores} | probe.compute("trajectories")
 
 
 def _recorded(state: RunState) -> dict[str, np.ndarray]:
