@@ -87,7 +87,7 @@ def test_paper_profile_is_the_published_design():
     for factor in ("width", "learning_rate", "training_length"):
         assert sorted(getattr(design, factor)) == sorted(map(float, printed[factor]))
     assert design.replicates == len(printed["replicate"])
-    assert design.planned == len(profile.plan("factorial")) == 42000
+    assert design.job_count == len(profile.plan("factorial")) == 42000
     assert design.batch_size == 32
     assert design.train_size == design.test_size == design.probe_size == 0, "all of the data"
 

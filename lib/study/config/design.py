@@ -38,9 +38,14 @@ class Design(Section):
         return tuple(name for name, field in fields if FACTOR in field.metadata)
 
     @property
-    def planned(self) -> int:
+    def job_count(self) -> int:
         """Number of jobs, computed without creating them."""
         return self.replicates * math.prod(len(getattr(self, name)) for name in self.factors())
+
+    @property
+    def datasets(self) -> tuple[str, ...]:
+        """Names of the prepared data sets that the jobs of the design read."""
+        return ()
 
     def jobs(self) -> Iterator[Self]:
         """Yield each job of the design.

@@ -64,3 +64,8 @@ class Factorial(Design):
     embedding_width: Positive
     device: Literal["auto", "cpu", "cuda"] = "auto"
     together: Annotated[Size, Field(exclude=True)] = 1
+
+    @property
+    def datasets(self) -> tuple[str, ...]:
+        """Names of the prepared data sets that the jobs of the design read."""
+        return self.dataset

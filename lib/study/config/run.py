@@ -89,6 +89,18 @@ class RunConfig(Section):
         return self
 
     @property
+    def job_count(self) -> int:
+        """Number of jobs: one for each replicate."""
+        return self.replicates
+
+    @property
+    def datasets(self) -> tuple[str, ...]:
+        """Names of the prepared data sets that the jobs of the run read."""
+        if "dataset" in self.task.settings:
+            return (self.task.settings["dataset"],)
+        return ()
+
+    @property
     def settings(self) -> dict[str, Any]:
         """Settings of the task, of the initial weights and of the cell, in one dictionary."""
         network = self.network

@@ -95,3 +95,8 @@ class Interventions(Design):
             if cell not in self.learning_rate:
                 raise ValueError(f"learning_rate has no value for the cell {cell!r}; add one")
         return self
+
+    @property
+    def datasets(self) -> tuple[str, ...]:
+        """Names of the prepared data sets that the jobs of the design read."""
+        return (self.dataset,)

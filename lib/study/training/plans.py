@@ -59,42 +59,6 @@ def plan_jobs(designs: Sequence[AnyDesign]) -> list[Job]:
     return jobs
 
 
-def count_jobs(design: AnyDesign) -> int:
-    """Return the number of jobs of a design, without creating them.
-
-    Parameters
-    ----------
-    design : RunConfig or Design
-
-    Returns
-    -------
-    int
-    """
-    if isinstance(design, Design):
-        return design.planned
-    return design.replicates
-
-
-def datasets_of(design: AnyDesign) -> tuple[str, ...]:
-    """Return the prepared data sets that the jobs of a design read.
-
-    Parameters
-    ----------
-    design : RunConfig or Design
-
-    Returns
-    -------
-    tuple of str
-    """
-    if isinstance(design, Factorial):
-        return design.dataset
-    if isinstance(design, Interventions):
-        return (design.dataset,)
-    if isinstance(design, RunConfig) and "dataset" in design.task.settings:
-        return (design.task.settings["dataset"],)
-    return ()
-
-
 def settings_of(design: AnyDesign) -> dict[str, Any]:
     """Return all settings of a design, to store them with a dataset.
 
@@ -145,7 +109,7 @@ def plan_runs(config: RunConfig) -> Iterator[Job]:
             relative_cost=config.network.width * length,
             cells=cells,
             device=device,
-            datasets=datasets_of(config),
+            datasets=config.datasets,
             modules=(maker.make.__module__,),
         )
 
@@ -259,7 +223,7 @@ def plan_interventions(design: Interventions) -> Iterator[Job]:
             title=f"{config.cell}, rows at the {config.location}",
             relative_cost=float(config.steps * config.networks),
             cells=(config.cell,),
-            datasets=datasets_of(config),
+            datasets=design.datasets,
             modules=("study.tasks.located_rows",),
         )
 

@@ -22,7 +22,7 @@ from study.training.datasets import to_dataset
 from study.training.intervention_design import Interventions
 from study.training.job import Job
 from study.training.jobs import GroupResults, run_jobs
-from study.training.plans import AnyDesign, count_jobs, datasets_of, plan_jobs
+from study.training.plans import AnyDesign, plan_jobs
 from study.training.run_checks import check_network, check_settings
 
 DESIGNS = {
@@ -68,7 +68,7 @@ class Profile:
         names: set[str] = set()
         for designs in self.designs.values():
             for design in designs:
-                names.update(datasets_of(design))
+                names.update(design.datasets)
         return tuple(sorted(names))
 
     def count(self, group: str) -> int:
@@ -83,7 +83,7 @@ class Profile:
         -------
         int
         """
-        return sum(count_jobs(design) for design in self.designs[group])
+        return sum(design.job_count for design in self.designs[group])
 
     def plan(self, group: str) -> list[Job]:
         """Return the jobs of a group.
