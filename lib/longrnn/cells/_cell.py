@@ -34,7 +34,8 @@ class Cell(DeclaredModule):
     its source, writes the equation as the pure function `step`, and declares its weights and
     hyperparameters once, with shape or range and meaning (see
     `longrnn.cells._declared.DeclaredModule`). Training, adjoints, probes, tests and figures use
-    these declarations.
+    these declarations. A subclass of a named cell needs no name to replace its `step`; it then runs
+    without a compiled engine.
 
     A method ``start_x(self)`` implements the initialization called ``x``. The constructor uses
     ``text``, the initialization of the paper; by default it is uniform as in PyTorch's recurrent

@@ -61,8 +61,14 @@ class Recurrent(Stack):
     Layers work with `torch.compile`, `torch.export`, `torch.func`, `torch.nn.DataParallel`,
     autocast and double backward, but not with `torch.jit.script`, which PyTorch has deprecated.
     FSDP takes all but `longrnn.FastRNN` and `longrnn.FastGRNN`, whose scalar weights it refuses.
-    Under autocast layers compute in the dtype of their weights. Compiled engines need float32 or
-    float64; weights of another type are run by the readable reference, which is slow.
+    Under autocast layers compute in the dtype of their weights. Call ``backward`` outside of it, as
+    PyTorch recommends; inside, matrix products of gradients are rounded to 16 bits.
+
+    Compiled engines need float32 or float64. Weights of another type are run by the readable
+    reference, which is slow.
+
+    Numbers such as ``dt`` are attributes of the cells (``layer.cells.l0.dt``) and may be changed
+    between runs. Sizes and activations are fixed when a layer is built.
 
     Weights are drawn in the dtype of the layer. Those of 16 bits are drawn in float32 and rounded.
 
