@@ -62,7 +62,7 @@ def test_networks_that_fail_are_counted(levels, caveat):
 
 @pytest.mark.parametrize(
     ("others", "decided_by"),
-    [(("LSTM", "GRU"), "LEM and GRU on made up"), (("LSTM",), "")],
+    [(("LSTM", "GRU"), ("LEM and GRU", "made up")), (("LSTM",), None)],
 )
 def test_an_extreme_names_the_networks_that_decide(others, decided_by):
     """Of a single comparison the claim itself says what it is about."""

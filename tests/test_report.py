@@ -18,7 +18,7 @@ import pytest
 import xarray as xr
 from fabricated_report import counts, drawing, error_rates, write_notebook
 from lxml.html import HTMLParser, document_fromstring
-from study.claims.estimates import Cause, Estimate, Scale, not_testable
+from study.claims.estimates import Cause, Compared, Estimate, Scale, not_testable
 from study.claims.estimators import proportion
 from study.claims.experiment_sizes import scale_of_networks
 from study.claims.judging import judged_row, show_claims
@@ -353,6 +353,17 @@ def test_a_claim_says_what_speaks_against_its_verdict():
     assert describe_claim(row).objection == ""
     row["objection"] = "the grid ends there; it would be short, but wide"
     assert describe_claim(row).objection == row["objection"]
+
+
+def test_a_claim_names_the_comparison_that_decides():
+    """The name of a network may have the words that stand between networks and task."""
+    about = Compared("LEM on its own and LSTM", "PTB")
+    row = judged_row("lem-5-ptbchar-lead", Estimate(0.07, 0.06, 0.08, about=about))
+    assert (row["decided_by"], row["decided_on"]) == about
+    judged = judge_claims([]).iloc[0].copy()
+    assert describe_claim(judged).decided_by == ""
+    judged[["decided_by", "decided_on"]] = about
+    assert describe_claim(judged).decided_by == "LEM on its own and LSTM on PTB"
 
 
 def test_withdrawn_verdicts_are_marked():

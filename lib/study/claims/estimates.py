@@ -85,6 +85,14 @@ class ByVerdict(NamedTuple):
         return self.to_differ
 
 
+class Compared(NamedTuple):
+    """One of several comparisons of a claim."""
+
+    networks: str
+    """Such as ``LEM and LSTM``, or a single network."""
+    task: str
+
+
 @dataclass(frozen=True)
 class Estimate:
     """An estimated quantity with its 95% interval; ``nan`` if it can't be estimated.
@@ -120,8 +128,8 @@ class Estimate:
         What a reader must know before quoting the verdict, for example that it goes against a
         network that was tuned less. The verdict stands (`study.claims.caveats`).
     about
-        If it is one of several comparisons: which one, such as ``LEM and LSTM on sMNIST``. The
-        smallest or the largest of several estimates has the words of the one that decides.
+        If it is one of several comparisons: which one; else None. The smallest or the largest of
+        several estimates has the comparison that decides.
     parts
         If this is the smallest or the largest of several estimates: those estimates.
     df
@@ -150,7 +158,7 @@ class Estimate:
     too_short: ByVerdict = field(default_factory=ByVerdict)
     untuned: ByVerdict = field(default_factory=ByVerdict)
     caveats: ByVerdict = field(default_factory=ByVerdict)
-    about: str = ""
+    about: Compared | None = None
     parts: tuple["Estimate", ...] = ()
     df: float = math.inf
     sampled: float = 0.0

@@ -12,7 +12,7 @@ from study.claims import measurements, time_steps, training_steps
 from study.claims.caveats import find_caveats, networks_that_fail
 from study.claims.claim import Claim, ClaimError, Comparison, NetworkRef, NetworkSelection
 from study.claims.comparisons import apart, lead, ratio
-from study.claims.estimates import ByVerdict, Estimate, Reasons, gather
+from study.claims.estimates import ByVerdict, Compared, Estimate, Reasons, gather
 from study.claims.extremes import largest, smallest
 from study.claims.networks import Networks
 from study.claims.short_runs import ClaimKind, barred_verdicts, claim_kind, shorter_than_paper
@@ -97,7 +97,7 @@ def estimate_claim(networks: Networks, claim: Claim) -> Estimate:
             estimate = _estimate_pair(here, claim, pair)
             to_differ = gather(estimate.caveats.to_differ, failing)
             caveats = estimate.caveats._replace(to_differ=to_differ)
-            about = f"{' and '.join(map(str, pair))} on {task}"
+            about = Compared(" and ".join(map(str, pair)), task)
             estimates.append(replace(estimate, caveats=caveats, about=about))
     takes_largest = comparison.verb == "apart" or math.isinf(claim.region.above)
     if len(estimates) > 1 and not takes_largest and claim.region.bounded:

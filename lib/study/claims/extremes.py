@@ -71,7 +71,7 @@ def _extreme(estimates: list[Estimate], sign: int) -> Estimate:
     parts: list[Estimate] = []
     for estimate in estimates:
         parts.extend(estimate.parts or (estimate,))
-    about = ""
+    about = None
     if len(estimates) > 1:  # of a single comparison the claim itself says what it is about
         about = deciding.about
     trials = [estimate.n for estimate in estimates]

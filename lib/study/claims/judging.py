@@ -157,12 +157,12 @@ def judged_row(claim_id: str, estimate: Estimate) -> dict[str, object]:
         ``high``, ``power``, ``p``, ``at_half`` and ``at_double`` (the verdicts at half and at
         twice our threshold; empty if the threshold is the paper's), ``null_is`` (whether
         `Claim.null` is ``inside`` the interval, ``outside``, or ``between`` it and the threshold;
-        empty if there is none),
-        ``paper_steps`` (optimizer steps in the paper; None if not printed), the fields of
-        `study.claims.estimates.Scale`, ``decided_by`` (the networks and the task of the estimate,
-        if the claim is about several; else empty), ``caveat`` (what a reader must know before
-        quoting the verdict, separated by semicolons), ``objection`` (what bars the verdict that the
-        interval alone would give; empty if nothing does), and ``note``, which says that, too.
+        empty if there is none), ``paper_steps`` (optimizer steps in the paper; None if not
+        printed), the columns of `study.claims.estimates.Scale`, ``decided_by`` and ``decided_on``
+        (the networks and the task of the estimate, if the claim is about several; else empty),
+        ``caveat`` (what a reader must know before quoting the verdict, separated by semicolons),
+        ``objection`` (what bars the verdict that the interval alone would give; empty if nothing
+        does), and ``note``, which says that, too.
     """
     claim = claims()[claim_id]
     verdict = verdict_on(estimate, claim)
@@ -170,8 +170,9 @@ def judged_row(claim_id: str, estimate: Estimate) -> dict[str, object]:
     if verdict.cause:
         cause = verdict.cause.value
     decided_by = ""
-    if estimate.known:
-        decided_by = estimate.about
+    decided_on = ""
+    if estimate.known and estimate.about:
+        decided_by, decided_on = estimate.about
     at_other_thresholds = sensitivity(estimate, claim)
     caveats = gather(
         _caveats(estimate, claim, verdict.verdict),
@@ -195,6 +196,7 @@ def judged_row(claim_id: str, estimate: Estimate) -> dict[str, object]:
         "paper_steps": paper_steps,
         **estimate.scale.columns(),
         "decided_by": decided_by,
+        "decided_on": decided_on,
         "caveat": write_caveats(caveats),
         "objection": write_reasons(verdict.objections),
         "note": write_reasons(_notes(estimate, claim, verdict)),

@@ -176,7 +176,7 @@ def describe_claim(row: pd.Series) -> ClaimText:
         estimate=estimate.estimate,
         value=estimate.value,
         unit=row["unit"],
-        decided_by=row["decided_by"],
+        decided_by=_decided_by(row),
         null=_null_text(row),
         caveats=read_caveats(row["caveat"]),
         objection=row["objection"],
@@ -214,6 +214,13 @@ def _estimate_texts(row: pd.Series, region: Region) -> _EstimateTexts:
         note=row["note"],
         interval=place_interval(row, region),
     )
+
+
+def _decided_by(row: pd.Series) -> str:
+    """Return networks and task of the estimate; empty if the claim is about a single pair."""
+    if not row["decided_by"]:
+        return ""
+    return f"{row['decided_by']} on {row['decided_on']}"
 
 
 def _null_text(row: pd.Series) -> str:

@@ -232,7 +232,7 @@ def _fill(
         value=write(row["estimate"]),
         interval=interval,
         published=published,
-        decided_by=_quote_network(row["decided_by"]),
+        decided_by=_quote_networks(row),
         threshold=write(_threshold(claims()[finding.claim].region)),
         shorter=_shorter(row),
     )
@@ -245,12 +245,14 @@ def _threshold(region: Region) -> float:
     return region.above
 
 
-def _quote_network(decided_by: str) -> str:
-    """Put the network of ``network on task`` in quotation marks, because its name may be a word."""
-    if not decided_by:
+def _quote_networks(row: pd.Series) -> str:
+    """Return networks and task of an estimate, or nothing if the claim is about a single pair.
+
+    The networks are in quotation marks, because the name of one may be a word.
+    """
+    if not row["decided_by"]:
         return ""
-    network, on, task = decided_by.partition(" on ")
-    return f"“{network}”{on}{task}"
+    return f"“{row['decided_by']}” on {row['decided_on']}"
 
 
 def _state_claim(claim: ClaimText) -> str:

@@ -25,7 +25,7 @@ _COLUMNS = [
     *("id", "verdict", "cause", "counted", "corrected", "discovered"),
     *("estimate", "low", "high", "p", "null_is"),
     *("sequences", "time_steps", "epochs", "width", "replicates", "test_size", "data"),
-    *("steps", "paper_steps", "decided_by", "caveat", "objection", "note"),
+    *("steps", "paper_steps", "decided_by", "decided_on", "caveat", "objection", "note"),
 ]
 _ROWS = {
     "the paper": "dissertation",
@@ -167,7 +167,7 @@ def read_stored(stored: Path) -> pd.DataFrame:
         The claims with their stored verdicts.
     """
     verdicts = read_table(stored / "verdicts.csv")
-    texts = ("cause", "null_is", "data", "decided_by", "caveat", "objection", "note")
+    texts = ("cause", "null_is", "data", "decided_by", "decided_on", "caveat", "objection", "note")
     empty = dict.fromkeys(texts, "")
     verdicts = verdicts.astype(dict.fromkeys(empty, object)).fillna(empty)
     listed = judge_claims([])

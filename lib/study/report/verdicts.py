@@ -31,7 +31,7 @@ DECIDED = (AGREES, DIFFERS, WITHIN, NO_EFFECT)
 _SIZES = ("sequences", "time_steps", "epochs", "width", "replicates")
 _TEXTS = (
     *("cause", "at_half", "at_double", "null_is", "data"),
-    *("decided_by", "caveat", "objection", "note"),
+    *("decided_by", "decided_on", "caveat", "objection", "note"),
 )
 _UNJUDGED = {"verdict": NOT_JUDGED, **dict.fromkeys(_TEXTS, "")}
 """Columns of a claim that no results judge."""
