@@ -5,9 +5,12 @@ import os
 import pytest
 from processes import python
 from study.config.file import read_params
+from study.config.recipe import Recipe
 from study.pipeline import code, instructions
 from study.pipeline.code import write_code
 from study.pipeline.instructions import PINNED, InstructionError, pin_instructions, pinned
+from study.training.optimizers import build_optimizers
+from torch import nn
 
 LESSER = {
     "ATEN_CPU_CAPABILITY": "default",
@@ -88,6 +91,26 @@ def test_variables_without_a_decision_pin_instructions(environment):
     assert pinned()
     del environment["MKL_CBWR"]
     assert not pinned()
+
+
+@pytest.mark.parametrize(
+    "options, expected", [({}, True), ({"fused": False}, False), ({"eps": 1e-4}, True)]
+)
+def test_adam_computes_exact_square_roots_if_pinned(environment, options, expected):
+    recipe = Recipe(learning_rate=0.1, steps=1, options=options)
+    (optimizer,), _ = build_optimizers(nn.Linear(2, 2), recipe, 0)
+    assert not optimizer.defaults["fused"]
+    environment.update(PINNED)
+    (optimizer,), _ = build_optimizers(nn.Linear(2, 2), recipe, 0)
+    assert optimizer.defaults["fused"] is expected
+    assert optimizer.defaults["eps"] == options.get("eps", 1e-8)
+
+
+def test_other_optimizers_have_no_fused_option_if_pinned(environment):
+    environment.update(PINNED)
+    recipe = Recipe(learning_rate=0.1, steps=1, optimiser="rmsprop")
+    (optimizer,), _ = build_optimizers(nn.Linear(2, 2), recipe, 0)
+    assert "fused" not in optimizer.defaults
 
 
 def test_a_processor_without_avx2_is_refused(tmp_path, environment, monkeypatch):

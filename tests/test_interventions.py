@@ -106,6 +106,20 @@ def test_rows_stand_where_they_are_asked_to(location, steps):
     assert not others.any()
 
 
+def test_adam_computes_exact_square_roots_if_pinned(prepared, monkeypatch):
+    monkeypatch.setenv("LTD_REPRODUCIBLE", "1")
+    fused = []
+
+    class Adam(torch.optim.Adam):
+        def __init__(self, *arguments, **options):
+            super().__init__(*arguments, **options)
+            fused.append(self.defaults["fused"])
+
+    monkeypatch.setattr(torch.optim, "Adam", Adam)
+    one_job("interventions").train(prepared)
+    assert fused == [True]
+
+
 def test_run_whose_last_step_breaks_it_diverges_and_has_no_accuracy(prepared, monkeypatch):
     train = TreatedNetworks.train
 

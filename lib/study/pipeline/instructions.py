@@ -11,9 +11,9 @@ processors that QEMU emulates:
 
 - An AMD processor without AVX-512 (``EPYC-Rome``). Without the variables, 19 operations differ.
   With them, all are equal except PyTorch's square root and therefore Adam, because MKL refines the
-  processor's own approximation of the square root. Workers make Adam compute it exactly
-  (`study.training.worker`). Then five cells, trained for five steps by the reference and by the CPU
-  kernels, have bit-identical weights.
+  processor's own approximation of the square root. Our training lets Adam compute it exactly
+  (`study.training.optimizers.adam_options`). Then five cells, trained for five steps by the
+  reference and by the CPU kernels, have bit-identical weights.
 - An Intel processor (``Haswell``). With the variables, 24 operations still differ. On Intel's
   processors, MKL uses other algorithms for products, exponentials and decompositions.
 """

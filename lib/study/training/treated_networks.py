@@ -16,6 +16,7 @@ from study.tasks import Split, Task
 from study.training.adjoint_treatments import AdjointPath, AdjointTreatment, unroll_treated
 from study.training.batches import EpochBatches
 from study.training.intervention_design import EXPERIMENT, PLAIN, TREATMENTS, Interventions
+from study.training.optimizers import adam_options
 from study.training.scores import tensors
 from study.training.seeds import seeds, torch_seed
 
@@ -160,7 +161,8 @@ class TreatedNetworks:
         """
         job = self.job
         parameters = list(self.parameters.values())
-        optimizer = torch.optim.Adam(parameters, lr=job.learning_rate[job.cell])
+        learning_rate = job.learning_rate[job.cell]
+        optimizer = torch.optim.Adam(parameters, lr=learning_rate, **adam_options())
         batches = [
             EpochBatches(split, job.batch_size, np.random.default_rng(order), drop_last=True)
             for order in self.order_seeds

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import torch
 
-from study.pipeline.instructions import pinned
 from study.training.cache_key import cache_key
 from study.training.checkpoint import Checkpoint
 from study.training.cluster import this_worker
@@ -62,8 +61,6 @@ def run_batch(
     # in training they are smaller than rounding errors, and the probes of gradients keep the
     # logarithm of a norm apart, so that small norms are ordinary numbers.
     torch.set_flush_denormal(True)
-    if pinned():
-        _use_exact_square_roots()
     with _ONE_AT_A_TIME:
         results = jobs[0].experiment.train(jobs, prepared, checkpoints)
     return [
@@ -76,16 +73,6 @@ def run_batch(
         }
         for arrays, checkpoint in zip(results, checkpoints, strict=True)
     ]
-
-
-def _use_exact_square_roots() -> None:
-    """Let Adam use its fused loop, whose square roots are correctly rounded.
-
-    The default loop calls `torch.sqrt`. For that, MKL refines the processor's own approximation. In
-    single precision a fifth of the results are off in the last digit, and which ones depends on the
-    processor.
-    """
-    torch.optim.Adam.__init__.__kwdefaults__["fused"] = True
 
 
 def _check_key(worker_key: Mapping, driver_key: Mapping) -> None:
