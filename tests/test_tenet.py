@@ -39,12 +39,12 @@ from study.stats.regimes import SMALLEST
 from study.stats.reml import fit_random_intercept, moments
 from study.stats.resample import interval, resample, stretch
 from study.stats.simulated import PROFILE, caution, simulate
-from study.stats.tenet import REFERENCE, SINGLE, TRUE, Fits, fit_model
+from study.stats.tenet import REFERENCE, SINGLE, UNROUNDED, Fits, fit_model
 from study.stats.tenet_models import MODELS
 from synthetic_results import LEVELS, empty, make_results
 
 CLAIMS = claims()
-VIEWS = TRUE, SINGLE, tenet.RANKS, tenet.CLIPPED, tenet.MILD, tenet.CENTERED
+VIEWS = UNROUNDED, SINGLE, tenet.RANKS, tenet.CLIPPED, tenet.WITHOUT_EXTREMES, tenet.CENTERED
 
 
 @pytest.fixture(scope="module")
@@ -171,11 +171,11 @@ def test_coefficients_of_all_views_in_one_table(fitted):
     group_variances = tenet.GROUP_VARIANCES
     ranks = tenet.RANKS
     spline = tenet.SPLINE
-    table = fitted.coefficients(tenet.FAMILIES[2], (TRUE, ranks, spline, group_variances))
+    table = fitted.coefficients(tenet.FAMILIES[2], (UNROUNDED, ranks, spline, group_variances))
     table = table.set_index(["view", "model", "term"])
-    assert table["estimate"][TRUE, 5, "metric"] == fitted.fit(5).estimate("metric")
+    assert table["estimate"][UNROUNDED, 5, "metric"] == fitted.fit(5).estimate("metric")
     assert (spline, 5, "spline 4") in table.index and (spline, 5, "metric") not in table.index
-    assert table["estimate"][spline, 6, "intercept"] == table["estimate"][TRUE, 6, "intercept"]
+    assert table["estimate"][spline, 6, "intercept"] == table["estimate"][UNROUNDED, 6, "intercept"]
     assert {group_variances, ranks} <= set(table.index.get_level_values("view"))
     # A curve explains at least as much as a line of the same rows.
     assert fitted.fit(5, spline).r2 > fitted.fit(5).r2 > fitted.fit(6).r2

@@ -40,12 +40,12 @@ REFERENCE = {
 }
 """Level of each factor that the published tables leave out; its effect is in the intercept."""
 
-TRUE = "true"
+UNROUNDED = "true"
 SINGLE = "single"
 RANKS = "ranks"
 CENTERED = "centered"
 CLIPPED = "clipped"
-MILD = "mild"
+WITHOUT_EXTREMES = "mild"
 SPLINE = "spline"
 WITHIN = "within"
 FLOOR = -5.0
@@ -53,13 +53,13 @@ FLOOR = -5.0
 EXTREME = -10.0
 """Orders of magnitude below which the metric of a row is extreme."""
 VIEWS = {
-    TRUE: "norms as they are; a norm of exactly zero leaves its row out",
+    UNROUNDED: "norms as they are; a norm of exactly zero leaves its row out",
     SINGLE: "norms as single precision would have stored them: what vanished counts as its "
     "smallest number, 1.4e-45",
     RANKS: "the rank of the metric, from 0 to 1; a norm of exactly zero ranks last",
     CENTERED: f"norms as they are; the logarithm of the learning rate counts from {CENTER}",
     CLIPPED: f"norms as they are; a metric below {FLOOR:g} counts as {FLOOR:g}",
-    MILD: f"norms as they are; rows with a metric below {EXTREME:g} are left out",
+    WITHOUT_EXTREMES: f"norms as they are; rows with a metric below {EXTREME:g} are left out",
     SPLINE: "norms as they are; the effect of the predictor is a natural cubic spline with four "
     "degrees of freedom",
     WITHIN: "norms as single precision would have stored them; each task has a level of its own",
@@ -142,7 +142,7 @@ class Observations:
 
 
 def select_observations(
-    ds: xr.Dataset, kind: str, *, view: str = TRUE, frame: pd.DataFrame | None = None
+    ds: xr.Dataset, kind: str, *, view: str = UNROUNDED, frame: pd.DataFrame | None = None
 ) -> Observations:
     """Return the observations of one kind in the results of the factorial experiment.
 
@@ -178,7 +178,7 @@ def select_observations(
     attempt_number = frame["attempt"].to_numpy()
     account = _account(all_attempts, kind, attempt_number, metric)
     usable = np.isfinite(metric)
-    if view == MILD:
+    if view == WITHOUT_EXTREMES:
         usable = usable & (metric >= EXTREME)
     if not usable.any():
         raise NothingToFit(_why_empty(account, len(frame)))

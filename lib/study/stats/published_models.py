@@ -15,7 +15,7 @@ import pandas as pd
 from study.results.factorial import ATTEMPT
 from study.results.published import load_published
 from study.stats.covariates import with_covariates
-from study.stats.tenet import ACCURACY, METRIC, REFERENCE
+from study.stats.observations import ACCURACY, METRIC, REFERENCE
 from study.stats.tenet_models import MODELS
 from study.stats.terms import build_design
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import replace
 from functools import cache
-from typing import NamedTuple
+from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -14,20 +14,18 @@ from study.stats.design import NothingToFit
 from study.stats.linear import LinearFit
 
 # Views and models are names of this module too, so that a notebook needs one import.
-from study.stats.observations import ACCURACY as ACCURACY
 from study.stats.observations import CENTERED as CENTERED
 from study.stats.observations import CLIPPED as CLIPPED
-from study.stats.observations import METRIC as METRIC
-from study.stats.observations import MILD as MILD
 from study.stats.observations import RANKS as RANKS
 from study.stats.observations import REFERENCE as REFERENCE
 from study.stats.observations import SINGLE as SINGLE
 from study.stats.observations import SPLINE as SPLINE
 from study.stats.observations import TERMINAL as TERMINAL
 from study.stats.observations import TRAINING as TRAINING
-from study.stats.observations import TRUE as TRUE
+from study.stats.observations import UNROUNDED as UNROUNDED
 from study.stats.observations import VIEWS as VIEWS
 from study.stats.observations import WITHIN as WITHIN
+from study.stats.observations import WITHOUT_EXTREMES as WITHOUT_EXTREMES
 from study.stats.observations import Observations, measurements, select_observations
 from study.stats.reml import ConvergenceError
 from study.stats.tenet_models import FAMILIES as FAMILIES
@@ -40,6 +38,8 @@ GROUP_VARIANCES = "a variance per architecture"
 """Name instead of a view of the metric for the model with separate variances
 (`study.stats.variances.fit_group_variances`).
 """
+
+Fit = TypeVar("Fit", LinearFit, GroupVariancesFit)
 
 
 def fit_model(model: Model, observations: Observations) -> LinearFit:
@@ -104,18 +104,10 @@ def _check_observations(model: Model, observations: Observations, response: np.n
         )
 
 
-class FitOrReason(NamedTuple):
-    """A model, or why it could not be fitted."""
+class FitOrReason(NamedTuple, Generic[Fit]):
+    """A model with common or with separate variances, or why it could not be fitted."""
 
-    fit: LinearFit | None
-    reason: str
-    """Empty if there is a fit."""
-
-
-class GroupVariancesOrReason(NamedTuple):
-    """A model with separate variances, or why it could not be fitted."""
-
-    fit: GroupVariancesFit | None
+    fit: Fit | None
     reason: str
     """Empty if there is a fit."""
 
@@ -138,7 +130,7 @@ class Fits:
         self._fit = cache(self._estimate)
         self._group_variances = cache(self._estimate_group_variances)
 
-    def observations(self, kind: str, view: str = TRUE) -> Observations:
+    def observations(self, kind: str, view: str = UNROUNDED) -> Observations:
         """Return the observations of one kind (`study.stats.observations.select_observations`).
 
         Parameters
@@ -160,7 +152,7 @@ class Fits:
         """
         return self._observations(kind, view)
 
-    def fit(self, number: int, view: str = TRUE) -> LinearFit:
+    def fit(self, number: int, view: str = UNROUNDED) -> LinearFit:
         """Return a model on one view of the metric.
 
         Parameters
@@ -182,10 +174,10 @@ class Fits:
         """
         # Without a predictor there is nothing to bend: the model is that of the plain view.
         if view == SPLINE and not MODELS[number].predictor:
-            view = TRUE
+            view = UNROUNDED
         return self._fit(number, view)
 
-    def try_fit(self, number: int, view: str) -> FitOrReason:
+    def try_fit(self, number: int, view: str) -> FitOrReason[LinearFit]:
         """Return a model on one view of the metric, or why it could not be fitted.
 
         Parameters
@@ -205,7 +197,7 @@ class Fits:
         except (NothingToFit, ConvergenceError) as error:
             return FitOrReason(None, str(error))
 
-    def group_variances(self, number: int) -> GroupVariancesOrReason:
+    def group_variances(self, number: int) -> FitOrReason[GroupVariancesFit]:
         """Return a model with separate variances for each architecture, or why there is none.
 
         Parameters
@@ -215,7 +207,7 @@ class Fits:
 
         Returns
         -------
-        GroupVariancesOrReason
+        FitOrReason
             ``fit`` (None if there is none) and ``reason``.
         """
         return self._group_variances(number)
@@ -271,11 +263,11 @@ class Fits:
         model = replace(model, terms=(*splines, *others))
         return fit_model(model, replace(observations, measured=measured))
 
-    def _estimate_group_variances(self, number: int) -> GroupVariancesOrReason:
+    def _estimate_group_variances(self, number: int) -> FitOrReason[GroupVariancesFit]:
         model = MODELS[number]
         try:
             attempts = self.observations(model.rows).attempts
             groups = attempts["architecture"].astype(str).to_numpy()
-            return GroupVariancesOrReason(fit_group_variances(self.fit(number), groups), "")
+            return FitOrReason(fit_group_variances(self.fit(number), groups), "")
         except (NothingToFit, ConvergenceError) as error:
-            return GroupVariancesOrReason(None, f"{model.name}: {error}")
+            return FitOrReason(None, f"{model.name}: {error}")
