@@ -12,9 +12,9 @@ from longrnn.kernels._cuda import device
 from longrnn.kernels._cuda_device import ONE, device_version, tanh
 from longrnn.kernels._runs import scalars_like
 
-clip_step = device_version(cpu_lem.clip)
+clip_step = device_version(cpu_lem.clip_step)
 relax = device_version(cpu_lem.relax)
-relax_adjoint = device_version(cpu_lem.pull_back)
+relax_adjoint = device_version(cpu_lem.relax_adjoint)
 
 
 @device
@@ -94,8 +94,8 @@ LSTM = {
 
 def _lem_reference(dt, least, most, W, W_y, g, y0, z0):
     rows = W.shape[-2]
-    steps = scalars_like(g, dt, least, most)
-    return cpu_lem.reference(steps, W, W_y, g[..., :rows], g[..., rows:], y0, z0)
+    numbers = scalars_like(g, dt, least, most)
+    return cpu_lem.reference(numbers, W, W_y, g[..., :rows], g[..., rows:], y0, z0)
 
 
 def _split_lem_drive(drive, arguments):

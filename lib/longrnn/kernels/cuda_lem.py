@@ -1,12 +1,9 @@
 r"""LEM on the GPU: one block per group of sequences, one thread per hidden unit.
 
-The forward and adjoint equations are those of `longrnn.kernels.cpu_lem`, for (3) of Rusch et al.
-2022. In the kernels `gate_z` and `gate_y` are the values of the logistic functions, without the
-factor :math:`\Delta t` (:math:`q / \Delta t` and :math:`\bar q / \Delta t` there). `target_z` and
-`target_y` are the values of tanh, toward which z and y relax (s and r there). With `clip=None` the
-bounds of the time steps are [0, 2], a no-op because dt is at most 2. With a single scale (Table 9)
-the weights of the gates are zero and their inputs are infinite, so that both gates are 1 and their
-derivatives are 0.
+The forward and adjoint equations, and the names, are those of `longrnn.kernels.cpu_lem`, for (3)
+of Rusch et al. 2022. The drive ``g`` and its gradient ``delta`` are one array each, with the blocks
+1 2 z y. With a single scale (Table 9) the weights of the gates are zero and their drives are
+infinite, so that both gates are 1 and their derivatives are 0.
 
 The states are in shared memory, and neighboring threads read neighboring weights, as in
 `longrnn.kernels.cuda_rnn`. Each time step needs two barriers, because y depends on all units of z.
@@ -18,8 +15,8 @@ and unit j is at ``base + offsets[i] + j``; in arrays (time, batch, 4 d) the val
 ``4 * (base + offsets[i]) + k * d + j``. A name that ends in `_start` is where the weights of a run
 begin.
 
-Stored for the backward pass: y (the output), z, gates and targets. Recomputed: the clipped time
-steps.
+Stored for the backward pass: y (the output), z, and in the array ``gates`` both gates and both
+targets. Recomputed: the time steps, which the kernels for the CPU store instead of the gates.
 """
 
 import numpy as np
@@ -44,6 +41,7 @@ from longrnn.kernels._cuda_persistent import is_persistent
 from longrnn.kernels._drive import Sources
 from longrnn.kernels._products import state_products, sums_of_products
 from longrnn.kernels._recurrence import Recurrence
+from longrnn.kernels.cpu_lem import step_bounds
 
 _BUFFERS = 7
 """Vectors in shared memory of the backward kernel. The forward kernel gets as many and uses two."""
@@ -281,13 +279,8 @@ def lem(weights, state, u, *, variant: str = "auto"):
         W = torch.cat([torch.zeros_like(W), torch.zeros_like(W), W])
     sources = Sources(u, V, b)
     g = add_infinite_gates(sources.drive(), W)
-    if clip is None:
-        least = 0.0
-        most = 2.0
-    else:
-        least = float(clip)
-        most = 1.0
+    least, most = step_bounds(clip)
     run = _LEM
     if is_persistent("lem", variant, cuda_persistent_lem.layouts, state[0]):
         run = cuda_persistent_lem.RECURRENCE
-    return run(float(dt), least, most, W, W_y, g, *state, sources=sources)
+    return run(float(dt), float(least), most, W, W_y, g, *state, sources=sources)

@@ -1,7 +1,7 @@
 r"""LEM on the GPU with weights that stay on the multiprocessor.
 
-The forward and adjoint equations, and what is stored, are those of `longrnn.kernels.cpu_lem`, for
-(3) of Rusch et al. 2022; the names are those of `longrnn.kernels.cuda_lem`.
+The forward and adjoint equations, and the names, are those of `longrnn.kernels.cpu_lem`, for (3)
+of Rusch et al. 2022. What is stored is what `longrnn.kernels.cuda_lem` stores.
 `longrnn.kernels._cuda_persistent` says when these kernels run.
 
 A step has two products, one after the other: forward with W (3 d, d) and W_y (d, d), backward with
