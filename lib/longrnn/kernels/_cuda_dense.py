@@ -21,6 +21,10 @@ unsigned = int if SIMULATED else np.uint64
 def dot_products(totals, matrix, first, stride, memory, vectors, count):
     """Set `totals` to the products of one row of a matrix with vectors in shared memory.
 
+    So that neighboring threads read neighboring numbers, the row is a column of the matrix in
+    memory: forward kernels get the transposed matrix, and backward kernels, which multiply by the
+    transposed matrix, the matrix itself. The stride is then the number of columns in memory.
+
     Parameters
     ----------
     totals : (tile,)

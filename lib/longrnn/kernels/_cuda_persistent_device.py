@@ -82,11 +82,10 @@ def pair_offsets(
 
 
 @device
-def load_weights(
-    weights, memory, shared_weights, in_memory, matrix, first, row_stride, column_stride, rows,
-    columns, row, part, width,
+def load_row(
+    weights, memory, shared_weights, in_memory, matrix, first, rows, columns, row, part, width
 ):  # fmt: skip
-    """Read a thread's weights into its registers and into shared memory.
+    """Read a thread's part of a row of a matrix, which a forward kernel multiplies by.
 
     Beyond the matrix, weights are zero.
 
@@ -101,15 +100,58 @@ def load_weights(
     in_memory : int
         Number of these weights of a thread.
     matrix : pointer
-        The matrix in global memory.
-    first, row_stride, column_stride : int
-        The number in row j and column k has index ``first + j * row_stride + k * column_stride``.
+        The matrix in global memory, one row after the other.
+    first : int
+        Index of the matrix's first number.
     rows, columns : int
         Size of the matrix.
     row, part : int
-        What this thread computes.
+        Index of the row, and of the part of it that this thread computes.
     width : int
         See `longrnn.kernels._cuda_persistent.Layout`.
+    """
+    row_stride = columns
+    column_stride = 1
+    _load_weights(
+        weights, memory, shared_weights, in_memory, matrix, first, row_stride, column_stride, rows,
+        columns, row, part, width,
+    )  # fmt: skip
+
+
+@device
+def load_column(
+    weights, memory, shared_weights, in_memory, matrix, first, rows, columns, column, part, width
+):  # fmt: skip
+    """Read a thread's part of a column of a matrix.
+
+    The column is a row of the transposed matrix, which a backward kernel multiplies by.
+
+    Parameters
+    ----------
+    weights, memory, shared_weights, in_memory, matrix, first, rows, columns
+        As for `load_row`: the matrix itself, not the transposed one.
+    column, part : int
+        Index of the column, and of the part of it that this thread computes.
+    width : int
+        See `longrnn.kernels._cuda_persistent.Layout`.
+    """
+    row_stride = 1  # rows and columns of the transposed matrix
+    column_stride = columns
+    _load_weights(
+        weights, memory, shared_weights, in_memory, matrix, first, row_stride, column_stride,
+        columns, rows, column, part, width,
+    )  # fmt: skip
+
+
+@device
+def _load_weights(
+    weights, memory, shared_weights, in_memory, matrix, first, row_stride, column_stride, rows,
+    columns, row, part, width,
+):  # fmt: skip
+    """Read a thread's part of a row of a matrix with any strides.
+
+    The number in row j and column k has index ``first + j * row_stride + k * column_stride``.
+    The other parameters are those of `load_row`.
     """
     in_registers = weights.size
     column = part * (in_registers + in_memory)
@@ -141,11 +183,11 @@ def add_products(totals, weights, memory, vectors, shared_weights, in_memory, ro
     totals : (tile,)
         Local array that receives the sums.
     weights, memory
-        As for `load_weights`.
+        As for `load_row`.
     vectors : int
         Offset of the vectors in the shared memory.
     shared_weights, in_memory, row, part, width
-        As for `load_weights`.
+        As for `load_row`.
     """
     in_registers = weights.size
     tile = totals.size
@@ -190,7 +232,7 @@ def add_products_of_rows(
     in_memory : int
         Number of these weights of a thread and a row.
     row, part, width
-        As for `load_weights`; the row is that of a block.
+        As for `load_row`; the row is that of a block.
     parts : int
         See `longrnn.kernels._cuda_persistent.PairLayout`.
     """
@@ -234,7 +276,7 @@ def store_part(totals, memory, sums, row, part, width):
     sums : int
         Offset from which it receives the sums of all parts.
     row, part, width
-        As for `load_weights`.
+        As for `load_row`.
     """
     if part > 0:
         for i in range(totals.size):

@@ -38,7 +38,8 @@ from longrnn.kernels._cuda_persistent_device import (
     clear_vectors,
     in_memory,
     in_registers,
-    load_weights,
+    load_column,
+    load_row,
     parts,
     shared_offsets,
     store_part,
@@ -75,9 +76,7 @@ def _forward_kernel(W, g, h0, outputs, h_end, gates, products, T, sequences, bat
     memory = cuda.shared.array(0, real, ALIGNMENT)
     shared_weights, sums, exchanged = shared_offsets(width, parts, in_registers, in_memory, tile)
     first = run * 3 * d * d
-    load_weights(
-        weights, memory, shared_weights, in_memory, W, first, d, 1, 3 * d, d, row, part, width
-    )  # fmt: skip
+    load_row(weights, memory, shared_weights, in_memory, W, first, 3 * d, d, row, part, width)
     clear_vectors(memory, shared_weights, thread, cuda.blockDim.x)
     cuda.syncthreads()
     load_vectors(memory, 0, h0, offsets, thread, cuda.blockDim.x, d)
@@ -167,9 +166,7 @@ def _backward_kernel(
     memory = cuda.shared.array(0, real, ALIGNMENT)
     shared_weights, sums, _ = shared_offsets(width, parts, in_registers, in_memory, tile)
     first = run * 3 * d * d
-    load_weights(
-        weights, memory, shared_weights, in_memory, W, first, 1, d, d, 3 * d, j, part, width
-    )  # fmt: skip
+    load_column(weights, memory, shared_weights, in_memory, W, first, 3 * d, d, j, part, width)
     clear_vectors(memory, shared_weights, thread, cuda.blockDim.x)
     base = (T - 1) * batch * d  # offset of the time step in arrays that are d wide
     for i in range(tile):

@@ -53,7 +53,8 @@ from longrnn.kernels._cuda_persistent_device import (
     in_memory_y,
     in_registers,
     in_registers_y,
-    load_weights,
+    load_column,
+    load_row,
     pair_offsets,
     parts,
     rows,
@@ -98,13 +99,9 @@ def _forward_kernel(
     for row in range(rows):  # of W_1, W_2 and W_z
         first = (run * rows + row) * d * d
         from_row = W_at + row * parts * width * in_memory
-        load_weights(
-            weights[row], memory, from_row, in_memory, W, first, d, 1, d, d, j, part, width
-        )  # fmt: skip
+        load_row(weights[row], memory, from_row, in_memory, W, first, d, d, j, part, width)
     first = run * d * d
-    load_weights(
-        weights_y, memory, W_y_at, in_memory_y, W_y, first, d, 1, d, d, j, part, width
-    )  # fmt: skip
+    load_row(weights_y, memory, W_y_at, in_memory_y, W_y, first, d, d, j, part, width)
     clear_vectors(memory, W_at, thread, cuda.blockDim.x)
     cuda.syncthreads()
     load_vectors(memory, 0, y0, offsets, thread, cuda.blockDim.x, d)
@@ -221,13 +218,9 @@ def _backward_kernel(
         width, parts, 1, in_registers, in_memory, in_registers_y, in_memory_y, tile
     )
     first = run * 3 * d * d
-    load_weights(
-        weights, memory, W_at, in_memory, W, first, 1, d, d, 3 * d, j, part, width
-    )  # fmt: skip
+    load_column(weights, memory, W_at, in_memory, W, first, 3 * d, d, j, part, width)
     first = run * d * d
-    load_weights(
-        weights_y, memory, W_y_at, in_memory_y, W_y, first, 1, d, d, d, j, part, width
-    )  # fmt: skip
+    load_column(weights_y, memory, W_y_at, in_memory_y, W_y, first, d, d, j, part, width)
     clear_vectors(memory, W_at, thread, cuda.blockDim.x)
     for i in range(tile):
         lambda_[i] = ZERO

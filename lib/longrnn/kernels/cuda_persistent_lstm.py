@@ -38,7 +38,8 @@ from longrnn.kernels._cuda_persistent_device import (
     clear_vectors,
     in_memory,
     in_registers,
-    load_weights,
+    load_column,
+    load_row,
     parts,
     shared_offsets,
     store_part,
@@ -78,9 +79,7 @@ def _forward_kernel(
     memory = cuda.shared.array(0, real, ALIGNMENT)
     shared_weights, sums, exchanged = shared_offsets(width, parts, in_registers, in_memory, tile)
     first = run * 4 * d * d
-    load_weights(
-        weights, memory, shared_weights, in_memory, W, first, d, 1, 4 * d, d, row, part, width
-    )  # fmt: skip
+    load_row(weights, memory, shared_weights, in_memory, W, first, 4 * d, d, row, part, width)
     clear_vectors(memory, shared_weights, thread, cuda.blockDim.x)
     cuda.syncthreads()
     load_vectors(memory, 0, h0, offsets, thread, cuda.blockDim.x, d)
@@ -181,9 +180,7 @@ def _backward_kernel(
     memory = cuda.shared.array(0, real, ALIGNMENT)
     shared_weights, sums, _ = shared_offsets(width, parts, in_registers, in_memory, tile)
     first = run * 4 * d * d
-    load_weights(
-        weights, memory, shared_weights, in_memory, W, first, 1, d, d, 4 * d, j, part, width
-    )  # fmt: skip
+    load_column(weights, memory, shared_weights, in_memory, W, first, 4 * d, d, j, part, width)
     clear_vectors(memory, shared_weights, thread, cuda.blockDim.x)
     base = (T - 1) * batch * d  # offset of the time step in arrays that are d wide
     for i in range(tile):

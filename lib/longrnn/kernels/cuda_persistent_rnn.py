@@ -26,7 +26,8 @@ from longrnn.kernels._cuda_persistent_device import (
     clear_vectors,
     in_memory,
     in_registers,
-    load_weights,
+    load_column,
+    load_row,
     parts,
     shared_offsets,
     store_part,
@@ -54,9 +55,8 @@ def _forward_kernel(M, g, x0, outputs, x_end, T, sequences, batch):
     set_offsets_in_run(offsets, cuda.blockIdx.x, run, sequences, d)
     memory = cuda.shared.array(0, real, ALIGNMENT)
     shared_weights, sums, _ = shared_offsets(width, parts, in_registers, in_memory, tile)
-    load_weights(
-        weights, memory, shared_weights, in_memory, M, run * d * d, d, 1, d, d, row, part, width
-    )  # fmt: skip
+    first = run * d * d
+    load_row(weights, memory, shared_weights, in_memory, M, first, d, d, row, part, width)
     clear_vectors(memory, shared_weights, thread, cuda.blockDim.x)
     cuda.syncthreads()
     load_vectors(memory, 0, x0, offsets, thread, cuda.blockDim.x, d)
@@ -103,9 +103,8 @@ def _backward_kernel(
     set_offsets_in_run(offsets, cuda.blockIdx.x, run, sequences, d)
     memory = cuda.shared.array(0, real, ALIGNMENT)
     shared_weights, sums, _ = shared_offsets(width, parts, in_registers, in_memory, tile)
-    load_weights(
-        weights, memory, shared_weights, in_memory, M, run * d * d, 1, d, d, d, row, part, width
-    )  # fmt: skip
+    first = run * d * d
+    load_column(weights, memory, shared_weights, in_memory, M, first, d, d, row, part, width)
     clear_vectors(memory, shared_weights, thread, cuda.blockDim.x)
     base = (T - 1) * batch * d  # offset of the time step
     for i in range(tile):
