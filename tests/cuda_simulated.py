@@ -77,7 +77,7 @@ TAKE_RUNS = [name for name in DENSE if name != "irnn"] + ["indrnn", "sru", "unic
 @pytest.mark.parametrize("name", [*TAKE_RUNS, *(f"{name}, persistent" for name in PERSISTENT)])
 def test_many_networks_are_one_launch(name, monkeypatch):
     name, _, variant = name.partition(", ")
-    assert kernels._ENGINES[name, "numba-cuda"].runs
+    assert kernels._ENGINES[name, "numba-cuda"].takes_networks
     monkeypatch.setattr(
         _cuda_launch, "_processors", lambda _: 3
     )  # two sequences of a run in a block
@@ -138,7 +138,7 @@ def test_any_number_of_networks_fits_one_grid(monkeypatch):
     networks = 70_000
     M = torch.zeros(networks, 1, 1, requires_grad=True)
     g = torch.zeros(1, networks, 1)
-    persistent_rnn = partial(cuda_persistent_rnn.RECURRENCE, M)
+    persistent_rnn = partial(cuda_persistent_rnn.RNN, M)
     for loop in (partial(cuda_rnn._DENSE, BASIC, 0.0, M, None), persistent_rnn):
         outputs, _ = loop(g, g[0])
         outputs.sum().backward()

@@ -103,7 +103,9 @@ def _losses_and_gradients(cell, engine):
 
 
 TAKE_RUNS = sorted(
-    cell for (cell, name), engine in kernels._ENGINES.items() if name == "numba-cpu" and engine.runs
+    cell
+    for (cell, name), engine in kernels._ENGINES.items()
+    if name == "numba-cpu" and engine.takes_networks
 )
 
 

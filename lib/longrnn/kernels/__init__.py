@@ -273,7 +273,7 @@ def choose_for_runs(cell: str, device: str) -> str:
         return reference
     for name in PREFERENCE:
         engine = _ENGINES.get((cell, name))
-        if engine is not None and engine.runs and not engine.refusal(device):
+        if engine is not None and engine.takes_networks and not engine.refusal(device):
             return name
     return reference
 

@@ -3,7 +3,7 @@
 The equations are in `longrnn.kernels.cpu_rnn`.
 """
 
-from functools import cache
+from functools import cache, partial
 from itertools import pairwise
 
 import numpy as np
@@ -75,17 +75,11 @@ def _backward(form, uses_W, W, A, numbers, bias, x0, outputs, y, grad_outputs, c
     grad_numbers = None
     grad_bias = None
     if form == INTERCHANGED:
-        # One computation gives both gradients.
-        both = cache(lambda: _interchanged_gradients(W, uses_W, delta, x0, outputs))
-        grad_W = lambda: both()[0]  # noqa: E731
-        grad_A = lambda: both()[1]  # noqa: E731
+        grad_W, grad_A = _interchanged_gradients(W, uses_W, delta, x0, outputs)
     elif form == MODRELU:
         grad_bias = sums[0]
     elif form == LIPSCHITZ:
-        epsilon = numbers[0]
-        if W.ndim == 3:
-            epsilon = numbers[..., :1, None]
-        grad_A = lambda: epsilon * state_products(W, lambdas, x0, outputs)()  # noqa: E731
+        grad_A = partial(_lipschitz_gradient, W, numbers, lambdas, x0, outputs)
     elif form >= FAST:
         grad_numbers = _sums_of_runs(W, sums)
     return None, grad_W, grad_A, grad_numbers, delta, grad_bias, carried
@@ -99,7 +93,31 @@ def _sums_of_runs(W, sums):
     return np.stack([sums[:, batch].sum(axis=(1, 2)) for batch in batches])
 
 
+def _lipschitz_gradient(W, numbers, lambdas, x0, outputs):
+    """Return the gradient of the Lipschitz RNN's A, of one run or of each of several."""
+    epsilon = numbers[0]
+    if W.ndim == 3:
+        epsilon = numbers[..., :1, None]
+    return epsilon * state_products(W, lambdas, x0, outputs)()
+
+
 def _interchanged_gradients(W, uses_W, delta, x0, outputs):
+    """Return functions that compute the gradients of W and of its inverse.
+
+    One computation gives both, when the first of them is wanted.
+    """
+    both = cache(partial(_interchanged_sums, W, uses_W, delta, x0, outputs))
+
+    def grad_W():
+        return both()[0]
+
+    def grad_inverse():
+        return both()[1]
+
+    return grad_W, grad_inverse
+
+
+def _interchanged_sums(W, uses_W, delta, x0, outputs):
     """Return the gradients of W and of its inverse, of one run or of each of several."""
     if W.ndim == 2:
         return _interchanged_products(uses_W, delta, x0, outputs)
@@ -223,6 +241,6 @@ DENSE = Recurrence(
     forward=_forward,
     backward=_backward,
     reference=reference,
-    runs=True,
+    takes_networks=True,
 )
 """``DENSE(form, uses_W, W, A, numbers, g, bias, x0) -> (outputs, (x_T,))``, see `reference`."""

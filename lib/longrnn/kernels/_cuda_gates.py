@@ -78,7 +78,7 @@ def _lstm_reference(iota, phi, W, g, h0, c0):
     return cpu_dt_lstm.reference(scalars_like(g, iota, phi), W, g, h0, c0)
 
 
-LSTM = {
+LSTM_DESCRIPTION = {
     "settings": "float iota, float phi",
     "inputs": "W g:1 h0:0 c0:0",
     "results": "outputs h_end c_end cells gates",
@@ -87,9 +87,9 @@ LSTM = {
     "shapes": cpu_dt_lstm.shapes,
     "reference": _lstm_reference,
     "arrays": False,
-    "runs": True,
+    "takes_networks": True,
 }
-"""Arguments of `longrnn.kernels._recurrence.Recurrence` for the LSTM and the dt-LSTM."""
+"""Arguments of `longrnn.kernels._recurrence.Recurrence` that the LSTM's operators share."""
 
 
 def _lem_reference(dt, least, most, W, W_y, g, y0, z0):
@@ -132,7 +132,7 @@ def _lem_shapes(a):
     return [sequence, a.y0.shape, a.z0.shape, sequence, a.g.shape]
 
 
-LEM = {
+LEM_DESCRIPTION = {
     "settings": "float dt, float least, float most",
     "inputs": "W W_y g:1 y0:0 z0:0",  # name:axis of the batch; weights have none
     "results": "y y_end z_end z gates",  # outputs, final states, then what the adjoint needs
@@ -142,6 +142,6 @@ LEM = {
     "reference": _lem_reference,
     "split": _split_lem_drive,
     "arrays": False,
-    "runs": True,
+    "takes_networks": True,
 }
-"""Arguments of `longrnn.kernels._recurrence.Recurrence` for LEM."""
+"""Arguments of `longrnn.kernels._recurrence.Recurrence` that LEM's operators share."""

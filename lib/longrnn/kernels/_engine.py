@@ -31,7 +31,7 @@ class Engine:
     slower_from: int | None = None
     """Hidden size from which the next engine is faster on several threads, so that ``auto`` uses
     that one there."""
-    runs: bool = False
+    takes_networks: bool = False
     """Whether one call takes several networks, as `torch.vmap` over their weights gives them."""
     opt_in: bool = False
     """Whether ``auto`` takes it only on a GPU where it was measured to be faster."""

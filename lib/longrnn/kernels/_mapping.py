@@ -144,7 +144,7 @@ def _fold_axes(
     axes = [*settings, *SOURCE_AXES, *of_tensors]
     if not shared_gradients and is_foldable(arguments, in_dims, axes):
         return axes
-    if not recurrence.runs:
+    if not recurrence.takes_networks:
         # PyTorch computes the drive, so its sources may differ between runs for any loop.
         axes = [*settings, *SOURCE_AXES_OF_RUNS, *of_tensors]
         if not shared_gradients and is_foldable(arguments, in_dims, axes):

@@ -1,9 +1,11 @@
 r"""A loop over time, its adjoint and its reference as one PyTorch operator.
 
-Every engine of this project is a `Recurrence`. It registers two operators in the namespace
-``longrnn``, the loop and its adjoint, with all that PyTorch needs: the shapes of results for
-tracing (`torch.compile`, `torch.export`), derivatives, and batching rules (`torch.func.vmap`). What
-surrounds a loop, such as the product of inputs and input weights, is ordinary PyTorch.
+Every engine of this project runs a `Recurrence`. Those that differ only in their kernels, such as
+the GRU's for the CPU and the GPU, share their other arguments: a dictionary whose name ends in
+``_DESCRIPTION``. A `Recurrence` registers two operators in the namespace ``longrnn``, the loop and
+its adjoint, with all that PyTorch needs: the shapes of results for tracing (`torch.compile`,
+`torch.export`), derivatives, and batching rules (`torch.func.vmap`). What surrounds a loop, such as
+the product of inputs and input weights, is ordinary PyTorch.
 
 First derivatives come from the adjoint kernel (`longrnn.kernels._adjoint`). Derivatives of the
 adjoint, hence second and higher derivatives of the loop, come from `reference`: the same recurrence
@@ -82,9 +84,10 @@ class Recurrence:
         Whether `backward` also takes the inputs that are not saved, before those that are.
     arrays : bool
         Whether the loops take NumPy arrays (kernels for the CPU) or contiguous tensors.
-    runs : bool
-        Whether the loops and the reference take several runs at once. The batches of the runs then
-        follow one another, and what the sequences of a run share has the runs as its first axis.
+    takes_networks : bool
+        Whether one call of the loops and of the reference takes the runs of several networks. The
+        batches of the runs then follow one another, and what the sequences of a run share has the
+        runs as its first axis.
     """
 
     def __init__(
@@ -104,7 +107,7 @@ class Recurrence:
         split: Callable[[Tensor, Any], tuple[Tensor, ...]] = lambda drive, _: (drive,),
         adjoint_takes_drive: bool = False,
         arrays: bool = True,
-        runs: bool = False,
+        takes_networks: bool = False,
     ) -> None:
         self.name = name
         self.settings = [word.split()[1] for word in settings.split(", ") if word]
@@ -120,7 +123,7 @@ class Recurrence:
         self.split = split
         self.adjoint_takes_drive = adjoint_takes_drive
         self.arrays = arrays
-        self.runs = runs
+        self.takes_networks = takes_networks
         names = [part.name for part in self.inputs]
         self.arguments = namedtuple("Arguments", [*self.settings, *names])
         self._register_loop(settings)

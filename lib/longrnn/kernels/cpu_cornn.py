@@ -193,7 +193,7 @@ def _shapes(a):
     return [a.g.shape, a.y0.shape, a.z0.shape, a.g.shape, a.g.shape]
 
 
-OPERATOR = {
+CORNN_DESCRIPTION = {
     "settings": "float dt, float gamma, float r",
     "inputs": "W W_z g:1 y0:0 z0:0",
     "results": "y y_end z_end z f",
@@ -201,14 +201,14 @@ OPERATOR = {
     "saved": "W W_z y0 z0 y z f",
     "shapes": _shapes,
     "reference": reference,
-    "runs": True,
+    "takes_networks": True,
 }
-"""What the operators for the CPU and the GPU have in common."""
+"""Arguments of `Recurrence` that coRNN's operators share."""
 
-_CORNN = Recurrence("cornn_cpu", forward=_forward, backward=_backward, **OPERATOR)
+_CORNN = Recurrence("cornn_cpu", forward=_forward, backward=_backward, **CORNN_DESCRIPTION)
 
 
-@engine("cornn", runs=True)
+@engine("cornn", takes_networks=True)
 def cornn(weights, state, u):
     """Run coRNN, equation (3) of Rusch and Mishra 2021.
 

@@ -203,11 +203,11 @@ _DT_LSTM = Recurrence(
     forward=_forward,
     backward=_backward,
     reference=reference,
-    runs=True,
+    takes_networks=True,
 )
 
 
-@engine("dt_lstm", runs=True)
+@engine("dt_lstm", takes_networks=True)
 def dt_lstm(weights, state, u):
     """Run the dt-LSTM, appendix D of Rusch et al. 2022.
 
@@ -232,7 +232,7 @@ def dt_lstm(weights, state, u):
     return _DT_LSTM(scales, W, drive(u, R, b), *state, sources=Sources(u, R, b))
 
 
-@engine("lstm", "chrono_lstm", runs=True, opt_in=True)
+@engine("lstm", "chrono_lstm", takes_networks=True, opt_in=True)
 def lstm(weights, state, u):
     """Run the LSTM, one network or several in one call.
 

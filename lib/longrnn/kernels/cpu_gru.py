@@ -166,20 +166,20 @@ def _shapes(a):
     return [sequence, a.h0.shape, a.g.shape, sequence]
 
 
-OPERATOR = {
+GRU_DESCRIPTION = {
     "inputs": "W g:1 h0:0",
     "results": "outputs h_end gates products",
     "saved": "W h0 outputs gates products",
     "shapes": _shapes,
     "reference": reference,
-    "runs": True,
+    "takes_networks": True,
 }
-"""What the operators for the CPU and the GPU have in common."""
+"""Arguments of `Recurrence` that the GRU's operators share."""
 
-_GRU = Recurrence("gru_cpu", forward=_forward, backward=_backward, **OPERATOR)
+_GRU = Recurrence("gru_cpu", forward=_forward, backward=_backward, **GRU_DESCRIPTION)
 
 
-@engine("gru", slower_from=512, runs=True)  # than `library`, on two threads
+@engine("gru", slower_from=512, takes_networks=True)  # than `library`, on two threads
 def gru(weights, state, u):
     """Run the GRU of Cho et al. 2014.
 

@@ -122,7 +122,7 @@ _INDRNN = Recurrence(
 )
 
 
-@engine("indrnn", runs=True)
+@engine("indrnn", takes_networks=True)
 def indrnn(weights, state, u):
     """Run IndRNN, section 3 of Li et al. 2018.
 

@@ -56,6 +56,7 @@ clipped steps.
 """
 
 import math
+from functools import partial
 
 import numpy as np
 import torch
@@ -312,7 +313,7 @@ def _backward(numbers, W, W_y, y0, z0, y, z, gates, target_y, grad_y, y_carried,
     states = y0, z0, y, z, gates, target_y, grad_y, y_carried, z_carried
     run_networks(run, weights, y0, len(y), *states, delta_12z, delta_y)
     grad_W = state_products(W, delta_12z, y0, y)
-    grad_W_y = lambda: sums_of_products(W_y, delta_y, z)  # noqa: E731
+    grad_W_y = partial(sums_of_products, W_y, delta_y, z)
     return None, grad_W, grad_W_y, delta_12z, delta_y, y_carried, z_carried
 
 
@@ -384,11 +385,11 @@ _LEM = Recurrence(
     backward=_backward,
     reference=reference,
     split=_split_drive,
-    runs=True,
+    takes_networks=True,
 )
 
 
-@engine("lem", runs=True)
+@engine("lem", takes_networks=True)
 def lem(weights, state, u):
     """Run LEM, equation (3) of Rusch et al. 2022.
 

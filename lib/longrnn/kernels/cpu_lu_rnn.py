@@ -16,7 +16,7 @@ from longrnn.kernels._cpu_dense_operator import DENSE
 from longrnn.kernels._drive import Sources
 
 
-@engine("lu_rnn", runs=True)
+@engine("lu_rnn", takes_networks=True)
 def lu_rnn(weights, state, u):
     """Run the LU RNN, equation (2.28) of Johnston 2024.
 
@@ -43,7 +43,7 @@ def lu_rnn(weights, state, u):
     return _run_interchanged(L @ U, inverse, tau, Sources(u, R, b), state)
 
 
-@engine("inverse_rnn", runs=True)
+@engine("inverse_rnn", takes_networks=True)
 def inverse_rnn(weights, state, u):
     """Run the inverse RNN, section 2.9 of Johnston 2024.
 

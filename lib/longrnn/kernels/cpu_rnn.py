@@ -117,7 +117,7 @@ takes 0.6 to 0.7 of the time on two threads, and 1.1 to 1.3 times as long on one
 
 
 def _register(cell: str) -> None:
-    @engine(cell, slower_from=SLOWER_FROM.get(cell), runs=True)
+    @engine(cell, slower_from=SLOWER_FROM.get(cell), takes_networks=True)
     def run(weights, state, u):
         network = NETWORKS[cell](*weights)
         (x0,) = state

@@ -173,11 +173,11 @@ _SHARED_GATE = Recurrence(
     forward=_forward,
     backward=_backward,
     reference=_reference,
-    runs=True,
+    takes_networks=True,
 )
 
 
-@engine("fastgrnn", runs=True)
+@engine("fastgrnn", takes_networks=True)
 def fastgrnn(weights, state, u):
     """Run FastGRNN, section 3.2 of Kusupati et al. 2018.
 
@@ -203,7 +203,7 @@ def fastgrnn(weights, state, u):
     return _SHARED_GATE(scalars, U, sources.drive(), state[0], sources=sources)
 
 
-@engine("gated_antisymmetric", runs=True)
+@engine("gated_antisymmetric", takes_networks=True)
 def gated_antisymmetric(weights, state, u):
     """Run the gated antisymmetric RNN of Chang et al. 2019.
 

@@ -221,7 +221,7 @@ _SRU = Recurrence(
 )
 
 
-@engine("sru", runs=True)
+@engine("sru", takes_networks=True)
 def sru(weights, state, u):
     """Run SRU, section 3 of Lei et al. 2018.
 

@@ -297,7 +297,7 @@ LAYER = Recurrence(
 """
 
 
-@engine("unicornn", options=("backward", "checkpoint"), runs=True)
+@engine("unicornn", options=("backward", "checkpoint"), takes_networks=True)
 def unicornn(weights, state, u, *, backward: str = "stored", checkpoint: int = 64):
     """Run UnICORNN, equation (6) of Rusch and Mishra 2021.
 

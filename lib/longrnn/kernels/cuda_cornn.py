@@ -25,7 +25,7 @@ from longrnn.kernels._cuda_kernel import arriving, d, kernel, real, tile
 from longrnn.kernels._cuda_launch import is_present, launch_runs, most_units
 from longrnn.kernels._products import state_products
 from longrnn.kernels._recurrence import Recurrence
-from longrnn.kernels.cpu_cornn import OPERATOR, oscillate, pull_back, run_by
+from longrnn.kernels.cpu_cornn import CORNN_DESCRIPTION, oscillate, pull_back, run_by
 
 _oscillate = device_version(oscillate)
 _pull_back = device_version(pull_back)
@@ -170,10 +170,12 @@ def _backward(dt, gamma, r, W, W_z, y0, z0, y, z, f, grad_y, grad_y_end, grad_z_
     return grad_W, grad_W_z, delta, grad_y0, grad_z0
 
 
-_CORNN = Recurrence("cornn_cuda", forward=_forward, backward=_backward, arrays=False, **OPERATOR)
+_CORNN = Recurrence(
+    "cornn_cuda", forward=_forward, backward=_backward, arrays=False, **CORNN_DESCRIPTION
+)
 
 
-@engine("cornn", most_units=most_units(_BUFFERS), runs=True)
+@engine("cornn", most_units=most_units(_BUFFERS), takes_networks=True)
 def cornn(weights, state, u):
     """Run coRNN, equation (3) of Rusch and Mishra 2021.
 

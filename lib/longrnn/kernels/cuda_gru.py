@@ -172,11 +172,13 @@ def _backward(W, h0, outputs, gates, products, grad_outputs, grad_h_end):
 
 
 _GRU = Recurrence(
-    "gru_cuda", forward=_forward, backward=_backward, arrays=False, **cpu_gru.OPERATOR
+    "gru_cuda", forward=_forward, backward=_backward, arrays=False, **cpu_gru.GRU_DESCRIPTION
 )
 
 
-@engine("gru", most_units=most_units(_BUFFERS), runs=True, opt_in=True, options=("variant",))
+@engine(
+    "gru", most_units=most_units(_BUFFERS), takes_networks=True, opt_in=True, options=("variant",)
+)
 def gru(weights, state, u, *, variant: str = "auto"):
     """Run the GRU of Cho et al. 2014, one network or several in one launch.
 
@@ -204,5 +206,5 @@ def gru(weights, state, u, *, variant: str = "auto"):
     sources = Sources(u, R, b)
     run = _GRU
     if is_persistent("gru", variant, cuda_persistent_gru.layouts, state[0]):
-        run = cuda_persistent_gru.RECURRENCE
+        run = cuda_persistent_gru.GRU
     return run(W, sources.drive(), state[0], sources=sources)

@@ -235,11 +235,11 @@ _INDRNN = Recurrence(
     backward=_backward,
     reference=_reference,
     arrays=False,
-    runs=True,
+    takes_networks=True,
 )
 
 
-@engine("indrnn", runs=True)
+@engine("indrnn", takes_networks=True)
 def indrnn(weights, state, u):
     """Run IndRNN, section 3 of Li et al. 2018.
 

@@ -13,6 +13,8 @@ the activations z of all inner steps. The backward kernel writes deltas, one for
 PyTorch computes the gradients of the matrix and of the step sizes from both.
 """
 
+from functools import partial
+
 import numpy as np
 import torch
 
@@ -215,9 +217,12 @@ def _backward(
     sizes = {"buffers": _BUFFERS, "weights": U.numel()}
     has_h_end = is_present(grad_h_end)
     launch_dense(_backward_kernel, h0, *numbers, *tensors, has_h_end, len(z), **sizes, **options)
-    grad_U = lambda: sum_of_products(deltas, factors)  # noqa: E731
-    grad_etas = lambda: shares.sum(dim=-1)  # noqa: E731
-    grad_eta = lambda: grad_etas().sum(dim=(0, 1))  # noqa: E731
+    grad_U = partial(sum_of_products, deltas, factors)
+    grad_etas = partial(shares.sum, dim=-1)
+
+    def grad_eta():
+        return grad_etas().sum(dim=(0, 1))
+
     grad_r = deltas[:, :, :K].sum(dim=2)
     return grad_U, grad_eta, grad_etas, grad_r, grad_h0
 

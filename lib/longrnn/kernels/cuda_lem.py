@@ -19,6 +19,8 @@ Stored for the backward pass: y (the output), z, and in the array ``gates`` both
 targets. Recomputed: the time steps, which the kernels for the CPU store instead of the gates.
 """
 
+from functools import partial
+
 import numpy as np
 import torch
 
@@ -245,14 +247,14 @@ def _backward(dt, least, most, W, W_y, y0, z0, y, z, gates, grad_y, grad_y_end, 
     launch_runs(_backward_kernel, y0, (W, W_y), *tensors, *numbers, **options)
     # Both gradients of weights are functions, which `Recurrence` calls only if they are wanted.
     grad_W = state_products(W, delta[..., : 3 * d], y0, y)
-    grad_W_y = lambda: sums_of_products(W_y, delta[..., 3 * d :], z)  # noqa: E731
+    grad_W_y = partial(sums_of_products, W_y, delta[..., 3 * d :], z)
     return grad_W, grad_W_y, delta, grad_y0, grad_z0
 
 
-_LEM = Recurrence("lem_cuda", forward=_forward, backward=_backward, **_cuda_gates.LEM)
+_LEM = Recurrence("lem_cuda", forward=_forward, backward=_backward, **_cuda_gates.LEM_DESCRIPTION)
 
 
-@engine("lem", most_units=most_units(_BUFFERS), runs=True, options=("variant",))
+@engine("lem", most_units=most_units(_BUFFERS), takes_networks=True, options=("variant",))
 def lem(weights, state, u, *, variant: str = "auto"):
     """Run LEM, equation (3) of Rusch et al. 2022.
 
@@ -282,5 +284,5 @@ def lem(weights, state, u, *, variant: str = "auto"):
     least, most = step_bounds(clip)
     run = _LEM
     if is_persistent("lem", variant, cuda_persistent_lem.layouts, state[0]):
-        run = cuda_persistent_lem.RECURRENCE
+        run = cuda_persistent_lem.LEM
     return run(float(dt), float(least), most, W, W_y, g, *state, sources=sources)

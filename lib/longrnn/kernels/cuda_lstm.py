@@ -192,17 +192,19 @@ def _backward(iota, phi, W, h0, c0, outputs, cells, gates, grad_outputs, grad_h_
     return state_products(W, delta, h0, outputs), delta, grad_h0, grad_c0
 
 
-_LSTM = Recurrence("lstm_cuda", forward=_forward, backward=_backward, **_cuda_gates.LSTM)
+_LSTM = Recurrence(
+    "lstm_cuda", forward=_forward, backward=_backward, **_cuda_gates.LSTM_DESCRIPTION
+)
 
 
 def _recurrence(cell: str, variant: str, h0: Tensor) -> Recurrence:
     """Return the kernels of this file or those of `longrnn.kernels.cuda_persistent_lstm`."""
     if is_persistent(cell, variant, cuda_persistent_lstm.layouts, h0):
-        return cuda_persistent_lstm.RECURRENCE
+        return cuda_persistent_lstm.LSTM
     return _LSTM
 
 
-@engine("dt_lstm", most_units=most_units(_BUFFERS), runs=True, options=("variant",))
+@engine("dt_lstm", most_units=most_units(_BUFFERS), takes_networks=True, options=("variant",))
 def dt_lstm(weights, state, u, *, variant: str = "auto"):
     """Run the dt-LSTM, appendix D of Rusch et al. 2022.
 
@@ -234,7 +236,7 @@ def dt_lstm(weights, state, u, *, variant: str = "auto"):
     "lstm",
     "chrono_lstm",
     most_units=most_units(_BUFFERS),
-    runs=True,
+    takes_networks=True,
     opt_in=True,
     options=("variant",),
 )

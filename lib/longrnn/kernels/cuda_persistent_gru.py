@@ -235,7 +235,11 @@ def _backward(W, h0, outputs, gates, products, grad_outputs, grad_h_end):
     return state_products(W, delta_state, h0, outputs), delta, grad_h0
 
 
-RECURRENCE = Recurrence(
-    "gru_persistent_cuda", forward=_forward, backward=_backward, arrays=False, **cpu_gru.OPERATOR
+GRU = Recurrence(
+    "gru_persistent_cuda",
+    forward=_forward,
+    backward=_backward,
+    arrays=False,
+    **cpu_gru.GRU_DESCRIPTION,
 )
-"""``RECURRENCE(W, g, h0) -> (outputs, (h_T,))``, with the drive g of all times."""
+"""``GRU(W, g, h0) -> (outputs, (h_T,))``, with the drive g of all times."""

@@ -312,11 +312,11 @@ def _backward(dt, least, most, W, W_y, y0, z0, y, z, gates, grad_y, grad_y_end, 
     _cuda_persistent.launch(_backward_kernel, layout, W, y0, *tensors, *numbers, **options)
     # Both gradients of weights are functions, which `Recurrence` calls only if they are wanted.
     grad_W = state_products(W, delta[..., : 3 * d], y0, y)
-    grad_W_y = lambda: sums_of_products(W_y, delta[..., 3 * d :], z)  # noqa: E731
+    grad_W_y = partial(sums_of_products, W_y, delta[..., 3 * d :], z)
     return grad_W, grad_W_y, delta, grad_y0, grad_z0
 
 
-RECURRENCE = Recurrence(
-    "lem_persistent_cuda", forward=_forward, backward=_backward, **_cuda_gates.LEM
+LEM = Recurrence(
+    "lem_persistent_cuda", forward=_forward, backward=_backward, **_cuda_gates.LEM_DESCRIPTION
 )
-"""``RECURRENCE(dt, least, most, W, W_y, g, y0, z0) -> (y, (y_T, z_T))``, with the drive g."""
+"""``LEM(dt, least, most, W, W_y, g, y0, z0) -> (y, (y_T, z_T))``, with the drive g."""

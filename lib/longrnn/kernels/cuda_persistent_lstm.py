@@ -253,7 +253,7 @@ def _backward(iota, phi, W, h0, c0, outputs, cells, gates, grad_outputs, grad_h_
     return state_products(W, delta, h0, outputs), delta, grad_h0, grad_c0
 
 
-RECURRENCE = Recurrence(
-    "lstm_persistent_cuda", forward=_forward, backward=_backward, **_cuda_gates.LSTM
+LSTM = Recurrence(
+    "lstm_persistent_cuda", forward=_forward, backward=_backward, **_cuda_gates.LSTM_DESCRIPTION
 )
-"""``RECURRENCE(iota, phi, W, g, h0, c0) -> (outputs, (h_T, c_T))``, with the drive g."""
+"""``LSTM(iota, phi, W, g, h0, c0) -> (outputs, (h_T, c_T))``, with the drive g."""

@@ -156,7 +156,7 @@ def _reference(M, g, x0):
     return reference(BASIC, None, M, None, None, g, None, x0)
 
 
-RECURRENCE = Recurrence(
+RNN = Recurrence(
     "rnn_persistent_cuda",
     inputs="M g:1 x0:0",
     results="outputs x_end",
@@ -166,6 +166,6 @@ RECURRENCE = Recurrence(
     backward=_backward,
     reference=_reference,
     arrays=False,
-    runs=True,
+    takes_networks=True,
 )
-"""The basic RNN: ``RECURRENCE(M, g, x0) -> (outputs, (x_T,))``, with the drive g of all times."""
+"""The basic RNN: ``RNN(M, g, x0) -> (outputs, (x_T,))``, with the drive g of all times."""

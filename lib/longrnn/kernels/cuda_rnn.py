@@ -201,7 +201,10 @@ def _backward(form, epsilon, M, bias, x0, outputs, y, grad_outputs, grad_x_end):
     grad_M = state_products(M, delta, x0, outputs)
     grad_bias = None
     if form == MODRELU:
-        grad_bias = lambda: _sum_over_runs(M, delta * outputs.sign())  # noqa: E731
+
+        def grad_bias():
+            return _sum_over_runs(M, delta * outputs.sign())
+
     grad_g = delta
     if form == LIPSCHITZ:
         grad_g = delta[..., : x0.shape[1]].contiguous()
@@ -236,7 +239,7 @@ _DENSE = Recurrence(
     backward=_backward,
     reference=_reference,
     arrays=False,
-    runs=True,
+    takes_networks=True,
 )
 
 
@@ -245,13 +248,13 @@ def _register(cell: str, form: int) -> None:
     if form == BASIC:
         options = ("variant",)
 
-    @engine(cell, most_units=most_units(_BUFFERS[form]), runs=True, options=options)
+    @engine(cell, most_units=most_units(_BUFFERS[form]), takes_networks=True, options=options)
     def run(weights, state, u, *, variant: str = "auto"):
         """Run the cell; the basic RNN by a `variant`, see `is_persistent`."""
         if form == BASIC and is_persistent(cell, variant, cuda_persistent_rnn.layouts, state[0]):
             W, R, b = weights
             sources = Sources(u, R, b)
-            return cuda_persistent_rnn.RECURRENCE(W, sources.drive(), state[0], sources=sources)
+            return cuda_persistent_rnn.RNN(W, sources.drive(), state[0], sources=sources)
         network = NETWORKS[cell](*weights)
         M = network.W
         if network.A is not None:

@@ -242,11 +242,11 @@ _SRU = Recurrence(
     backward=_backward,
     reference=_reference,
     arrays=False,
-    runs=True,
+    takes_networks=True,
 )
 
 
-@engine("sru", runs=True)
+@engine("sru", takes_networks=True)
 def sru(weights, state, u):
     """Run SRU, section 3 of Lei et al. 2018.
 

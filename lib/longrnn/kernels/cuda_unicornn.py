@@ -285,11 +285,11 @@ _LAYER = Recurrence(
     reference=_reference,
     adjoint_takes_drive=True,
     arrays=False,
-    runs=True,
+    takes_networks=True,
 )
 
 
-@engine("unicornn", options=("backward",), runs=True)
+@engine("unicornn", options=("backward",), takes_networks=True)
 def unicornn(weights, state, u, *, backward: str = "stored"):
     """Run UnICORNN, equation (6) of Rusch and Mishra 2021.
 
