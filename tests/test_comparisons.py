@@ -15,6 +15,7 @@ from study.claims.estimates import gather, write_reasons
 from study.claims.estimating import VERBS, estimate_claim
 from study.claims.estimators import Z
 from study.claims.extremes import smallest
+from study.claims.measurements import WITH_SAMPLING
 from study.claims.networks import Networks
 from study.claims.region import Region
 from study.claims.sampling import (
@@ -233,6 +234,16 @@ def test_spread_excludes_sampling_of_test_sequences(spread):
     chance = np.mean([one.chance(said, 100 * spread) for one in found])
     agreed = np.mean([said.contains(one.low, one.high) for one in found])
     assert chance == pytest.approx(agreed, abs=0.05)
+
+
+def test_a_spread_with_the_sampling_of_test_sequences_says_so():
+    networks = _answering(np.random.default_rng(7), 0.6)
+    assert ask(networks, "deviation", "LEM").notes == ()
+    without = Networks(networks.ds.drop_vars("sequence_score"))
+    assert sampling_variance(without, "LEM") is None
+    found = ask(without, "deviation", "LEM")
+    assert found.notes == (WITH_SAMPLING,)
+    assert found.value == pytest.approx(without.scores("LEM").std(ddof=1))
 
 
 def test_power_at_chance_does_not_depend_on_learners():

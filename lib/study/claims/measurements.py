@@ -27,6 +27,11 @@ from study.claims.region import Region
 from study.claims.sampling import sampling_error, sampling_variance
 from study.claims.undecided import one_rate_at_chance, too_few_seeds
 
+WITH_SAMPLING = (
+    "the spread includes that from the draw of the test sequences, whose scores were not stored"
+)
+"""Note on a standard deviation over runs."""
+
 
 def over_chance(networks: Networks, name: NetworkRef) -> Estimate:
     """Estimate the difference of a network's score and that of guessing.
@@ -139,6 +144,10 @@ def deviation(
         return not_testable("a spread needs at least two runs", Cause.NO_SEEDS, scale)
     df = len(scores) - 1
     noise = sampling_variance(networks, name)
+    notes = ()
+    if noise is None:
+        noise = 0.0
+        notes = (WITH_SAMPLING,)
     upper_quantile, lower_quantile = chi2.ppf([1 - TAIL, TAIL], df)
     factor = 1.0
     if paper_accuracy is not None:
@@ -161,7 +170,9 @@ def deviation(
         most = lower_quantile * (below**2 + noise) / true_variance
         return max(0.0, float(chi2.cdf(most, df) - chi2.cdf(least, df)))
 
-    return Estimate(float(value), float(low), float(high), scale, ratio=True, chance=chance)
+    return Estimate(
+        float(value), float(low), float(high), scale, notes=notes, ratio=True, chance=chance
+    )
 
 
 def trend(networks: Networks, name: NetworkRef, factor: str) -> Estimate:

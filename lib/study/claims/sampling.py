@@ -178,7 +178,7 @@ def _answers(networks: Networks, name: NetworkRef) -> np.ndarray | None:
     return scores
 
 
-def sampling_variance(networks: Networks, name: NetworkRef) -> float:
+def sampling_variance(networks: Networks, name: NetworkRef) -> float | None:
     """Return the variance between runs that comes from the finite test set.
 
     Only a run's own luck with single sequences counts. What makes a sequence difficult for all runs
@@ -193,12 +193,12 @@ def sampling_variance(networks: Networks, name: NetworkRef) -> float:
 
     Returns
     -------
-    float
-        In squared units of the score; 0 if scores by sequence were not stored for every run.
+    float or None
+        In squared units of the score; None if scores by sequence were not stored for every run.
     """
     answers = _answers(networks, name)
     if answers is None or not np.isfinite(answers).all():
-        return 0.0
+        return None
     residual = answers - answers.mean(axis=0) - answers.mean(axis=1, keepdims=True)
     runs, sequences = answers.shape
     return (networks.unit * residual).var() * runs / (runs - 1) / sequences
