@@ -1,7 +1,7 @@
 """``python -m study.pipeline``: run a notebook, or one of the commands ``code`` and ``repro``.
 
-The syntax is that of Python 3.6: another Python on the path may run this file, and must be able to
-print what is missing.
+This file only uses the syntax of Python 3.6, so that an old Python that happens to be first on the
+path can run it and print what is missing.
 """
 
 import os

@@ -1,4 +1,7 @@
-"""The name of the processor. This needs only the standard library, as on a bare GPU machine."""
+"""The name of the processor, found with the standard library alone.
+
+A GPU machine may lack the packages of the notebooks.
+"""
 
 import platform
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Answers of notebooks, for lists of questions."""
+"""Find the answer in a notebook, to show it in lists of questions."""
 
 import re
 

@@ -1,16 +1,20 @@
 """`make compare`: did this rebuild give the numbers of the committed one?
 
-``data/reference/rebuild/numbers.csv`` keeps the key numbers of a rebuild: for every numeric column
-of every table (and of the data behind every figure) how many values it has, their mean, their
-standard deviation, and their mean weighted by row number, which changes if rows are swapped; and
-the verdict of every claim. `python -m study.report.compare` compares the last `make repro` with
-them. ``--keep`` stores those of the last `make repro` instead.
+``data/reference/rebuild/numbers.csv`` keeps the key numbers of a rebuild:
+
+- for every numeric column of every table (and of the data behind every figure): the number of
+  values, their mean, their standard deviation, and their mean weighted by row number, which changes
+  if rows are swapped;
+- the verdict of every claim.
+
+`python -m study.report.compare` compares the last `make repro` with them. ``--keep`` stores those
+of the last `make repro` instead.
 
 A column is *equal* if these numbers agree to a relative 1e-6. If it is not, how much it may differ
 depends on where the table comes from.
 
 Stored or simulated results
-    They are only analyzed again, so that last digits alone may differ. A column is *close* if its
+    They are only analyzed again, so only last digits may differ. A column is *close* if its
     numbers agree to 1%, and *different* otherwise.
 The runs of this rebuild
     Last digits depend on the processor (on the instructions that BLAS, PyTorch and Numba choose),
@@ -19,8 +23,8 @@ The runs of this rebuild
     difference; more for a few values, by Student's t distribution), and *different* otherwise. This
     includes every change of a column whose stored values are all equal, such as one of a single
     value: it has no spread to compare with. The spread is the one between rows, such as networks,
-    so it is wider than the noise of one network's runs. Small errors can hide in it: that these
-    runs give the right numbers is for the tests to show.
+    so it is wider than the noise of one network's runs. It can hide small errors. Whether these
+    runs give the right numbers is checked by the tests, not here.
 
 A table is as good as its worst column. Values of one table often depend on the same runs. Then
 their spread understates the noise, and a table may count as different by chance.

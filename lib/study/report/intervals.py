@@ -1,4 +1,4 @@
-"""Where pages draw the estimate and the interval of a claim."""
+"""Scale the estimate, the interval and the region of a claim for a drawing."""
 
 import math
 from dataclasses import dataclass

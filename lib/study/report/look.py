@@ -1,9 +1,9 @@
 """Analyze the stored results and build a report of them, without training.
 
 `python -m study.report.look` writes to ``data/look``. It runs every stage of ``dvc.yaml`` that
-analyzes a stored reference, and those that need no results, such as the tests of a theory. Of two
-stored runs of one experiment it shows the weightier one, which ``dvc.yaml`` calls `SHOWN`; `make
-repro` shows both.
+analyzes a stored reference, and those that need no results, such as the tests of a theory. If an
+experiment has several sets of results, only the one that ``dvc.yaml`` calls `SHOWN` is shown; `make
+repro` shows all.
 """
 
 import os

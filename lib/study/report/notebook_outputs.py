@@ -1,7 +1,7 @@
-"""Code cells of a notebook and their outputs as HTML that can only be read.
+"""Render code cells of a notebook and their outputs as static HTML.
 
-An output that cannot be shown does not stop the build. The page says so in its place, and the
-builder gets a warning that names the notebook and the cell.
+An output that cannot be shown does not stop the build. The page has a note instead of the output,
+and a warning names the notebook and the cell.
 """
 
 import base64
@@ -50,7 +50,7 @@ def code_cell_html(cell: NotebookNode, page: NotebookPage) -> str:
     Returns
     -------
     str
-        HTML that can only be read.
+        Static HTML.
     """
     pieces = []
     if cell.source.strip():

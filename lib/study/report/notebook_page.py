@@ -1,4 +1,4 @@
-"""The page of an executed notebook while it is written: headings, Markdown and HTML."""
+"""Write the page of an executed notebook piece by piece: headings, Markdown and HTML."""
 
 import re
 from collections.abc import Callable, Mapping

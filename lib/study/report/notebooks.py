@@ -1,4 +1,4 @@
-"""Put executed notebooks into the site as pages that can only be read.
+"""Put executed notebooks into the site as static pages.
 
 Headings of a notebook's own Markdown cells become headings of its page, so that search and the
 contents on the right list them. Everything else is HTML made by `study.report.restricted`.

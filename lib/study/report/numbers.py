@@ -1,4 +1,4 @@
-"""Write the values of a table's column for reading: equal decimals, names as in the papers."""
+"""Format the values of a table's column for readers: equal decimals, names as in the papers."""
 
 import math
 from collections.abc import Callable

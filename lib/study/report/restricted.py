@@ -1,11 +1,11 @@
-"""Render what notebooks and captions say as HTML that can only be read.
+"""Render the text of notebooks and captions as static HTML.
 
 MyST's own parser finds the tokens, and `RestrictedRenderer` decides what becomes of each:
 
-* a directive or role is shown as its source; it is never carried out, so no file is read;
+* a directive or role is shown as its source; it is never executed, so no file is read;
 * a link is kept if it leads to a page of this site or to another host by http(s);
   any other link becomes its text;
-* a picture in Markdown becomes its description; pictures come from a notebook's outputs alone;
+* a picture in Markdown becomes its description; only outputs of notebooks can show pictures;
 * HTML in Markdown is shown as text.
 
 HTML outputs keep the tags of tables and prose (`clean_html`). They lose their classes, and MathJax
@@ -217,7 +217,7 @@ def render_tokens(tokens: Sequence[Token], pages: Mapping[str, str], report: Rep
     Returns
     -------
     str
-        HTML that can only be read.
+        Static HTML.
     """
     env = {"pages": pages, "report": report, "links": []}
     return _MARKDOWN.renderer.render(tokens, _MARKDOWN.options, env)
@@ -235,7 +235,7 @@ def markdown_html(text: str, pages: Mapping[str, str], report: Report) -> str:
     Returns
     -------
     str
-        HTML that can only be read.
+        Static HTML.
     """
     return render_tokens(parse_markdown(text), pages, report)
 
@@ -251,7 +251,7 @@ def caption_html(text: str) -> Markup:
     Returns
     -------
     Markup
-        HTML that can only be read.
+        Static HTML.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Data frames as HTML tables for reading: aligned, grouped, ours next to the published numbers.
+"""Data frames as HTML tables: aligned, grouped, our numbers next to the published ones.
 
 Most of this module pairs our columns with the published ones, which table libraries such as pandas'
 Styler or great_tables don't do. The template of all tables is ``templates/grid.html.jinja``.

@@ -1,4 +1,4 @@
-"""What readers call publications, chapters and artefacts."""
+"""Titles of publications, chapters and artefacts, as readers see them."""
 
 import re
 

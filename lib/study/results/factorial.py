@@ -9,11 +9,12 @@ epoch::
 
 Every variable has its meaning and unit in ``long_name``, ``units`` and ``comment``.
 ``adjoint_first`` and ``adjoint_last`` are log10 of :math:`\sum_i \|\lambda_1^{(i)}\|_2` and
-:math:`\sum_i \|\lambda_T^{(i)}\|_2` over the sequences i of a split (3.5), with ``_full`` those of
-the full state (both states of an LSTM, all layers). The paper's adjoint metric (3.6) is their
-difference, ``adjoint_first - adjoint_last``. A norm of exactly zero is ``-inf``. Epochs that an
-attempt did not reach are ``nan``: a diverged attempt (a non-finite loss) keeps what it measured
-before. ``largest_class`` is the accuracy of always predicting the most frequent class.
+:math:`\sum_i \|\lambda_T^{(i)}\|_2` over the sequences i of a split (3.5).
+``adjoint_first_full`` and ``adjoint_last_full`` are the same for the full state (both states of an
+LSTM, all layers). The paper's adjoint metric (3.6) is ``adjoint_first - adjoint_last``. A norm of
+exactly zero is ``-inf``. Epochs that an attempt did not reach are ``nan``: an attempt that diverged
+(a loss that is not finite) keeps what it measured before. ``largest_class`` is the accuracy of
+always predicting the most frequent class.
 """
 
 from dataclasses import replace

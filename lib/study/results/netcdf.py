@@ -1,9 +1,9 @@
 """Write netCDF files with a seal, and refuse files that were damaged, changed or renamed since.
 
-The seal is at the end of the file, after its netCDF content: `MARK`, and the SHA-256 of the file's
-name and content. netCDF readers ignore what follows the content, so xarray, ncdump and others open
-a sealed file as usual. Stored results (``data/reference``) may instead have their SHA-256 in the
-provenance next to them, ``<name>.json``.
+The seal consists of `MARK` and the SHA-256 of the file's name and content. It is at the end of the
+file, after the netCDF content. netCDF readers ignore what follows the content, so xarray, ncdump
+and others open a sealed file as usual. Stored results (``data/reference``) may instead have their
+SHA-256 in the provenance next to them, ``<name>.json``.
 
 The hash is compared before HDF5 opens the file, because HDF5 reads some damaged files without an
 error and never returns from others.

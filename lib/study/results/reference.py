@@ -3,8 +3,8 @@
 `python -m study.results.reference NAME...` (`make keep-reference`) copies
 ``data/results/<name>.nc`` to ``data/reference/<profile>/``, and the tables and pictures that
 notebooks made of it to ``tables/<name>/`` and ``figures/<name>/`` next to it. It also writes
-``<name>.json``, the provenance. Later analyses read these results, so that nobody must repeat hours
-of training to see their tables.
+``<name>.json``, the provenance. Later analyses read these results, so that nobody has to repeat
+hours of training to see their tables.
 
 `python -m study.results.reference --checksums` adds the SHA-256 of every stored dataset to its
 provenance if it is not there yet.

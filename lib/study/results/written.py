@@ -1,4 +1,4 @@
-"""Write the numbers of tables as texts, alike in notebooks and in the report."""
+"""Format the numbers of tables, in the same way for notebooks and for the report."""
 
 import math
 from numbers import Integral, Real

@@ -1,6 +1,6 @@
 """Permutations of the papers' programs, computed without torch.
 
-So a new version of torch can't change the data that depend on these seeds.
+A new version of torch may draw other numbers, but can't change data that are made here.
 """
 
 import numpy as np

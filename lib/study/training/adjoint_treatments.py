@@ -17,7 +17,7 @@ the loss :math:`F(x_T)`, ordinary backpropagation is :math:`\lambda_T = \nabla F
 
 Norms are per sequence, over all tensors of the state. Scaling by :math:`\gamma = 10^{q / T}` adds
 the dose q to the adjoint metric :math:`\log_{10} \|\lambda_0\| / \|\lambda_T\|`. This is the
-dissertation's (3.4) with :math:`\lambda_0` in place of :math:`\lambda_1`, so that all T steps
+dissertation's (3.4) with :math:`\lambda_0` instead of :math:`\lambda_1`, so that all T steps
 count. Random signs keep the norm of every adjoint and destroy its direction. So they are a control
 that has the metric of renormalised adjoints but no information. If the loss reads other states than
 the last one, their adjoints are added as in ordinary backpropagation.

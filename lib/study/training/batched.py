@@ -1,6 +1,6 @@
 """The training loop of several models of the same shape, with one vmapped pass per step.
 
-`study.training.loop` has the loop for one model. Each step is the same as with ``check="loss"``.
+A step does what a step of `study.training.loop.train` with ``check="loss"`` does for one model.
 """
 
 from collections.abc import Sequence

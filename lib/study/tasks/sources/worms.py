@@ -2,9 +2,9 @@
 
 EigenWorms (A. Brown et al. 2013, in the UEA archive, A. Bagnall et al. 2018) has the movement of
 259 worms of five kinds in six coordinates, 17,984 steps. The publisher states no checksum. But the
-zip file has checksums, which reveal damage, and the numbers of series and steps reveal another data
-set. If a mirror is set that does not have the file, switching series replace it, and the prepared
-data set says so.
+checksums inside the zip file reveal damage, and the numbers of series and steps reveal a different
+data set. If a mirror is set but does not have the file, switching series replace the data, and the
+prepared data set says so.
 """
 
 import io
