@@ -202,6 +202,20 @@ SATURATED = {
 """Steps of cells with one neuron, all biases at a level and no input, in any precision."""
 
 
+def test_a_step_may_pass_arguments_by_keyword():
+    cell = make_cell("rnn", P, D)
+    u = torch.randn(T, B, P)
+    expected = adjoint_norms(cell, u, _loss)
+
+    def step(weights, state, u):
+        inputs = torch.cat(tensors=[state[0], u], dim=1)
+        matrix = torch.cat([weights.W, weights.R], dim=1)
+        return (torch.tanh(input=inputs @ matrix.T + weights.b),)
+
+    cell.step = step
+    torch.testing.assert_close(adjoint_norms(cell, u, _loss).full, expected.full)
+
+
 @pytest.mark.parametrize("level", [-40.0, 12.0, 18.0, 40.0])
 @pytest.mark.parametrize("name", SATURATED)
 def test_saturated_units_agree_with_high_precision(name, level):

@@ -56,6 +56,8 @@ class Slopes(TorchFunctionMode):
     """
 
     def __torch_function__(self, function, types, args=(), kwargs=None):
+        if not args:  # all arguments have keywords, ``torch.tanh(input=a)``
+            return function(**(kwargs or {}))
         name = getattr(function, "__name__", "")
         if name == "tanh":
             return _WithSlope.apply(*args, torch.tanh, tanh_slope)
