@@ -1,5 +1,7 @@
 """Engines as PyTorch operators: derivatives of any order, compilation, export and vmap."""
 
+import shutil
+
 import pytest
 import torch
 from longrnn import kernels
@@ -294,8 +296,21 @@ def test_compiled_library_layers_have_gradients_in_float32(name, autocast):
         torch.testing.assert_close(gradient.double(), truth, rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.skipif(shutil.which("c++") is None, reason="PyTorch's compiler needs one for C++")
+def test_the_default_backend_trains():
+    torch._dynamo.reset()
+    cell, u, _ = small_case("lem")
+    leaves = [u, *cell.parameters()]
+    compiled = torch.compile(cell, fullgraph=True, options={"force_disable_caches": True})
+    outputs, _ = compiled(u)
+    expected, _ = cell(u)
+    torch.testing.assert_close(outputs, expected)
+    found = torch.autograd.grad(outputs.square().sum(), leaves)
+    torch.testing.assert_close(found, torch.autograd.grad(expected.square().sum(), leaves))
+
+
 def test_arguments_of_an_operator_have_different_names():
-    # PyTorch registers others, too, but its compiler generates code that does not run.
+    # PyTorch registers an operator that uses a name twice, but its compiler cannot call it.
     schemas = torch._C._jit_get_all_schemas()
     ours = [schema for schema in schemas if schema.name.startswith("longrnn::")]
     assert ours
