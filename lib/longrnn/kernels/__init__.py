@@ -8,11 +8,11 @@ engines compute in float32 and in float64.
 Where to look:
 
 ``cpu_<cell>``, ``cuda_<cell>``
-    The engine of a cell, or of a few with the same loop. The docstring of the CPU's file derives
-    the adjoint equations and says what is stored.
+    The engine of a cell, or of a few cells with the same loop. The docstring of the file for the
+    CPU derives the adjoint equations and says what is stored.
 ``cpu_<cell>_pull_back``, ``cuda_<cell>_pull_back``, ``_pull_back``
-    Adjoint states of the LSTM and the GRU beyond the range of floats, for the probes. What the two
-    cells share is in ``_cpu_pull_back`` and ``_cuda_pull_back``.
+    Adjoint states of the LSTM and the GRU, which may exceed the range of floats, for the probes.
+    What the two cells share is in ``_cpu_pull_back`` and ``_cuda_pull_back``.
 ``cpu_rnn_adjoints``
     Norms of the basic RNN's adjoint states that can be differentiated, for the coadjoint method.
 ``cuda_persistent_<cell>``, ``_cuda_persistent``, ``_cuda_persistent_device``
@@ -218,9 +218,9 @@ def _warn_of(obstacle: str) -> None:
 def _by_speed(cell: str, device: str, units: int | None) -> list[str]:
     """Return the engines of a cell in the order in which ``auto`` tries them.
 
-    On a GPU that was measured, the fastest comes first, and an engine that otherwise runs only if
-    it is named takes part if it has a time. Inside `torch.func` transforms an engine that supports
-    them comes before one that does not.
+    On a GPU for which there are measured times, the fastest engine comes first, and opt-in engines
+    with a time are included. Inside `torch.func` transforms an engine that supports them comes
+    before one that does not.
     """
     if device != "cuda":
         return engine_names(cell)[1:]
@@ -249,7 +249,7 @@ Fifty LSTM networks (batch 32, 100 steps, 128 units, one thread) took 0.83 of th
 
 
 def choose_for_runs(cell: str, device: str) -> str:
-    """Return the engine for networks side by side, mapped over their weights by `torch.vmap`.
+    """Return the engine for several networks, mapped over their weights by `torch.vmap`.
 
     An engine that takes all networks in one call comes first, unless `_FASTER_MAPPED` lists the
     cell. The reference maps as well, with one batched product per time step.

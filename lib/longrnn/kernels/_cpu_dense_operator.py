@@ -33,7 +33,7 @@ def _weights(W, A, numbers, bias):
     """Return W, A and `numbers`, each with the networks as its first axis, for `run_networks`."""
     W_of_run = with_run_axis(W, W)
     networks = len(W_of_run)
-    if bias is not None:  # the kernel reads the bias of its sequences from that of all
+    if bias is not None:  # of all sequences; a kernel reads that of its own
         numbers_of_run = [bias] * networks
     elif numbers is None:
         numbers_of_run = [np.empty(0, W.dtype)] * networks

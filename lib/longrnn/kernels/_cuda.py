@@ -14,7 +14,7 @@ Rules for kernels:
   Python float among the arguments arrives as `real`, so a scalar needs no tensor and no copy.
 - Few launches: in a short pass the GPU waits for the host. So a kernel computes functions of its
   weights itself, reads one weight for all sequences (``w[i % d]``) and writes the final state. A
-  gradient that is absent is None: the kernel gets a null pointer, and a flag not to read it.
+  gradient that is absent is None: the kernel gets a null pointer, and a flag that says so.
 - A dense kernel is compiled for its sizes, too: the compiler then unrolls its products, and
   addresses become part of the instructions.
 - A sequence has at least one time step; `longrnn.kernels._recurrence.Recurrence.run` refuses

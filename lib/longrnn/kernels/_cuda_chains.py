@@ -1,8 +1,8 @@
 r"""What layers of independent neurons share on the GPU: their drive, and its gradients.
 
 A chain is one neuron of one sequence; a thread computes all of its time steps. Arrays are
-(time, batch, hidden), so the numbers of a chain are as many apart as there are chains, and
-neighboring threads read neighboring numbers.
+(time, batch, hidden), so neighboring threads read neighboring numbers. The numbers of a chain at
+two successive times are batch * hidden apart, the number of chains.
 
 The drive :math:`g_t = V x_t + b` of a layer with up to `MOST_INPUTS` inputs is computed inside its
 kernels: they read the few inputs, and the drive is neither written nor kept. For a wider layer V x
@@ -15,7 +15,7 @@ its chain. A second launch sums over the sequences (`longrnn.kernels._cuda_sums`
 One launch takes the sequences of several runs, one run after the other. What the sequences of a run
 share then has the runs as its first axis.
 
-Here is what prepares a launch. The device functions of the kernels are in
+This file prepares launches. The device functions of the kernels are in
 `longrnn.kernels._cuda_chains_device`.
 """
 

@@ -1,8 +1,8 @@
 """Device functions of the kernels of independent neurons: a chain's drive, and its gradients.
 
-What a chain is, and how the arrays lie in memory, is said in `longrnn.kernels._cuda_chains`. The
-weights and the inputs of a neuron are in registers, which have no index. So the functions write out
-the up to four inputs of a narrow layer one by one.
+`longrnn.kernels._cuda_chains` defines chains and the order of the arrays in memory. The weights and
+the inputs of a neuron are in registers, which have no index. So the functions write out the up to
+four inputs of a narrow layer one by one.
 """
 
 from longrnn.kernels._cuda import inlined_late

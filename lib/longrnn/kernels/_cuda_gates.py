@@ -1,7 +1,8 @@
-"""What the two kinds of GPU kernels of a gated cell share: the adjoint of a step, and an operator.
+"""What two kinds of GPU kernels share: the adjoint of a step, and the arguments of operators.
 
-The cells are the LSTM, the GRU and LEM, and the kinds those of `longrnn.kernels.cuda_lstm` and of
-`longrnn.kernels.cuda_persistent_lstm`.
+The LSTM, the GRU and LEM have both kinds: dense kernels, such as those of
+`longrnn.kernels.cuda_lstm`, and kernels with weights that stay on the multiprocessor, such as those
+of `longrnn.kernels.cuda_persistent_lstm`.
 """
 
 import torch

@@ -13,13 +13,12 @@ The device functions of the kernels, and where numbers are in shared memory, are
 
 The idea is from Diamos et al. 2016 (Persistent RNNs: Stashing Recurrent Weights On-Chip, ICML).
 
-These kernels have not been timed. Their speed is an estimate: in a step of an LSTM with 128
-units in float32, a block reads 168 KiB of weights from shared memory, at 128 bytes per cycle. Its
-512 threads also read h in 32 accesses each, one cycle per warp. Together that is 1,900 cycles. The
-dense kernels read 256 KiB from the L2 cache, at about 64 bytes per cycle, which is 4,100
-cycles. So `auto` takes these kernels only on a GPU for which `longrnn.kernels._measured` says that
-they are faster. A row of that table is all it takes to change the choice. `make bench-gpu` times
-both kinds.
+These kernels have not been timed. Their speed is an estimate: in a step of an LSTM with 128 units
+in float32, a block reads 168 KiB of weights from shared memory, at 128 bytes per cycle. Its 512
+threads also read h in 32 accesses each, one cycle per warp. Together that is 1,900 cycles. The
+dense kernels read 256 KiB from the L2 cache, at about 64 bytes per cycle, which is 4,100 cycles. So
+`auto` takes these kernels only on a GPU for which `longrnn.kernels._measured` says that they are
+faster. `make bench-gpu` times both kinds.
 """
 
 import math
@@ -136,7 +135,7 @@ def pair_layouts(gates: int, state: Tensor) -> tuple[PairLayout, PairLayout]:
     """Return the layouts of a forward and of a backward kernel with two matrices.
 
     Both kernels have the same numbers of weights in registers and in shared memory. W_y gets the
-    registers first: its product is the shorter one, in which there is less to hide a latency with.
+    registers first: its product is shorter, so less computation hides the latency of shared memory.
 
     Parameters
     ----------
@@ -223,7 +222,7 @@ def is_persistent(cell: str, variant: str, layouts: Layouts, state: Tensor) -> b
     Raises
     ------
     ValueError
-        There is no such variant, or it is ``"persistent"`` and the weights don't fit.
+        `variant` is unknown, or it is ``"persistent"`` and the weights don't fit.
     """
     if variant not in _VARIANTS:
         raise ValueError(

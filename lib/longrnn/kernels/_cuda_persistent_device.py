@@ -1,14 +1,18 @@
 """Device functions of the kernels with weights that stay on the multiprocessor.
 
-Each access to shared memory takes four numbers, a quarter of the instructions of one number each:
+Regions of the shared memory, of which one instruction reads 16 bytes (four numbers in float32):
 
-- The vectors x of all `tile` sequences begin at 0, the first numbers of all of them first. All
-  threads of a warp read the same numbers, so one access serves them all.
-- From `shared_weights` on are the weights, four of a row at a time: four of the first row, four of
-  the second, and so on. So neighboring threads read neighboring memory.
-- From `sums` on are the parts of the products that the threads of a row exchange, except the first.
-- From `exchanged` on are the gates that the threads of a unit exchange, in the forward kernels of
-  gated cells.
+- The vectors x of all `tile` sequences begin at 0: the first numbers of all sequences, then the
+  second ones, and so on. All threads of a warp read the same numbers, so one access serves them
+  all.
+- The weights begin at `shared_weights`: four of the first row, four of the second, and so on to the
+  last row, then the next four of the first row. So neighboring threads read neighboring memory.
+- The parts of the products, which the threads of a row exchange, begin at `sums`. The first part is
+  not among them: it stays in registers.
+- The gates, which the threads of a unit exchange in the forward kernels of gated cells, begin at
+  `exchanged`.
+
+A kernel with two matrices has vectors and weights of both (`pair_offsets`).
 """
 
 from longrnn.kernels._cpu import ZERO

@@ -1,4 +1,4 @@
-"""Batching rules: `torch.func.vmap` over data becomes a larger batch, over weights several runs."""
+"""Batching rules: `torch.func.vmap` over data makes a larger batch, over weights several runs."""
 
 from collections.abc import Callable, Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""Modes of PyTorch in which a kernel, which computes with numbers alone, cannot run as usual."""
+"""PyTorch's modes in which a kernel cannot run: forward mode, tracing, tensors without numbers."""
 
 from collections.abc import Sequence
 

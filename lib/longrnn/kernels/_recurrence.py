@@ -12,10 +12,11 @@ adjoint, hence second and higher derivatives of the loop, come from `reference`:
 in a few lines of plain PyTorch (`longrnn.kernels._second_derivatives`). Batching rules are in
 `longrnn.kernels._mapping`.
 
-In the derivations of all engines :math:`\lambda_t` is the derivative of the loss by the output
-:math:`x_t` (:math:`y_t`, :math:`h_t`, ..) through everything that follows, :math:`o_t` the part
-that arrives at the output at t, and :math:`\delta_t` the derivative by the drive :math:`g_t`. The
-recurrence of the adjoints starts from the gradients of the final state.
+In the derivations of all engines :math:`\lambda_t` is the derivative of the loss with respect to
+the output :math:`x_t` (:math:`y_t`, :math:`h_t`, ..). It includes the effect of :math:`x_t` on all
+later steps, and :math:`o_t` is the part without them: the gradient that arrives at the output at t.
+:math:`\delta_t` is the derivative with respect to the drive :math:`g_t`. The recurrence of the
+adjoints starts from the gradients of the final state.
 """
 
 from collections import namedtuple

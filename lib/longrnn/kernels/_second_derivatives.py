@@ -95,7 +95,7 @@ def reference_gradients(recurrence: Any, *arguments: Any) -> tuple[Tensor | None
 
 
 def _variables(recurrence: Any, tensors: Sequence) -> list[int]:
-    """Return the indices of the adjoint's tensors that the gradient is differentiated by."""
+    """Return the indices of the tensors with respect to which the adjoint is differentiated."""
     # The fields of Sources are not results, whatever their names are.
     names = [*("" for _ in Sources._fields), *recurrence.saved]
     variables = []

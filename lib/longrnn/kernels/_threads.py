@@ -14,10 +14,10 @@ PARALLEL_FROM = 500_000
 PRODUCT_FROM = 50_000_000
 """Multiplications of one product below which a second thread costs more than it saves."""
 _VECTORS = 64
-"""Chains that stretches begin at a multiple of: the widest vectors, unrolled as compilers do."""
+"""Stretches of chains begin at multiples of this: the widest vectors, unrolled as compilers do."""
 _SEQUENCES = 12
-"""Sequences that stretches begin at a multiple of: OpenBLAS's kernels (for AVX2) multiply twelve
-columns at a time, so that a stretch takes the same kernels as the whole batch."""
+"""Stretches of sequences begin at multiples of this. OpenBLAS's kernels (for AVX2) multiply twelve
+columns at a time, so a stretch is multiplied by the same kernels as within the whole batch."""
 
 
 def run_chains(run: Callable, steps: int, *arguments: np.ndarray | float) -> None:

@@ -11,10 +11,9 @@ matrices W and script W side by side:
     z_n &= r z_{n-1} + \Delta t \, (f_n - \gamma y_{n-1}), \qquad r = 1 - \Delta t \, \epsilon \\
     y_n &= y_{n-1} + \Delta t \, z_n
 
-Backward pass. Let :math:`\lambda_n, \mu_n` be the derivatives of the loss with respect to
-:math:`y_n, z_n` through everything that follows, that of :math:`z_n` through :math:`y_n` too, and
-:math:`o_n` the part that arrives at the output at n (the gradients of the final state start the
-recurrence):
+Backward pass (symbols as in `longrnn.kernels._recurrence`). :math:`\lambda_n, \mu_n` are the
+derivatives of the loss with respect to :math:`y_n, z_n`. That of :math:`z_n` includes its effect
+through :math:`y_n`:
 
 .. math::
     \lambda_n &= o_n + \lambda_{n+1} - \Delta t \, \gamma \mu_{n+1} + W^\top \delta_{n+1} \\

@@ -12,9 +12,8 @@ are 1 in the LSTM:
     c'_n = \tanh(W_g h_{n-1} + g^g_n) \\
     c_n &= \varphi f_n \odot c_{n-1} + \iota \, i_n \odot c'_n, \qquad h_n = o_n \odot \tanh(c_n)
 
-Backward pass. Let :math:`\lambda_n, \mu_n` be the derivatives of the loss with respect to
-:math:`h_n, c_n` through everything that follows, and :math:`o^L_n` the part that arrives at the
-output at n (the gradients of the final state start the recurrence):
+Backward pass (symbols as in `longrnn.kernels._recurrence`, :math:`\lambda_n, \mu_n` of :math:`h_n,
+c_n`). The gradient that arrives at the output is :math:`o^L_n` here, since :math:`o_n` is a gate:
 
 .. math::
     \lambda_n &= o^L_n + W^\top \delta_{n+1} \\

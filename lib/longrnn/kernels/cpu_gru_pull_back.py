@@ -138,10 +138,12 @@ def _blocks(row, d):
 
 @kernel
 def _forward_kernel(W, arguments, h, products, states):
-    """`arguments` (time, batch, 3 hidden), order r z n, holds the drive and becomes theirs.
+    """Run some steps.
 
-    `products` and `states` (time, batch, hidden) receive the state's part of n and the h before.
-    `h` is the state before the first step and becomes that after the last.
+    `arguments` (time, batch, 3 hidden), in the order r z n, holds the drive and receives the
+    arguments of the activations. `products` and `states` (time, batch, hidden) receive the state's
+    part of n, and h before the step. `h` is the state before the first step and becomes that after
+    the last.
     """
     batch, d = h.shape
     product = np.empty((batch, 3 * d), W.dtype)
@@ -167,8 +169,9 @@ def _forward_kernel(W, arguments, h, products, states):
 
 @kernel
 def _backward_kernel(W, arguments, products, states, adjoint, norms):
-    """`adjoint` (1, batch, hidden) is that after the last step and becomes that before the first.
+    """Pull the adjoint back over all steps.
 
+    `adjoint` (1, batch, hidden) is that after the last step and becomes that before the first.
     `norms` is `longrnn.kernels._cpu_pull_back.Norms`.
     """
     _, batch, d = adjoint.shape

@@ -12,7 +12,7 @@ rounds; form (8) multiplies twice:
     g_i = g_{i-1} + \eta_i (z_i - \alpha s_i)
 
 from :math:`g_0 = 0` or :math:`h_{k-1}`. With :math:`U = \alpha I + V H` a product is :math:`\alpha
-s + V (H s)`, 2 d r numbers instead of d^2.
+s + V (H s)`, which reads 2 d r weights instead of d^2, with the rank r.
 
 Backward pass. Let :math:`\gamma_i` be the derivative of the loss with respect to :math:`g_i`; it
 starts from :math:`\gamma_K = \lambda_k`, the derivative with respect to :math:`h_k` through

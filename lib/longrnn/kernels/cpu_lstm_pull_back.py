@@ -179,9 +179,11 @@ def _blocks(row, d):
 
 @kernel
 def _forward_kernel(W, arguments, h, c, cells):
-    """`arguments` (time, batch, 4 hidden), order i f g o, holds the drive and becomes theirs.
+    """Run some steps.
 
-    `h` and `c` are the state before the first step and become that after the last.
+    `arguments` (time, batch, 4 hidden), in the order i f g o, holds the drive and receives the
+    arguments of the activations. `cells` (time, batch, hidden) receives c after every step. `h` and
+    `c` are the state before the first step and become that after the last.
     """
     batch, d = h.shape
     product = np.empty((batch, 4 * d), W.dtype)
@@ -206,8 +208,9 @@ def _forward_kernel(W, arguments, h, c, cells):
 
 @kernel
 def _backward_kernel(W, arguments, c0, cells, adjoint, norms):
-    """`adjoint` (2, batch, hidden) is that after the last step and becomes that before the first.
+    """Pull the adjoints of h and c back over all steps.
 
+    `adjoint` (2, batch, hidden) has those after the last step and becomes those before the first.
     `norms` is `longrnn.kernels._cpu_pull_back.Norms`.
     """
     _, batch, d = adjoint.shape

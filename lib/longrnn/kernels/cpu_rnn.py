@@ -19,7 +19,8 @@ Forward pass, with the drive :math:`g_t = R u_t + b` computed beforehand for all
 
 where :math:`\phi` is tanh, FastRNN's own choice, or the exponential RNN's modReLU
 :math:`\operatorname{sign}(a) \max(|a| + b, 0)`, whose drive has no b. :math:`M_t` is W except in
-the LU and the inverse RNN, which interchange it with its inverse as definition 2.4 says (2.28).
+the LU and the inverse RNN, which interchange it with its inverse (definition 2.4 and (2.28) of
+Johnston 2024).
 
 Backward pass, with :math:`\alpha = \epsilon, \beta = 1` for the Euler steps, and
 :math:`\alpha = 1, \beta = 0` where the state is :math:`y_t`:
@@ -39,8 +40,9 @@ exponential RNN, since its y has the sign of the argument. Then
 
 The exponential RNN's b gets :math:`\sum_t \delta_t \odot \operatorname{sign}(y_t)`, and FastRNN's
 :math:`\alpha, \beta` the sums of :math:`\lambda_t \odot y_t` and :math:`\lambda_t \odot x_{t-1}`,
-kept per neuron and sequence in the loop. Each of two matrices that alternate sums over its own
-steps, as if they were independent; PyTorch carries both gradients on to the parameters.
+kept per neuron and sequence in the loop. In the LU and the inverse RNN each of the two matrices
+gets the sum over the steps that use it, as if it were independent of the other. PyTorch then
+backpropagates both gradients to the parameters.
 
 Stored: the outputs, which exist anyway, and y where it is not the state: computing it from the
 outputs would lose digits to a difference. Recomputed: nothing.

@@ -130,7 +130,7 @@ def _backward(scalars, W, h0, outputs, gates, grad_outputs, carried):
     run_networks(_backward_kernel, weights, h0, len(outputs), *states, *gradients)
     of_runs = []
     for batch in batches_of_runs(len(weights[-1]), len(h0)):
-        # In float64: what is left of one less the other may be a small part of either.
+        # In float64: FastGRNN's zeta gets the difference of both sums, which may be small.
         grad_p_and_q = sums[:, batch].sum(axis=(1, 2), dtype=float)
         of_runs.append(np.append(0, grad_p_and_q).astype(h0.dtype))
     grad_scalars = of_runs[0]

@@ -12,9 +12,8 @@ times:
     c_t &= f_t \odot c_{t-1} + (1 - f_t) \odot \tilde x_t \\
     h_t &= r_t \odot c_t + (1 - r_t) \odot k_t
 
-Backward pass. Let :math:`\lambda_t` be the derivative of the loss with respect to :math:`c_t`
-through everything that follows, and :math:`o_t` the part that arrives at the output :math:`h_t`,
-which nothing reads back (the gradient of the final state starts the recurrence):
+Backward pass (symbols as in `longrnn.kernels._recurrence`, but :math:`\lambda_t` of :math:`c_t`).
+No later step reads the output :math:`h_t`, so :math:`o_t` is all of its gradient:
 
 .. math::
     \lambda_t &= o_t \odot r_t + f_{t+1} \odot \lambda_{t+1}

@@ -28,8 +28,8 @@ The backward pass needs g, y and z at every step. It recomputes s, and keeps or 
 ``stored``
     keeps g, y (the layer's output, which exists anyway) and z: exact.
 ``recovered``
-    keeps y alone: no more memory than the output itself. :math:`z_n = (y_n - y_{n-1}) / h`; the
-    digits that the difference loses enter the gradient of h only. g is computed again from the
+    keeps y alone, which exists anyway. It computes :math:`z_n = (y_n - y_{n-1}) / h`; the
+    difference loses digits, which changes the gradient of h only. g is computed again from the
     layer's input.
 ``reversible``
     keeps y and z every K steps and computes the others from there, backward in time, by the

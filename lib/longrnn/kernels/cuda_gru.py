@@ -2,6 +2,7 @@ r"""The GRU on the GPU: a block for a few sequences, a thread for each unit.
 
 The forward and adjoint equations, and what is stored, are those of `longrnn.kernels.cpu_gru`, for
 (5)-(8) of Cho et al. 2014.
+
 States and gradients are in shared memory, and neighboring threads read neighboring weights, as in
 `longrnn.kernels.cuda_rnn`. A step computes one gate after the other, which keeps few numbers in
 registers. One launch takes several runs, whose batches follow one another.

@@ -9,11 +9,11 @@ The states are in shared memory, and neighboring threads read neighboring weight
 `longrnn.kernels.cuda_rnn`. Each time step needs two barriers, because y depends on all units of z.
 One launch takes several runs, whose batches follow one another.
 
-How to read the indices: a CUDA block has `tile` sequences and all d units; a thread takes the units
-j = `thread`, `thread` + `threads`, and so on. In arrays (time, batch, d) the value of sequence i
-and unit j is at ``base + offsets[i] + j``; in arrays (time, batch, 4 d) the value k of four is at
-``4 * (base + offsets[i]) + k * d + j``. A name that ends in `_start` is where the weights of a run
-begin.
+Indices: a CUDA block has `tile` sequences and all d units. A thread computes the units
+j = `thread`, `thread` + `threads`, and so on. In arrays (time, batch, d) the number of sequence i
+and unit j has index ``base + offsets[i] + j``. In arrays (time, batch, 4 d) that in block q, from
+0 to 3, has index ``4 * (base + offsets[i]) + q * d + j``. A name that ends in `_start` is the index
+where the weights of a run begin.
 
 Stored for the backward pass: y (the output), z, and in the array ``gates`` both gates and both
 targets. Recomputed: the time steps, which the kernels for the CPU store instead of the gates.
@@ -56,8 +56,8 @@ def _forward_kernel(
     """Run all steps of the sequences of a block.
 
     `W_T` (d, 3 d) and `W_y_T` (d, d) are transposed, one after the other for all runs. There are
-    `sequences` per run, together `batch`. `gates` (time, batch, 4 d) gets
-    gate_z, gate_y, target_z and target_y.
+    `sequences` per run, together `batch`. `gates` (time, batch, 4 d) gets gate_z, gate_y, target_z
+    and target_y.
     """
     thread = cuda.threadIdx.x
     threads = cuda.blockDim.x

@@ -1,8 +1,8 @@
 r"""The GRU on the GPU with weights that stay on the multiprocessor.
 
 The forward and adjoint equations, and what is stored, are those of `longrnn.kernels.cpu_gru`, for
-(5)-(8) of Cho et al. 2014.
-`longrnn.kernels._cuda_persistent` says where the weights are, and when these kernels run.
+(5)-(8) of Cho et al. 2014. `longrnn.kernels._cuda_persistent` says where the weights are, and when
+these kernels run.
 
 Forward, a row of W belongs to one gate of a unit. The threads of r and z compute their gates. Those
 of n compute n and h, with r and z from shared memory. Backward, a column of W belongs to a unit,

@@ -44,9 +44,10 @@ layouts = partial(matrix_layouts, 1)
 def _forward_kernel(M, g, x0, outputs, x_end, T, sequences, batch):
     """Run all steps of the sequences of a block; there are `sequences` per run."""
     thread = cuda.threadIdx.x
-    row = thread % width
+    j = thread % width
     part = thread // width
-    finishes = part == 0 and row < d  # whether the thread computes the state of a unit
+    # The first thread of a unit adds the parts of the others.
+    has_unit = part == 0 and j < d
     offsets = cuda.local.array(tile, np.int64)
     weights = cuda.local.array(in_registers, real)
     total = cuda.local.array(tile, real)
@@ -56,30 +57,30 @@ def _forward_kernel(M, g, x0, outputs, x_end, T, sequences, batch):
     memory = cuda.shared.array(0, real, ALIGNMENT)
     shared_weights, sums, _ = shared_offsets(width, parts, in_registers, in_memory, tile)
     first = run * d * d
-    load_row(weights, memory, shared_weights, in_memory, M, first, d, d, row, part, width)
+    load_row(weights, memory, shared_weights, in_memory, M, first, d, d, j, part, width)
     clear_vectors(memory, shared_weights, thread, cuda.blockDim.x)
     cuda.syncthreads()
     load_vectors(memory, 0, x0, offsets, thread, cuda.blockDim.x, d)
     cuda.syncthreads()
     base = 0  # offset of the time step
     for _ in range(T):
-        if finishes:
+        if has_unit:
             for i in range(tile):  # read before the product, which hides the latency
-                g_t[i] = g[base + offsets[i] + row]
-        add_products(total, weights, memory, 0, shared_weights, in_memory, row, part, width)
-        store_part(total, memory, sums, row, part, width)
+                g_t[i] = g[base + offsets[i] + j]
+        add_products(total, weights, memory, 0, shared_weights, in_memory, j, part, width)
+        store_part(total, memory, sums, j, part, width)
         cuda.syncthreads()
-        if finishes:
-            add_parts(total, memory, sums, row, parts, width)
+        if has_unit:
+            add_parts(total, memory, sums, j, parts, width)
             for i in range(tile):
                 value = tanh(total[i] + g_t[i])
-                memory[unsigned(row * tile + i)] = value
-                outputs[base + offsets[i] + row] = value
+                memory[unsigned(j * tile + i)] = value
+                outputs[base + offsets[i] + j] = value
         cuda.syncthreads()
         base += batch * d
-    if finishes:
+    if has_unit:
         for i in range(tile):
-            x_end[offsets[i] + row] = memory[row * tile + i]
+            x_end[offsets[i] + j] = memory[j * tile + i]
 
 
 @many_registers
@@ -91,9 +92,9 @@ def _backward_kernel(
     The vectors in shared memory are delta.
     """
     thread = cuda.threadIdx.x
-    row = thread % width
+    j = thread % width
     part = thread // width
-    finishes = part == 0 and row < d
+    has_unit = part == 0 and j < d
     offsets = cuda.local.array(tile, np.int64)
     weights = cuda.local.array(in_registers, real)
     back = cuda.local.array(tile, real)
@@ -104,36 +105,36 @@ def _backward_kernel(
     memory = cuda.shared.array(0, real, ALIGNMENT)
     shared_weights, sums, _ = shared_offsets(width, parts, in_registers, in_memory, tile)
     first = run * d * d
-    load_column(weights, memory, shared_weights, in_memory, M, first, d, d, row, part, width)
+    load_column(weights, memory, shared_weights, in_memory, M, first, d, d, j, part, width)
     clear_vectors(memory, shared_weights, thread, cuda.blockDim.x)
     base = (T - 1) * batch * d  # offset of the time step
     for i in range(tile):
         back[i] = ZERO
-        if finishes:
-            back[i] = load_or_zero(grad_x_end, offsets[i] + row, has_x_end)
-            y_t[i] = y[base + offsets[i] + row]
-            arrived[i] = load_or_zero(grad_outputs, base + offsets[i] + row, arriving)
+        if has_unit:
+            back[i] = load_or_zero(grad_x_end, offsets[i] + j, has_x_end)
+            y_t[i] = y[base + offsets[i] + j]
+            arrived[i] = load_or_zero(grad_outputs, base + offsets[i] + j, arriving)
     cuda.syncthreads()
     for t in range(T - 1, -1, -1):
-        if finishes:
+        if has_unit:
             for i in range(tile):
                 value = (arrived[i] + back[i]) * (ONE - y_t[i] * y_t[i])
-                memory[unsigned(row * tile + i)] = value
-                delta[base + offsets[i] + row] = value
+                memory[unsigned(j * tile + i)] = value
+                delta[base + offsets[i] + j] = value
         cuda.syncthreads()
         base -= batch * d
-        if finishes and t > 0:  # read before the product, which hides the latency
+        if has_unit and t > 0:  # read before the product, which hides the latency
             for i in range(tile):
-                y_t[i] = y[base + offsets[i] + row]
-                arrived[i] = load_or_zero(grad_outputs, base + offsets[i] + row, arriving)
-        add_products(back, weights, memory, 0, shared_weights, in_memory, row, part, width)
-        store_part(back, memory, sums, row, part, width)
+                y_t[i] = y[base + offsets[i] + j]
+                arrived[i] = load_or_zero(grad_outputs, base + offsets[i] + j, arriving)
+        add_products(back, weights, memory, 0, shared_weights, in_memory, j, part, width)
+        store_part(back, memory, sums, j, part, width)
         cuda.syncthreads()
-        if finishes:
-            add_parts(back, memory, sums, row, parts, width)
-    if finishes:
+        if has_unit:
+            add_parts(back, memory, sums, j, parts, width)
+    if has_unit:
         for i in range(tile):
-            grad_x0[offsets[i] + row] = back[i]
+            grad_x0[offsets[i] + j] = back[i]
 
 
 def _forward(M, g, x0, outputs, x_end):

@@ -3,8 +3,8 @@ r"""Networks with one dense step on the GPU: a block for a few sequences, a thre
 The basic RNN, the exponential, the antisymmetric and the Lipschitz RNN share these kernels, which
 are compiled for each of them (`form`). The forward and adjoint equations, and what is stored, are
 those of `longrnn.kernels.cpu_rnn`. The two matrices of the Lipschitz RNN are stacked vertically,
-and so are its :math:`\delta_t` and :math:`\epsilon \lambda_t`: the backward kernel needs one
-product, and one product gives both gradients.
+and so are its :math:`\delta_t` and :math:`\epsilon \lambda_t`. So a backward step is one product,
+and both gradients are one product.
 
 The states at t and t - 1 alternate between two halves of the shared memory, so that one barrier per
 step is enough. Neighboring threads read neighboring weights: of the matrix in the backward kernel,

@@ -1,6 +1,6 @@
 """PyTorch's own recurrent layers as engines: cuDNN on the GPU, oneDNN or ATen on the CPU.
 
-Their layers have two biases per gate, the cells one: the second is a constant zero.
+PyTorch's layers have two biases per gate, the cells of this library one. The second is zero.
 
 `torch.compile` would take a layer apart: into one operator per time step, or into oneDNN's forward
 pass, which saves nothing for a backward pass. So in code that is compiled the layer is one
