@@ -154,7 +154,7 @@ def _sigmoid(x):
 
 RELU, TANH, SIGMOID = range(3)
 PHI = {torch.relu: RELU, torch.tanh: TANH, torch.sigmoid: SIGMOID}
-"""The number that stands for an activation in kernels, for those that a cell may choose."""
+"""Numbers that stand in kernels for the activations that a cell may choose."""
 ACTIVATIONS = tuple(PHI)
 """The activations, in the order of their numbers."""
 phi = RELU

@@ -9,7 +9,7 @@ from torch import Tensor
 from longrnn.kernels._drive import Sources
 
 RUNS = -1
-"""Stands for the axis of the runs, which is the first one of what the sequences of a run share."""
+"""Stands for the axis of the runs, the first one of tensors that the sequences of a run share."""
 SOURCE_AXES = Sources(below=1, skipped=1)
 """The axis of the batch in each of `Sources`, if all sequences share the weights."""
 SOURCE_AXES_OF_RUNS = Sources(below=1, V=RUNS, b=RUNS, skipped=1, skip=RUNS)

@@ -28,7 +28,7 @@ _gates_and_state = device_version(step)
 _pull_back = device_version(pull_back)
 
 last = 0
-"""Compile-time constant: whether a gradient of the last output by itself arrives."""
+"""Compile-time constant: whether a gradient of the final state h arrives."""
 
 
 class _Arrays(NamedTuple):
@@ -43,7 +43,7 @@ class _Arrays(NamedTuple):
     chains: int
     """Distance between two times there."""
     drives: int
-    """Offset of the first time in g, which is three times as wide; d is between its blocks."""
+    """Offset of the first time in g, which is 3 d wide. Its blocks are d apart."""
     d: int
 
 
@@ -124,8 +124,8 @@ def _adjoint_fetch(arrays, n):
 def _adjoint_step(neuron, state, inputs, arrays, n):
     """Backpropagate through one step.
 
-    The state is the gradient of c from the step after, the gradient of the last output by itself,
-    which only the first call uses, and the sums for the gradients of v and b.
+    The state is the gradient of c from the step after, the gradient of the final state h, which
+    only the first call uses, and the sums for the gradients of v and b.
     """
     v_f, v_r, b_f, b_r, alpha, zero = neuron
     back, grad_last, vf_sum, vr_sum, bf_sum, br_sum = state
