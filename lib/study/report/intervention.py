@@ -101,7 +101,7 @@ def _unexplained(rows: pd.DataFrame) -> list[str]:
     """Say so if decay may cost as much with a late digit as with an early one."""
     difference = rows.loc["dose -10, beginning less end"]
     if difference["low"] <= 0 <= difference["high"]:
-        return ["So part of this harm may have another cause than distance in time."]
+        return ["So part of this harm may not come from distance in time."]
     return []
 
 
@@ -109,7 +109,7 @@ def _unpredicted(rows: pd.DataFrame) -> str:
     """Say that decay costs more than was predicted if the digit comes late."""
     _, late = _decayed(rows)
     if late["high"] < -_PREDICTED_AT_END:
-        return ", where we had predicted no harm"
+        return ", for which we had predicted no harm"
     return ""
 
 

@@ -89,10 +89,10 @@ def _summary(judged: pd.DataFrame, effects: pd.DataFrame) -> str:
 def _figure_caption() -> str:
     picture = "![Test accuracy lost per order of magnitude of decay](data/readme/slopes.png)"
     text = _wrap(
-        "*Regression slopes with 95% intervals, all else equal. The third row is quoted below. Our "
-        "gradients, like the dissertation's, are in single precision, which rounds below "
-        f"1e-{_LIMIT} to zero. Without rounding (last row), they decay by far more orders of "
-        "magnitude, and each one counts less.*"
+        "*Regression slopes with 95% intervals, all else equal. The third row is quoted below. "
+        "Like the dissertation's, our gradients are in single precision, which rounds numbers "
+        f"below 1e-{_LIMIT} to zero. Without rounding (last row), they decay by far more orders "
+        "of magnitude, and each one counts less.*"
     )
     return f"{picture}\n\n{text}"
 
@@ -131,8 +131,9 @@ def _cautions(judged: pd.DataFrame) -> str:
     points = (
         "*Agree*: our whole 95% interval is on the claim's side of a threshold, such as zero for "
         "“LEM beats the LSTM”. Our number may still be far from the paper's. *Differ*: the whole "
-        "interval is on the other side, at our scale. *Undecided*: it crosses the threshold, or "
-        "there is an objection, such as a best learning rate at the edge of the grid.",
+        "interval is on the other side, at our scale. *Undecided*: the interval contains the "
+        "threshold, or there is an objection, such as a best learning rate at the edge of the "
+        "grid.",
         "Most of our runs are shorter than the paper's. So a lead may only mean faster learning. "
         "A short run without a clear lead counts as *experiment too small*, never as *differ*: a "
         "bias toward *agree*.",
