@@ -301,7 +301,8 @@ def test_the_default_backend_trains():
     torch._dynamo.reset()
     cell, u, _ = small_case("lem")
     leaves = [u, *cell.parameters()]
-    compiled = torch.compile(cell, fullgraph=True, options={"force_disable_caches": True})
+    anew = {"fx_graph_cache": False}
+    compiled = torch.compile(cell, fullgraph=True, options=anew)
     outputs, _ = compiled(u)
     expected, _ = cell(u)
     torch.testing.assert_close(outputs, expected)
