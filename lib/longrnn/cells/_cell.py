@@ -74,7 +74,7 @@ class Cell(DeclaredModule):
     readout: int = 0
     """Index in the state of the tensor that is the output."""
     counters: Sequence[int] = ()
-    """Indices in the state of tensors that count time steps. They are no memory of the inputs."""
+    """Indices in the state of tensors that count time steps. They don't remember inputs."""
     reads_output: ClassVar[bool] = True
     """Whether a step depends on the output of the step before."""
     biases: ClassVar[Sequence[str]] = ("b",)

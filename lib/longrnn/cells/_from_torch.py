@@ -35,7 +35,7 @@ def layer_from_torch(
     Raises
     ------
     TypeError
-        `module` is no `torch_class`.
+        `module` is not a `torch_class`.
     """
     if not isinstance(module, torch_class):
         got = type(module)

@@ -150,14 +150,14 @@ class RNN(Recurrent, core=RNNCore):
         Returns
         -------
         RNN
-            A layer with copies of the weights, of which b is the sum of PyTorch's two biases, and
-            with the same layout, dropout and directions. Training it further differs, because the
+            A layer with copies of the weights; b is the sum of PyTorch's two biases. It has
+            the same layout, dropout and directions. Training it further differs, because the
             two biases were trained separately.
 
         Raises
         ------
         TypeError
-            `module` is no `torch.nn.RNN`.
+            `module` is not a `torch.nn.RNN`.
 
         Examples
         --------
