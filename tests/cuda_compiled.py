@@ -74,13 +74,13 @@ def ptx():
 
     The keys are (file, kernel, sizes, type).
     """
-    found = {}
+    results = {}
 
     def compile_instead(run, blocks, threads, *arguments, shared=0, **sizes):
         module = run.function.__module__.split(".")[-1]
         key = module, run.__name__, tuple(sizes.items()), _cuda_kernel.dtype_of(arguments)
-        if key not in found:
-            found[key] = compiled(run, arguments, threads, **sizes)
+        if key not in results:
+            results[key] = compiled(run, arguments, threads, **sizes)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(_cuda_launch, "launch", compile_instead)
@@ -101,7 +101,7 @@ def ptx():
                 run_once(name, min(width, WIDTH), dtype, "both", {"variant": "persistent"})
         for name in PROBED:
             pull_back(name, WIDTH)
-    return found
+    return results
 
 
 def run_once(name, width, dtype, use, options):
@@ -147,10 +147,10 @@ def machine_code(ptx, folder):
     ptxas = find_nvidia_binary_utility("ptxas")
     source.write_text(ptx, "utf-8")
     command = [ptxas, "-v", "-arch=sm_90", source, "-o", folder / "kernel.cubin"]
-    told = subprocess.run(command, capture_output=True, text=True, check=True).stderr
-    (registers,) = re.findall(r"Used (\d+) registers", told)
-    spilled = re.findall(r"(\d+) bytes (?:stack frame|spill stores|spill loads)", told)
-    assert len(spilled) == 3, told
+    report = subprocess.run(command, capture_output=True, text=True, check=True).stderr
+    (registers,) = re.findall(r"Used (\d+) registers", report)
+    spilled = re.findall(r"(\d+) bytes (?:stack frame|spill stores|spill loads)", report)
+    assert len(spilled) == 3, report
     return int(registers), sum(map(int, spilled))
 
 

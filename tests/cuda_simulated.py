@@ -100,9 +100,9 @@ def test_many_networks_are_one_launch(name, monkeypatch):
         total = torch.vmap(loss)(weights, data).sum()
         return torch.autograd.grad(total, list(weights.values()), allow_unused=True)
 
-    found = gradients("numba-cuda")
+    actual = gradients("numba-cuda")
     side_by_side = len(launches)
-    torch.testing.assert_close(found, gradients("reference"))
+    torch.testing.assert_close(actual, gradients("reference"))
     launches.clear()
     outputs, _ = cell(u, engine="numba-cuda")
     outputs.sum().backward()
@@ -378,8 +378,8 @@ def test_second_derivatives_equal_the_reference(name):
             slope.square().sum(), leaves, allow_unused=True, materialize_grads=True
         )
 
-    found = penalty_gradients("numba-cuda")
-    torch.testing.assert_close(found, penalty_gradients("reference"))
+    actual = penalty_gradients("numba-cuda")
+    torch.testing.assert_close(actual, penalty_gradients("reference"))
 
 
 WIDE = make_cell("lem", 1, 1800)

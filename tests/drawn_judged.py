@@ -96,7 +96,7 @@ def _alike(seed: int) -> Evidence:
     return Evidence(ds)
 
 
-def alike(rng):
+def without_differences(rng):
     """Every behaviour is the same at all tasks, apart from noise."""
     return _alike(int(rng.integers(2**31)))
 
@@ -148,11 +148,11 @@ def linear(rng, emphasised=1.0, cost=0.0) -> xr.Dataset:
     emphasis[..., 2] += 0.5
     accuracy = 0.9 + 0.05 * rng.standard_normal(shape)
     accuracy[:, 1] -= cost
-    found = {"emphasis": ((*dims, "time"), emphasis), "accuracy": (dims, accuracy)}
-    found |= {"departure": (dims, np.ones(shape)), "status": (dims, np.full(shape, COMPLETED))}
+    variables = {"emphasis": ((*dims, "time"), emphasis), "accuracy": (dims, accuracy)}
+    variables |= {"departure": (dims, np.ones(shape)), "status": (dims, np.full(shape, COMPLETED))}
     levels = {"place": [50], "orthogonality": [0.0, 0.1], "replicate": range(replicates)}
     settings = '{"steps": 1, "batch_size": 1, "width": 4, "test_size": 4000}'
-    return xr.Dataset(found, levels | {"time": times}, {"settings": settings})
+    return xr.Dataset(variables, levels | {"time": times}, {"settings": settings})
 
 
 def coadjoint(rng, rises=True, learned=1.0) -> xr.Dataset:
@@ -165,9 +165,9 @@ def coadjoint(rng, rises=True, learned=1.0) -> xr.Dataset:
     accuracy = (RECORD, np.where(rng.random((*shape, 1)) < learned, 1.0, 0.5))
     adjoint = -abs(spread)[:, :, None, None] * np.linspace(1, 0, 5)
     make = drawn({f"RNN, kappa={kappa:g}": 50.0 for kappa in kappas}, spread=1, kappa=[*kappas])
-    found = {"adjoint_norm": ((*RECORD[:2], "sequence", "time"), adjoint), "record": [0]}
-    found |= {"validation_metric": accuracy, "test_metric": accuracy}
-    ds = make(rng, replicates).assign(found)
+    variables = {"adjoint_norm": ((*RECORD[:2], "sequence", "time"), adjoint), "record": [0]}
+    variables |= {"validation_metric": accuracy, "test_metric": accuracy}
+    ds = make(rng, replicates).assign(variables)
     ds["status"][0, 8:] = NOT_PLANNED
     ds["test_metric"][0, 8:] = np.nan
     return ds
@@ -188,8 +188,8 @@ def latching(rng, latch=0.9, longer=1.0, steady=1.0, peak=1.0) -> xr.Dataset:
     training = ("training", "horizon")
     medians = (*training, "time"), np.stack([adjoint, adjoint], 1)
     levels = {"training": range(trainings), "horizon": [40, 800], "time": times}
-    found = {"error": (training, error), "adjoint_median": medians}
-    return xr.Dataset(found, levels, {"settings": json.dumps(settings)})
+    variables = {"error": (training, error), "adjoint_median": medians}
+    return xr.Dataset(variables, levels, {"settings": json.dumps(settings)})
 
 
 def sweep(rng, together=False, networks=24) -> xr.Dataset:
@@ -228,7 +228,7 @@ FALSE = {
     **dict.fromkeys(COUNTEREXAMPLES, with_metric(poor_vanish)),
     "diss-3.4-basic-rnn": with_metric(others_nearer),
     "diss-3.4-inverse": with_metric(nearer_is_better),
-    **dict.fromkeys(tasks.judge_tasks, alike),
+    **dict.fromkeys(tasks.judge_tasks, without_differences),
     **{
         claim: deciding(claim.removeprefix("diss-3.5-") not in _AGAINST_NO_EFFECT)
         for judges in models.JUDGES.values()

@@ -35,8 +35,8 @@ def build_site(folder: Path) -> Path:
     drawing().savefig(folder / "secret.png")
     data = folder / "data"
     for result_set, profile, runs in (("rebuilt", "quick", 12), ("reference", "real", 3456)):
-        said = {"result_set": result_set, "profile": profile, "runs": runs}
-        made = Artefacts(data, notebook="22_errors", **said)
+        about = {"result_set": result_set, "profile": profile, "runs": runs}
+        made = Artefacts(data, notebook="22_errors", **about)
         made.learned = result_set == "reference"
         made.save_table(error_rates(), "diss-tab-1.7", caption=f"Error rates, with {FORMULA}.")
         caption = f"A line, and a < b & c. {HOSTILE}"
@@ -82,14 +82,14 @@ def judged(replicates: int) -> pd.DataFrame:
         0 if replicates > 100 else replicates, replicates, Scale(replicates=replicates)
     )
     short = Scale(steps=474, replicates=replicates, at_edge=("GRU on PTB (0.03)",))
-    found = {
+    rows = {
         "diss-3.6-latch": reached,
         "diss-3.6-longer": kept,
         "lem-5-ptbchar-gated": Estimate(0.07, 0.06, 0.08, short),
         "lem-fhn-single": Estimate(0.8, 0.75, 0.85, Scale(replicates=replicates), ratio=True),
         "lem-5-ptbchar-lead": not_testable("fewer than two runs", Cause.NO_SEEDS),
     }
-    return pd.DataFrame([judged_row(*one) for one in found.items()])
+    return pd.DataFrame([judged_row(*one) for one in rows.items()])
 
 
 def drawing() -> Figure:
@@ -152,7 +152,7 @@ def write_notebook(
         *(new_output("display_data", bundle) for bundle in shown),
     ]
     assigned = "\n".join(f"{name} = {value!r}" for name, value in injected.items())
-    said = [new_output("display_data", {"text/markdown": f"{ANSWER}\n\nAnd more."})]
+    about = [new_output("display_data", {"text/markdown": f"{ANSWER}\n\nAnd more."})]
     tags = {"tags": ["injected-parameters"]}
     cells = [
         new_markdown_cell(f"# {title}\n\nThe metric is {FORMULA}.\n\n{TAGGED}\n\n{more}"),
@@ -161,7 +161,7 @@ def write_notebook(
         new_markdown_cell("## A section"),
         new_code_cell("plot()", execution_count=3, outputs=outputs),
         new_markdown_cell("## Answer\n\nWe shall see."),
-        new_code_cell("answer()", outputs=said),
+        new_code_cell("answer()", outputs=about),
         new_markdown_cell("## What this does not answer\n\nMuch."),
     ]
     for place, cell in enumerate(cells):

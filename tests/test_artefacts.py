@@ -44,8 +44,8 @@ def manifest(path):
 def test_a_table_and_its_manifest(tmp_path):
     path = make(tmp_path).save_table(FRAME, "diss-tab-1.7", caption="Rates × runs.")
     assert path.read_text() == "architecture,rate\nrnn,0.1\nlstm,\n"
-    said = {"artefact": "diss-tab-1.7", "kind": "table", "profile": "quick", "runs": 12}
-    assert manifest(path) == said | {"file": path.as_posix(), "caption": "Rates × runs."}
+    record = {"artefact": "diss-tab-1.7", "kind": "table", "profile": "quick", "runs": 12}
+    assert manifest(path) == record | {"file": path.as_posix(), "caption": "Rates × runs."}
 
 
 NUMBERS = pd.DataFrame({"x": [1.0, 2.0, 4.0], "y": [3.0, 1.0, 2.0]})
@@ -105,9 +105,9 @@ def test_paths_parts_and_own_artefacts(tmp_path, monkeypatch):
     how = {"part": "by-task", "caption": ""}
     path = made.save_table(FRAME.set_index("architecture"), "diss-tab-1.7", **how)
     assert path.read_text().startswith("architecture,rate\n")
-    said = manifest(path)
-    assert said["file"] == "data/made/22_x/rebuilt/tables/diss-tab-1.7-by-task.csv"
-    assert (said["artefact"], said["part"]) == ("diss-tab-1.7", "by-task")
+    record = manifest(path)
+    assert record["file"] == "data/made/22_x/rebuilt/tables/diss-tab-1.7-by-task.csv"
+    assert (record["artefact"], record["part"]) == ("diss-tab-1.7", "by-task")
     assert made.save_table(FRAME, "own-speed", caption="").exists()
 
 

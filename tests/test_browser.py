@@ -64,7 +64,7 @@ def visit(tab, path):
         "request": lambda request: seen["requests"].append(request.url),
         "requestfailed": lambda request: seen["faults"].append(f"{request.failure} {request.url}"),
         "pageerror": lambda error: seen["faults"].append(str(error)),
-        "console": lambda said: seen["faults"].append(said.text),
+        "console": lambda message: seen["faults"].append(message.text),
     }
     for event, hear in heard.items():
         tab.on(event, hear)
@@ -127,8 +127,8 @@ def faults_by_page(fault, visits):
     dict
         By page; empty if no page has the fault.
     """
-    found = {name: FAULTS[fault](seen) for name, seen in visits.items()}
-    return {name: faults for name, faults in found.items() if faults}
+    faulty = {name: FAULTS[fault](seen) for name, seen in visits.items()}
+    return {name: faults for name, faults in faulty.items() if faults}
 
 
 @pytest.fixture(scope="module")

@@ -36,9 +36,9 @@ def test_a_network_trained_once_is_a_caveat():
         ({"above": 0.9}, (once, "")),
         ({"above": 0.4, "below": 0.9}, ("", once)),
     ):
-        (found,) = estimated(errors({"LEM": 0.5}), region=region, others=())
+        (actual,) = estimated(errors({"LEM": 0.5}), region=region, others=())
         expected = tuple(gather(TEST_SET_LEFT_OUT, caveat) for caveat in caveats)
-        assert found.caveats == expected
+        assert actual.caveats == expected
     tuned = at_rates({"LEM": [0.6, 0.5, 0.7]}, measure="error", guess=1.0)
     assert estimated(tuned, **LEARNS)[0].caveats.to_differ == (TEST_SET_LEFT_OUT,)
 
@@ -55,9 +55,9 @@ def test_networks_that_fail_are_counted(levels, caveat):
     """Two starts of a network that a claim says to fail."""
     scores = {"RNN": [levels[0]] * 3, "RNN, other start": [levels[1]] * 3}
     ds = at_rates(scores, RATES, "error", guess=1.0)
-    found = estimated(ds, networks=("RNN", "RNN, other start"), **FAILS)
+    actual = estimated(ds, networks=("RNN", "RNN, other start"), **FAILS)
     expected = gather(TEST_SET_LEFT_OUT, caveat)
-    assert {estimate.caveats.to_differ for estimate in found} == {expected}
+    assert {estimate.caveats.to_differ for estimate in actual} == {expected}
 
 
 @pytest.mark.parametrize(
@@ -84,9 +84,9 @@ def test_some_runs_at_chance_are_counted():
 def test_a_stopping_rule_is_a_caveat(goal, caveat):
     ds = errors({"LEM": 0.05})
     ds.attrs["settings"] = json.dumps({"stop_below": goal})
-    (found,) = estimated(ds, **LEARNS)
+    (actual,) = estimated(ds, **LEARNS)
     text = "training stops once the validation error is below 0.01, as in 6 of 6 runs of LEM"
-    assert any(each.startswith(text) for each in found.caveats.to_agree) == caveat
+    assert any(each.startswith(text) for each in actual.caveats.to_agree) == caveat
     other = (TEST_SET_LEFT_OUT, f"LEM was {TRIED_ONCE}")
     assert estimated(ds, **FAILS)[0].caveats.to_agree == other
 
@@ -135,8 +135,8 @@ def test_an_unknown_error_of_the_test_set_is_a_caveat(recorded, measure, stored,
         ds["sequence_score"] = ("run", "replicate", "test_sequence"), SCORED
     networks = Networks(ds, measure=measure)
     claim = made_claim("lead", region={"above": 0.0})
-    (found,) = estimate_claim(networks, claim).parts
-    assert found.test_set_left_out == left_out
-    for caveats in found.caveats:
+    (actual,) = estimate_claim(networks, claim).parts
+    assert actual.test_set_left_out == left_out
+    for caveats in actual.caveats:
         assert (TEST_SET_LEFT_OUT in caveats) == left_out
-    assert (found.sampled == 0.0) == left_out
+    assert (actual.sampled == 0.0) == left_out

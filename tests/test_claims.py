@@ -106,17 +106,17 @@ def test_a_caveat_leaves_its_claim_undecided():
     unsure = Estimate(2, 1, 3, undecided_because=("three seeds",))
     below = Estimate(-2, -3, -1)
     unsure_below = Estimate(-3, -4, -2, undecided_because=("three seeds",))
-    for parts, said in (
+    for parts, outcome in (
         ([sure, sure], AGREES),
         ([sure, unsure], UNDECIDED),
         ([below, unsure], DIFFERS),  # one that does not suffices
         ([unsure_below, sure], UNDECIDED),
         ([unsure_below, below], DIFFERS),
     ):
-        assert decide(extremes.smallest(parts), Region(above=0)).verdict == said
+        assert decide(extremes.smallest(parts), Region(above=0)).verdict == outcome
     near = Estimate(0, -1, 1, undecided_because=("three seeds",))
-    for parts, said in (([sure, near], AGREES), ([below, unsure_below], UNDECIDED)):
-        assert decide(extremes.largest(parts), Region(above=0)).verdict == said
+    for parts, outcome in (([sure, near], AGREES), ([below, unsure_below], UNDECIDED)):
+        assert decide(extremes.largest(parts), Region(above=0)).verdict == outcome
 
 
 @pytest.mark.parametrize(
@@ -135,8 +135,8 @@ def test_p_agrees_with_the_interval(region, ratio):
 
 def test_holm_corrects_within_a_paper():
     p = np.random.default_rng(0).random(20) ** 3
-    found = holm_adjusted(pd.Series([*p, np.nan]))
-    np.testing.assert_allclose(found, [*multipletests(p, method="holm")[1], np.nan])
+    estimate = holm_adjusted(pd.Series([*p, np.nan]))
+    np.testing.assert_allclose(estimate, [*multipletests(p, method="holm")[1], np.nan])
     ids = ["lem-fhn-factor", "lem-fhn-best", "lem-fhn-single", "unicornn-4-imdb-lead"]
     rows = pd.DataFrame({"id": ids, "verdict": AGREES, "p": [0.001, 0.02, 0.04, 0.04]})
     assert set(corrected_verdicts(rows)) == {AGREES}  # .003, .04, .04 and .04
@@ -145,7 +145,7 @@ def test_holm_corrects_within_a_paper():
 
 
 @pytest.mark.parametrize(
-    ("found", "region", "published"),
+    ("estimate", "region", "published"),
     [
         (lambda rng: estimators.mean(0.5 + rng.standard_normal(30)), Region(above=0), 0.5),
         (
@@ -162,11 +162,11 @@ def test_holm_corrects_within_a_paper():
     ],
     ids=["difference", "ratio", "share", "magnitude"],
 )
-def test_power_is_the_rate_of_agreement(found, region, published):
+def test_power_is_the_rate_of_agreement(estimate, region, published):
     rng = np.random.default_rng(0)
-    draws = [found(rng) for _ in range(400)]
-    agreed = np.mean([region.contains(found.low, found.high) for found in draws])
-    power = np.mean([decide(found, region, published).power for found in draws])
+    draws = [estimate(rng) for _ in range(400)]
+    agreed = np.mean([region.contains(estimate.low, estimate.high) for estimate in draws])
+    power = np.mean([decide(estimate, region, published).power for estimate in draws])
     assert abs(agreed - power) < 0.06
     # What the text's own number contradicts has no power to agree with it.
     assert math.isnan(decide(draws[0], region, -1.0 if published else 9.0).power)
@@ -195,34 +195,34 @@ def test_power_does_not_depend_on_the_estimated_variance():
 
 def test_intervals_are_those_of_scipy():
     values = [0.1, 0.4, 0.2, 0.7]
-    found = estimators.mean(values)
+    estimate = estimators.mean(values)
     expected = stats.t.interval(0.95, 3, np.mean(values), stats.sem(values))
-    assert (found.low, found.high) == pytest.approx(expected)
+    assert (estimate.low, estimate.high) == pytest.approx(expected)
     for successes, trials in ((7, 20), (0, 5), (5, 5)):
-        found = proportion(successes, trials)
+        estimate = proportion(successes, trials)
         expected = stats.binomtest(successes, trials).proportion_ci(0.95)
-        assert (found.low, found.high) == pytest.approx(tuple(expected), abs=1e-12)
+        assert (estimate.low, estimate.high) == pytest.approx(tuple(expected), abs=1e-12)
     ours = [1.0, 2.0, 3.0]
     others = [0.0, 0.5]
-    found = estimators.difference(ours, others)
+    estimate = estimators.difference(ours, others)
     welch = stats.ttest_ind(ours, others, equal_var=False).confidence_interval(0.95)
-    assert (found.value, found.low, found.high) == pytest.approx((1.75, *welch))
+    assert (estimate.value, estimate.low, estimate.high) == pytest.approx((1.75, *welch))
 
 
 @pytest.mark.parametrize("first", [(0, 101), (4, 101), (30, 40)])
 def test_intervals_of_odds_ratios_are_exact(first):
     second = (138, 450)
-    found = estimators.odds_ratio(first, second)
+    estimate = estimators.odds_ratio(first, second)
     successes = first[0] + second[0]
     margins = (first[1] + second[1], first[1], successes)
-    at_high = stats.nchypergeom_fisher(*margins, found.high)
+    at_high = stats.nchypergeom_fisher(*margins, estimate.high)
     assert at_high.cdf(first[0]) == pytest.approx(0.025, rel=1e-3)
     if first[0]:
-        at_low = stats.nchypergeom_fisher(*margins, found.low)
+        at_low = stats.nchypergeom_fisher(*margins, estimate.low)
         assert at_low.sf(first[0] - 1) == pytest.approx(0.025, rel=1e-3)
-        assert found.low < found.value < found.high
+        assert estimate.low < estimate.value < estimate.high
     else:
-        assert found.low == found.value == 0
+        assert estimate.low == estimate.value == 0
 
 
 def test_power_of_odds_ratios_is_the_agreement_rate():
@@ -243,12 +243,12 @@ def test_intervals_of_correlations_cover(rho):
     truth = 6 / math.pi * math.asin(rho / 2)  # Spearman's of a normal pair
     for _ in range(400):
         one, noise = rng.standard_normal((2, 24))
-        found = estimators.correlation(one, rho * one + math.sqrt(1 - rho**2) * noise)
-        inside += found.low < truth < found.high
+        estimate = estimators.correlation(one, rho * one + math.sqrt(1 - rho**2) * noise)
+        inside += estimate.low < truth < estimate.high
     assert 0.92 < inside / 400 < 0.98
 
 
-@pytest.mark.parametrize("found, why", [
+@pytest.mark.parametrize("estimate, why", [
     (lambda: estimators.mean([0.3]), "at least two runs"),
     (lambda: estimators.difference([1.0], [2.0, 3.0]), "at least two runs"),
     (lambda: proportion(0, 0), "no trial"),
@@ -267,8 +267,8 @@ def test_intervals_of_correlations_cover(rho):
     (lambda: extremes.largest([]), "nothing was measured"),
     (lambda: estimators.correlation([*range(5), math.nan], range(6)), "missing value"),
 ])  # fmt: skip
-def test_estimates_without_data_give_the_reason(found, why):
-    assert math.isnan(found().low) and why in found().notes[0]
+def test_estimates_without_data_give_the_reason(estimate, why):
+    assert math.isnan(estimate().low) and why in estimate().notes[0]
 
 
 def test_untrained_architectures_are_named_in_order():
@@ -285,8 +285,8 @@ def test_an_extreme_has_the_widest_interval():
     assert extremes.largest([known, known]).low < 0.5 == extremes.largest([known]).low
     few = estimators.mean(np.array([0.9, 1.0, 1.1]))  # of two degrees of freedom, in an extreme too
     p = stats.ttest_1samp([0.9, 1.0, 1.1], 0.5).pvalue
-    for found in (few, extremes.smallest([few, Estimate(2, 1.5, 2.5)])):
-        assert p_value(found, Region(above=0.5)) == pytest.approx(p)
+    for estimate in (few, extremes.smallest([few, Estimate(2, 1.5, 2.5)])):
+        assert p_value(estimate, Region(above=0.5)) == pytest.approx(p)
     both = few, Estimate(5, 0.2, 9.8)  # the larger, of which less is known
     surely, less = (p_value(one, Region(above=0.1)) for one in both)
     assert p_value(extremes.smallest(both), Region(above=0.1)) == less
@@ -338,8 +338,8 @@ def test_a_threshold_is_the_cause_if_another_decides():
 
 def test_the_false_discovery_rate_is_that_of_statsmodels():
     p = np.random.default_rng(0).random(20) ** 3
-    found = benjamini_hochberg_adjusted(pd.Series([*p, np.nan]))
-    np.testing.assert_allclose(found, [*multipletests(p, method="fdr_bh")[1], np.nan])
+    estimate = benjamini_hochberg_adjusted(pd.Series([*p, np.nan]))
+    np.testing.assert_allclose(estimate, [*multipletests(p, method="fdr_bh")[1], np.nan])
     assert benjamini_hochberg_adjusted(pd.Series([np.nan])).isna().all()
     rows = pd.DataFrame({"id": ["lem-fhn-factor", "lem-fhn-best", "lem-fhn-single"]})
     rows = rows.assign(verdict=AGREES, p=[0.01, 0.03, 0.04])
@@ -421,9 +421,9 @@ def test_a_note_compares_the_interval_with_the_papers_value(name, low, high, not
 
 @pytest.mark.parametrize(("low", "times"), [(-0.004, 4.6), (-0.001, 2.5), (-0.1, 4.6)])
 def test_undecided_claims_state_the_size_needed(low, times):
-    found = between(low, 0.02)
-    note = judged_row("diss-3.5-terminal-sign", found)["note"]
+    estimate = between(low, 0.02)
+    note = judged_row("diss-3.5-terminal-sign", estimate)["note"]
     assert f"about {times} times as large" in note
-    error = (found.high - found.low) / 2 / Z / math.sqrt(times)
-    drawn = np.random.default_rng(1).normal(abs(found.value), error, 4000)
+    error = (estimate.high - estimate.low) / 2 / Z / math.sqrt(times)
+    drawn = np.random.default_rng(1).normal(abs(estimate.value), error, 4000)
     assert np.mean(drawn > Z * error) == pytest.approx(DETECTED, abs=0.03)

@@ -157,9 +157,9 @@ def test_paired_answers_narrow_a_comparison():
     four = ("one network has 4 runs, and 5 are needed",)
     assert few.undecided_because == four, "which adds no runs"
     single = ds.isel(replicate=[0]).assign(sequence_score=(SCORE, known[:, :1]))
-    found = ask(Networks(single), "lead", "LEM", "LSTM")
-    assert found.low > 0 and found.notes == ("of single runs",)
-    assert found.undecided_because == ("one network has 1 run, and 5 are needed",)
+    actual = ask(Networks(single), "lead", "LEM", "LSTM")
+    assert actual.low > 0 and actual.notes == ("of single runs",)
+    assert actual.undecided_because == ("one network has 1 run, and 5 are needed",)
 
 
 @pytest.mark.parametrize(
@@ -186,9 +186,9 @@ def test_learning_rates_are_not_chosen_by_test_luck(favoured, agree):
         assert optimism == 0.0
     else:
         assert optimism == pytest.approx(100 * (0.75 - 0.5))  # .75 at the best rate, .5 crossed
-    found = ask(networks, "lead", "LEM", "LSTM")
-    assert "chosen on the test part" not in write_reasons(found.undecided_because)
-    assert ("so its score is cross-fitted" in write_reasons(found.notes)) == (not agree)
+    actual = ask(networks, "lead", "LEM", "LSTM")
+    assert "chosen on the test part" not in write_reasons(actual.undecided_because)
+    assert ("so its score is cross-fitted" in write_reasons(actual.notes)) == (not agree)
     without = Networks(networks.ds.drop_vars("sequence_score"))
     assert optimism_of_rate(without, "LEM") is None
     assert "LEM was chosen on the test part" in rate_from_test_part("LEM", None)
@@ -220,19 +220,19 @@ def _answering(rng, chances):
 def test_spread_excludes_sampling_of_test_sequences(spread):
     """The chances of runs have this spread; how often 4 points are met is known by drawing."""
     rng = np.random.default_rng(7)
-    found = []
-    said = Region(below=4)
+    actual = []
+    claimed = Region(below=4)
     assert (
         sampling_variance(_answering(rng, np.array([0.0, 1.0] * 3)[None, :, None]), "LEM") == 0
     )  # all or none
     for _ in range(200):
         chances = 0.6 + spread * rng.standard_normal((1, 6, 1))
-        found.append(ask(_answering(rng, chances), "deviation", "LEM"))
-    value, low, high = np.array([[one.value, one.low, one.high] for one in found]).T
+        actual.append(ask(_answering(rng, chances), "deviation", "LEM"))
+    value, low, high = np.array([[one.value, one.low, one.high] for one in actual]).T
     assert np.sqrt((value**2).mean()) == pytest.approx(100 * spread, abs=1.2)
     assert ((low <= 100 * spread) & (100 * spread <= high)).mean() > 0.9
-    chance = np.mean([one.chance(said, 100 * spread) for one in found])
-    agreed = np.mean([said.contains(one.low, one.high) for one in found])
+    chance = np.mean([one.chance(claimed, 100 * spread) for one in actual])
+    agreed = np.mean([claimed.contains(one.low, one.high) for one in actual])
     assert chance == pytest.approx(agreed, abs=0.05)
 
 
@@ -241,20 +241,20 @@ def test_a_spread_with_the_sampling_of_test_sequences_says_so():
     assert ask(networks, "deviation", "LEM").notes == ()
     without = Networks(networks.ds.drop_vars("sequence_score"))
     assert sampling_variance(without, "LEM") is None
-    found = ask(without, "deviation", "LEM")
-    assert found.notes == (WITH_SAMPLING,)
-    assert found.value == pytest.approx(without.scores("LEM").std(ddof=1))
+    actual = ask(without, "deviation", "LEM")
+    assert actual.notes == (WITH_SAMPLING,)
+    assert actual.value == pytest.approx(without.scores("LEM").std(ddof=1))
 
 
 def test_power_at_chance_does_not_depend_on_learners():
     """The power of "no better than chance" does not depend on the spread of networks that learn."""
     rng = np.random.default_rng(8)
-    said = Region(below=2)
+    claimed = Region(below=2)
     guess = _draw({"LEM": 60.0})["guess_metric"].item()
-    found = [ask(_answering(rng, guess), "over_chance", "LEM") for _ in range(200)]
-    agreed = np.mean([said.contains(one.low, one.high) for one in found])
+    actual = [ask(_answering(rng, guess), "over_chance", "LEM") for _ in range(200)]
+    agreed = np.mean([claimed.contains(one.low, one.high) for one in actual])
     learned = ask(_answering(rng, np.linspace(0.2, 0.8, 6)[:, None]), "over_chance", "LEM")
-    assert 0.4 < learned.chance(said, 0.0) == pytest.approx(agreed, abs=0.08)
+    assert 0.4 < learned.chance(claimed, 0.0) == pytest.approx(agreed, abs=0.08)
     assert learned.high - learned.low > 40
 
 
@@ -270,10 +270,10 @@ def test_paired_errors_follow_the_delta_method(measure):
     ds = ds.assign(test_metric=(RECORD, errors), test_loss=(RECORD, errors**2))
     ds = ds.assign(sequence_score=(SCORE, answers))
     asked = measure if measure == "squared error" else ""
-    found = ask(Networks(ds, measure=asked), "ratio", "LSTM", "LEM")
+    actual = ask(Networks(ds, measure=asked), "ratio", "LSTM", "LEM")
     drawn_again = each[:, rng.integers(500, size=(4000, 500))].mean(-1)
     logs = np.log(drawn_again[1] / drawn_again[0]) / (2 if measure == "error" else 1)
-    assert math.log(found.high / found.value) == pytest.approx(1.96 * logs.std(), rel=0.06)
+    assert math.log(actual.high / actual.value) == pytest.approx(1.96 * logs.std(), rel=0.06)
 
 
 def test_few_test_sequences_widen_an_interval():
@@ -284,9 +284,9 @@ def test_few_test_sequences_widen_an_interval():
     assert wide.value - wide.low > 0.99 * drawn_alone > 3 * (narrow.value - narrow.low)
     single = ask(Networks(_draw({"LEM": 80}).isel(replicate=[0])), "deviation", "LEM")
     assert single.notes == ("a spread needs at least two runs",)
-    for found, told in ((wide, True), (narrow, False)):
-        border = Region(above=(found.value + found.low) / 2)
-        assert ("finite test set" in decide(smallest([found]), border).reason) is told
+    for actual, mentioned in ((wide, True), (narrow, False)):
+        border = Region(above=(actual.value + actual.low) / 2)
+        assert ("finite test set" in decide(smallest([actual]), border).reason) is mentioned
 
 
 @pytest.mark.parametrize(("measure", "guess"), [("perplexity", 100.0), ("squared error", 100.0)])
@@ -340,9 +340,9 @@ def test_only_the_named_tasks_change_their_measure():
 def test_untrained_or_guessing_networks_lead_none(one, over, changed, why):
     ds = _draw()
     networks = Networks(ds.assign({k: ("run", [v] * ds.sizes["run"]) for k, v in changed.items()}))
-    found = [ask(networks, "lead", one, over)]
-    found += [ask(networks, "over_chance", one), ask(networks, "ratio", one, over)] * bool(changed)
-    assert all(math.isnan(each.low) and each.notes == (why,) for each in found)
+    actual = [ask(networks, "lead", one, over)]
+    actual += [ask(networks, "over_chance", one), ask(networks, "ratio", one, over)] * bool(changed)
+    assert all(math.isnan(each.low) and each.notes == (why,) for each in actual)
 
 
 def test_networks_at_chance_are_found():
@@ -381,16 +381,16 @@ def _solved(steps, records=(50, 100, 300, 400, 900)):
 
 def test_steps_are_known_between_two_records():
     networks = Networks(_solved({"slow": 400, "fast": 100, "never": None, "stuck": None}))
-    found = ask(networks, "longer", "slow", "fast")
-    assert (found.low, found.high) == pytest.approx((300 / 100, 400 / 50))
-    assert ask(networks, "longer", "never", "fast").value > found.value
+    actual = ask(networks, "longer", "slow", "fast")
+    assert (actual.low, actual.high) == pytest.approx((300 / 100, 400 / 50))
+    assert ask(networks, "longer", "never", "fast").value > actual.value
     for pair, open_side in ((("never", "fast"), "high"), (("fast", "never"), "low")):
         unsolved = ask(networks, "longer", *pair)
         assert getattr(unsolved, open_side) == {"high": math.inf, "low": 0}[open_side]
         assert unsolved.low < unsolved.value < unsolved.high
     assert "neither never nor stuck" in ask(networks, "longer", "never", "stuck").notes[0]
-    found = ask(networks, "steps_needed", "fast")
-    assert (found.low, found.value, found.high) == pytest.approx((50, 75, 100))
+    actual = ask(networks, "steps_needed", "fast")
+    assert (actual.low, actual.value, actual.high) == pytest.approx((50, 75, 100))
 
 
 def test_unsolved_problems_need_seeds_and_learning_rates():
@@ -401,8 +401,8 @@ def test_unsolved_problems_need_seeds_and_learning_rates():
     few = "one network has 2 runs, and 5 are needed"
     only_rate = "never is at chance, and only one learning rate was tried"
     for tried, against in ((ds, (few, only_rate)), (both, (few,))):
-        found = ask(Networks(tried), "steps_needed", "never")
-        assert (found.value, found.undecided_because) == (900, against)
+        actual = ask(Networks(tried), "steps_needed", "never")
+        assert (actual.value, actual.undecided_because) == (900, against)
     ds["records"][0, 1] = 2  # diverged: no reason to count it as quick
     assert ask(Networks(ds), "steps_needed", "never").value == 900
 

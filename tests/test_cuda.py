@@ -73,7 +73,7 @@ class HostReads(TorchDispatchMode):
 
     def __init__(self):
         super().__init__()
-        self.found = []
+        self.names = []
 
     def __torch_dispatch__(self, operator, types, args=(), kwargs=None):
         result = None
@@ -88,7 +88,7 @@ class HostReads(TorchDispatchMode):
             name = operator.overloadpacket.__name__
             asks = name in WAITS or not TELLING.isdisjoint(operator.tags)
             if (asks and devices != {"cpu"}) or len(devices) > 1:
-                self.found.append(name)
+                self.names.append(name)
         return result
 
 
@@ -124,7 +124,7 @@ def test_gpu_passes_read_no_value_on_the_host(name, engine, monkeypatch):
             outputs, final = run(weights, cell.initial_state(3), u)
         loss = outputs[-1].sum() + sum(part.sum() for part in final)
         torch.autograd.grad(loss, leaves, allow_unused=True)
-    assert reads.found == []
+    assert reads.names == []
 
 
 SILENT = {"empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided", "_unsafe_view"}
@@ -448,10 +448,10 @@ def test_a_gpu_without_a_compiler_is_reported_once(monkeypatch):
 
 def test_the_obstacle_says_what_to_install(monkeypatch):
     monkeypatch.setattr(_cuda, "cuda", None)
-    told = _cuda.obstacle.__wrapped__()
-    assert re.fullmatch(r"Numba cannot compile for this GPU \(.*\); .* pip install '.*'", told)
+    complaint = _cuda.obstacle.__wrapped__()
+    assert re.fullmatch(r"Numba cannot compile for this GPU \(.*\); .* pip install '.*'", complaint)
     *_, requirement = (ROOT / "requirements-gpu.in").read_text("utf-8").split()
-    assert "pip install '.[gpu]'" in told and f"pip install '{requirement}'" in told
+    assert "pip install '.[gpu]'" in complaint and f"pip install '{requirement}'" in complaint
 
 
 def test_engines_of_other_devices_have_other_names():
@@ -481,7 +481,7 @@ def test_batched_gpu_passes_read_no_value(name, vocabulary, monkeypatch):
                 losses = run(*sample)
                 leaves = [part for part in sample if part.requires_grad]
                 torch.autograd.grad(losses.sum(), leaves, allow_unused=allow_unused_input)
-            captured.append(reads.found)
+            captured.append(reads.names)
             return run(*tensors)
 
         return watched
@@ -495,17 +495,17 @@ def test_batched_gpu_passes_read_no_value(name, vocabulary, monkeypatch):
         torch.autograd.backward(passes.losses(models, [batch] * 3))
     assert captured == [[]], "within the graph"
     # Outside of it a map of free parameters may look at values.
-    assert reads.found == [] or (name == "exponential" and set(reads.found) <= WAITS)
+    assert reads.names == [] or (name == "exponential" and set(reads.names) <= WAITS)
     assert all(p.grad is not None for model in models for p in model.parameters())
     with HostReads() as reads:
         for model in models:
-            own = list(model.parameters())
-            nn.utils.clip_grad_norm_(own, 1.0)
+            trained = list(model.parameters())
+            nn.utils.clip_grad_norm_(trained, 1.0)
             # As PyTorch chooses on a GPU: kernels over all of a network's parameters.
-            optimiser = torch.optim.Adam(own, foreach=True)
+            optimiser = torch.optim.Adam(trained, foreach=True)
             optimiser.step()
             optimiser.zero_grad()
-    assert reads.found == []
+    assert reads.names == []
 
 
 @pytest.mark.parametrize("name", cell_names())

@@ -36,9 +36,9 @@ def _lines(name):
 
 
 def _requirements():
-    found = [Requirement(line) for line in _lines("requirements.in")]
-    by_name = {canonicalize_name(item.name): item for item in found}
-    assert len(by_name) == len(found), "a requirement is listed twice"
+    actual = [Requirement(line) for line in _lines("requirements.in")]
+    by_name = {canonicalize_name(item.name): item for item in actual}
+    assert len(by_name) == len(actual), "a requirement is listed twice"
     return by_name
 
 
@@ -126,7 +126,7 @@ def _imports(source):
 
 
 def test_every_imported_package_is_required():
-    own = {
+    our_modules = {
         "longrnn",
         "study",
         "tests",
@@ -136,8 +136,8 @@ def test_every_imported_package_is_required():
     known = {*_requirements(), *_BROUGHT_ALONG.split()}
     distributions = packages_distributions()
     for path, source in _sources():
-        for name in set(_imports(source)) - own - sys.stdlib_module_names:
-            candidates = {canonicalize_name(found) for found in distributions.get(name, [name])}
+        for name in set(_imports(source)) - our_modules - sys.stdlib_module_names:
+            candidates = {canonicalize_name(actual) for actual in distributions.get(name, [name])}
             assert candidates & known, f"{path.name} imports {name}; add it to requirements.in"
 
 
@@ -145,17 +145,19 @@ def _make(*words, check=True):
     return subprocess.run(["make", *words], cwd=ROOT, capture_output=True, text=True, check=check)
 
 
-def _script(path, said):
-    path.write_text(f"#!/bin/sh\nexec {sys.executable} {said}\n")
+def _script(path, code):
+    path.write_text(f"#!/bin/sh\nexec {sys.executable} {code}\n")
     path.chmod(0o755)
 
 
 def test_make_refuses_an_old_python(tmp_path):
     # The installed Python, telling an older version.
     _script(tmp_path / "python", '-c "import sys; sys.version_info = (3, 9, 1)\n$2"')
-    told = _make(f"PYTHON={tmp_path / 'python'}", f"VENV={tmp_path / 'venv'}", "test", check=False)
-    assert told.returncode != 0 and not (tmp_path / "venv").exists()
-    assert "needs Python 3.11 or later" in told.stderr and "is 3.9" in told.stderr
+    result = _make(
+        f"PYTHON={tmp_path / 'python'}", f"VENV={tmp_path / 'venv'}", "test", check=False
+    )
+    assert result.returncode != 0 and not (tmp_path / "venv").exists()
+    assert "needs Python 3.11 or later" in result.stderr and "is 3.9" in result.stderr
 
 
 @pytest.mark.parametrize("broken", [False, True])
@@ -166,8 +168,8 @@ def test_make_replaces_only_a_broken_environment(tmp_path, broken):
         (tmp_path / "bin" / "python").symlink_to("/nowhere/python3.11")
     else:  # what a link to an environment's Python does not find by itself
         _script(tmp_path / "bin" / "python", '"$@"')
-    told = _make("--dry-run", f"VENV={tmp_path}", "test").stdout
-    assert ("Setting up the environment" in told) == broken
+    result = _make("--dry-run", f"VENV={tmp_path}", "test").stdout
+    assert ("Setting up the environment" in result) == broken
 
 
 MODULES = {
@@ -180,8 +182,8 @@ MODULES = {
 
 @pytest.mark.parametrize("name", sorted(MODULES))
 def test_docstring_examples_run(name):
-    found = doctest.testmod(importlib.import_module(name), optionflags=doctest.ELLIPSIS)
-    assert found.attempted and not found.failed
+    actual = doctest.testmod(importlib.import_module(name), optionflags=doctest.ELLIPSIS)
+    assert actual.attempted and not actual.failed
 
 
 @pytest.mark.parametrize(

@@ -33,24 +33,24 @@ def _train(attempt, data):
 def test_attempts_do_not_depend_on_each_other(attempt, kind):
     torch.manual_seed(5)
     before = torch.get_rng_state()
-    found = _train(attempt, toy_task(kind))
+    actual = _train(attempt, toy_task(kind))
     assert torch.equal(torch.get_rng_state(), before)
-    assert found["status"] == COMPLETED and found["epochs_completed"] == 2
+    assert actual["status"] == COMPLETED and actual["epochs_completed"] == 2
     for name in MEASUREMENTS:
-        assert found[name].shape == (2, 2) and np.isfinite(found[name]).all()
+        assert actual[name].shape == (2, 2) and np.isfinite(actual[name]).all()
     torch.manual_seed(123)
     _train(attempt.copy_with(replicate=7), toy_task(kind))
-    np.testing.assert_equal(_train(attempt, toy_task(kind)), found)
+    np.testing.assert_equal(_train(attempt, toy_task(kind)), actual)
 
 
 def test_infinite_loss_ends_the_attempt(attempt, monkeypatch):
     fail_after(1, monkeypatch)  # the first epoch, of one batch
-    found = _train(attempt.copy_with(training_length=4), toy_task())
-    assert found["status"] == DIVERGED
-    assert found["epochs_completed"] == 1
+    actual = _train(attempt.copy_with(training_length=4), toy_task())
+    assert actual["status"] == DIVERGED
+    assert actual["epochs_completed"] == 1
     for name in MEASUREMENTS:
-        assert np.isfinite(found[name][:, 0]).all()
-        assert np.isnan(found[name][:, 1:]).all()
+        assert np.isfinite(actual[name][:, 0]).all()
+        assert np.isnan(actual[name][:, 1:]).all()
 
 
 def _by_autograd(model, data):
@@ -125,6 +125,6 @@ def test_author_start_differs_and_trains(attempt, architecture):
     if architecture in AUTHOR:
         trains_state = AUTHOR[architecture].get("train_initial_state", False)
         assert (authors.cell.x0 is not None) == trains_state
-    found = _train(attempt.copy_with(architecture=architecture), toy_task())
-    assert found["status"] == COMPLETED and found["classes"] == 3
-    assert np.isfinite(found["loss"]).all()
+    actual = _train(attempt.copy_with(architecture=architecture), toy_task())
+    assert actual["status"] == COMPLETED and actual["classes"] == 3
+    assert np.isfinite(actual["loss"]).all()

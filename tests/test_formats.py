@@ -107,9 +107,9 @@ def test_log_mel_follows_its_definition():
     assert features.shape == log_mel(_clip(40000)).shape == (126, 80)
     assert (features.mean(), features.std(ddof=1)) == pytest.approx((0, 1), abs=1e-6)
     # Standardising is one line for the whole clip: differences of decibels have one ratio.
-    places = [(0, 5), (3, 40), (60, 79), (125, 60)]
-    decibels = [10 * math.log10(_mel_by_definition(samples, *place)) for place in places]
-    ratios = np.diff(decibels) / np.diff([features[place] for place in places])
+    positions = [(0, 5), (3, 40), (60, 79), (125, 60)]
+    decibels = [10 * math.log10(_mel_by_definition(samples, *place)) for place in positions]
+    ratios = np.diff(decibels) / np.diff([features[place] for place in positions])
     assert np.allclose(ratios, ratios[0], rtol=1e-4)
     assert (short[63:] == short.max()).all()  # 0 dB, as LEM's code has it
     assert np.all(log_mel(np.zeros(16000, np.int16)) == 0)

@@ -63,8 +63,8 @@ def run(cell, u, state):
     return results(*cell(u, state, engine=ENGINE), [*cell.parameters(), u, *state])
 
 
-def assert_close(found, expected):
-    for one, two in zip(found, expected, strict=True):
+def assert_close(actual, expected):
+    for one, two in zip(actual, expected, strict=True):
         scale = max(two.abs().max().item(), 1e-30)
         assert (one - two).abs().max().item() / scale < TOLERANCE[torch.float32]
 
@@ -124,9 +124,9 @@ def test_a_pass_waits_for_its_own_stream(name):
             work = (work @ work).clamp(-1, 1)
         with torch.no_grad():
             late.copy_(u)
-        found = run(cell, late, state)
+        actual = run(cell, late, state)
     side.synchronize()
-    assert_close(found, expected)
+    assert_close(actual, expected)
 
 
 def capture(run):
@@ -175,7 +175,7 @@ def test_nan_and_infinity_propagate_as_in_the_reference(name):
 def test_unsupported_inputs_are_refused_in_a_sentence(name):
     cell, u, state = a_case(name)
     on_cpu = random_case(name, *SIZES, torch.float32)
-    for call, told in [
+    for call, message in [
         (lambda: on_cpu[0](*on_cpu[1:], engine=ENGINE), "it runs on cuda"),
         (lambda: on_cpu[0](u, engine=ENGINE), "expected input of torch.float32 on cpu"),
         (lambda: cell(u, on_cpu[2], engine=ENGINE), "state tensor.s. of shape"),
@@ -183,7 +183,7 @@ def test_unsupported_inputs_are_refused_in_a_sentence(name):
         (lambda: cell(u[:, :-1], state, engine=ENGINE), "state tensor.s. of shape"),
         (lambda: cell.half()(u.half(), engine=ENGINE), "got torch.float16"),
     ]:
-        with pytest.raises(ValueError, match=told) as refusal:
+        with pytest.raises(ValueError, match=message) as refusal:
             call()
         assert "\n" not in str(refusal.value)
     run(*a_case(name))  # the next pass works
@@ -220,11 +220,11 @@ def not_on_a_box():
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU here")
 def test_benchmark_without_gpu_prints_one_sentence(tmp_path, not_on_a_box, monkeypatch, capsys):
     out = tmp_path / "bench_gpu.csv"
-    said = "bench-gpu needs an NVIDIA GPU that PyTorch can use, and this machine has none"
+    complaint = "bench-gpu needs an NVIDIA GPU that PyTorch can use, and this machine has none"
     done = run_without(not_on_a_box, "study.bench.gpu", "--out", str(out))
-    assert (done.returncode, done.stderr.strip()) == (2, said) and not out.exists()
+    assert (done.returncode, done.stderr.strip()) == (2, complaint) and not out.exists()
     monkeypatch.setattr(bench.sys, "argv", ["", "--look"])
-    assert bench.main() == 2 and capsys.readouterr().err.strip() == said
+    assert bench.main() == 2 and capsys.readouterr().err.strip() == complaint
 
 
 @pytest.mark.slow
@@ -267,8 +267,8 @@ def test_the_benchmark_names_machine_and_engines(monkeypatch):
     assert [part for part in parts if "slice" in part] == sizes
     monkeypatch.setattr(bench, "device_timer", wall_timer)
     ledger = Ledger()
-    found = bench.time_engines("lipschitz", Workload(1, 2, 2), ledger, "cpu")
-    assert {row["what"] for row in found} == {"lipschitz, reference", "lipschitz, numba-cpu"}
+    actual = bench.time_engines("lipschitz", Workload(1, 2, 2), ledger, "cpu")
+    assert {row["what"] for row in actual} == {"lipschitz, reference", "lipschitz, numba-cpu"}
     assert not [row for row in ledger.rows if row["failure"]]
 
 
@@ -276,8 +276,8 @@ def test_variants_are_timed_together_with_their_engine(monkeypatch):
     monkeypatch.setattr(bench, "device_timer", wall_timer)
     monkeypatch.setitem(bench.VARIANTS, ("unicornn", "numba-cpu"), ("persistent",))
     ledger = Ledger()
-    found = bench.time_engines("unicornn", Workload(1, 2, 2), ledger, "cpu")
-    assert [row["what"] for row in found] == ["unicornn, reference", "unicornn, numba-cpu"]
+    actual = bench.time_engines("unicornn", Workload(1, 2, 2), ledger, "cpu")
+    assert [row["what"] for row in actual] == ["unicornn, reference", "unicornn, numba-cpu"]
     (failed,) = [row for row in ledger.rows if row["failure"]]
     assert failed["what"] == "unicornn, numba-cpu, persistent"
     assert "no option 'variant'" in failed["failure"]
@@ -345,14 +345,14 @@ def test_rounds_are_interleaved_and_give_the_ratios():
     slow = entrant(99.0, 10.0, 40.0, 90.0)
     base = entrant(99.0, 1.0, 5.0, 3.0)
     entrants = {"slow": logged("slow", slow), "base": logged("base", base)}
-    found = race(entrants, Ledger(), size="B1", rounds=3, baselines={"slow": ["base"]})
+    actual = race(entrants, Ledger(), size="B1", rounds=3, baselines={"slow": ["base"]})
     assert order == ["slow", "base"] * 4
-    by_name = {row["what"]: row for row in found}
+    by_name = {row["what"]: row for row in actual}
     assert by_name["slow"]["value"] == 40
     assert by_name["slow"]["ratio"] == 10  # the median of 10, 8, 30, not the medians' ratio
     assert by_name["base"]["ratio"] is None
-    assert {row["size"] for row in found} == {"B1"} and {row["rounds"] for row in found} == {3}
-    assert all(row["machine"] and "torch" in row["versions"] for row in found)
+    assert {row["size"] for row in actual} == {"B1"} and {row["rounds"] for row in actual} == {3}
+    assert all(row["machine"] and "torch" in row["versions"] for row in actual)
 
 
 def test_failing_entrants_do_not_stop_others(tmp_path):
@@ -505,10 +505,10 @@ def test_products_of_a_step_are_counted():
     d = 16
     p = 3
     batch = 32
-    found = count("rnn", d, p, TRAINING, batch)
+    actual = count("rnn", d, p, TRAINING, batch)
     # W x forward, its two products back; R u forward and the gradient of R: 2 operations each.
-    assert found.flop == 2 * batch * (3 * d * d + 2 * d * p)
-    assert found.products == 5
+    assert actual.flop == 2 * batch * (3 * d * d + 2 * d * p)
+    assert actual.products == 5
     # The probe computes the state twice and pulls one vector back.
     probe = count("rnn", d, p, PROBES, batch)
     assert probe.flop == pytest.approx(2 * batch * (3 * d * d + 2 * d * p), rel=0.01)

@@ -177,8 +177,8 @@ def test_versions_follow_what_packages_compute_with(monkeypatch):
     installed = {"statsmodels": "0.15.0", "numpy": "2.4.6", "torch": "2.13.0+cpu"}
     monkeypatch.setattr(versions, "version", lambda name: installed.get(name, "1"))
     versions._version.cache_clear()
-    found = versions.result_versions(["statsmodels", "torch", "papermill", "json"])
-    assert found["statsmodels"] == "0.15.0"
-    assert found["torch"] == "2.13.0"
-    assert set(found) == {"numpy", "pandas", "patsy", "scipy", "statsmodels", "torch"}
+    actual = versions.result_versions(["statsmodels", "torch", "papermill", "json"])
+    assert actual["statsmodels"] == "0.15.0"
+    assert actual["torch"] == "2.13.0"
+    assert set(actual) == {"numpy", "pandas", "patsy", "scipy", "statsmodels", "torch"}
     versions._version.cache_clear()

@@ -166,9 +166,11 @@ def test_time_left_is_estimated_per_group(monkeypatch, capsys):
         jobs[k].result = {SECONDS: seconds, "status": np.full(diverged, DIVERGED)}
         jobs[k].ran_now = True
         lines.report("x", 2)
-    told = capsys.readouterr().err.splitlines()
-    for line, said in zip(told, filter(None, (said for *_, said in expected)), strict=True):
-        assert said in line
+    output = capsys.readouterr().err.splitlines()
+    for line, message in zip(
+        output, filter(None, (message for *_, message in expected)), strict=True
+    ):
+        assert message in line
 
 
 def _counts(failures, path, resume):
@@ -185,8 +187,8 @@ def test_failed_job_is_retried_twice_and_named(where, tmp_path, failures, tries)
     path = tmp_path / "tries"
     good = plain_job(_counts, (0, tmp_path / "good"), {"i": 1})
     bad = plain_job(_counts, (failures, path), batch_key="x", pass_size=2)
-    beside = replace(good, levels={"i": 2}, batch_key="x", pass_size=2)
-    study = partial(run_jobs, {"test": [bad, beside, good]}, tmp_path, where)
+    neighbor = replace(good, levels={"i": 2}, batch_key="x", pass_size=2)
+    study = partial(run_jobs, {"test": [bad, neighbor, good]}, tmp_path, where)
     if failures < tries:
         assert [one["value"] for one in study()["test"].results] == [7, 7, 7]
     else:
@@ -202,26 +204,26 @@ def _diverges(resume):
 
 
 def test_jobs_flush_denormals_and_count_diverged_attempts(where, tmp_path, capsys):
-    found = run_jobs({"test": [plain_job(_diverges)]}, tmp_path, where)["test"]
-    assert found.results[0]["small"] == 0
-    assert (found.jobs, found.trained, found.diverged, found.resumed) == (1, 1, 2, 0)
-    told = capsys.readouterr().err
-    assert "1 of 1 jobs to run" in told and "job 1/1, 2 attempts diverged" in told
+    actual = run_jobs({"test": [plain_job(_diverges)]}, tmp_path, where)["test"]
+    assert actual.results[0]["small"] == 0
+    assert (actual.jobs, actual.trained, actual.diverged, actual.resumed) == (1, 1, 2, 0)
+    output = capsys.readouterr().err
+    assert "1 of 1 jobs to run" in output and "job 1/1, 2 attempts diverged" in output
 
 
 def test_job_of_two_groups_runs_once(where, tmp_path):
     path = tmp_path / "runs"
     same = plain_job(_counts, (0, path), {"i": 0})
     other = replace(same, levels={"i": 1})
-    found = run_jobs({"a": [same, other, same], "b": [replace(same, title="x")]}, tmp_path, where)
+    actual = run_jobs({"a": [same, other, same], "b": [replace(same, title="x")]}, tmp_path, where)
     assert len(path.read_text().splitlines()) == 2
     values = []
-    for group in found.values():
+    for group in actual.values():
         values.append([result["value"] for result in group.results])
     assert values == [[7] * 3, [7]]
-    assert [(one.jobs, one.trained) for one in found.values()] == [(2, 2), (1, 1)]
+    assert [(one.jobs, one.trained) for one in actual.values()] == [(2, 2), (1, 1)]
     again = run_jobs({"b": [same]}, tmp_path, where)["b"]
-    assert again == replace(found["b"], trained=0) and again.jobs == 1
+    assert again == replace(actual["b"], trained=0) and again.jobs == 1
 
 
 def test_cost_before_a_kill_counts(tmp_path):
@@ -340,8 +342,8 @@ def test_each_gpu_has_its_own_worker(tmp_path, monkeypatch):
 
 def test_results_of_workers_with_several_threads_are_ignored(where, tmp_path, capsys):
     job = plain_job(_counts, (0, tmp_path / "runs"))
-    found = run_jobs({"test": [job]}, tmp_path, where)["test"]
-    assert found.threads == found.workers == 1
+    actual = run_jobs({"test": [job]}, tmp_path, where)["test"]
+    assert actual.threads == actual.workers == 1
     cost = json.loads((tmp_path / "test.cost.json").read_text())
     assert (cost["threads"], cost["workers"]) == (1, 1)
     written = read_shard(tmp_path, cache_key(job, None))
@@ -387,5 +389,5 @@ def test_scheduler_with_certificates_is_reached(tmp_path):
     with LocalCluster(n_workers=1, processes=False, **secured) as remote, dask.config.set(named):
         where = Jobs(scheduler=remote.scheduler_address, workers=0)
         assert where.scheduler.startswith("tls://")
-        found = run_jobs({"test": [job]}, tmp_path, where)
-    assert found["test"].results[0]["value"] == 7
+        actual = run_jobs({"test": [job]}, tmp_path, where)
+    assert actual["test"].results[0]["value"] == 7

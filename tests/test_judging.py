@@ -370,22 +370,22 @@ def test_few_runs_decide_nothing():
 def test_toys_judge_nothing(profile):
     toy = xr.Dataset(attrs={"profile": profile})
     for judge in (*JUDGES.values(), lambda ds: judge_group(ds, "pixels")):
-        found = judge(toy)
-        assert set(found["verdict"]) == {UNTESTABLE}
-        assert set(found["cause"]) == {"no data"}
-        assert found["note"].str.contains(profile).all()
+        actual = judge(toy)
+        assert set(actual["verdict"]) == {UNTESTABLE}
+        assert set(actual["cause"]) == {"no data"}
+        assert actual["note"].str.contains(profile).all()
 
 
 def test_digits_judge_nothing_of_the_factorial():
     ds = failing()(np.random.default_rng(4)).assign_coords(dataset=["digits"])
-    found = JUDGES["factorial"](ds)
-    assert set(found["verdict"]) == {UNTESTABLE} and set(found["cause"]) == {"no data"}
-    assert found["note"].str.contains("digits stands in").all()
+    actual = JUDGES["factorial"](ds)
+    assert set(actual["verdict"]) == {UNTESTABLE} and set(actual["cause"]) == {"no data"}
+    assert actual["note"].str.contains("digits stands in").all()
 
 
 def test_pooled_attempts_bound_the_smallest_error_rate():
-    found = JUDGES["factorial"]["diss-1.5.2-fragile"](failing()(np.random.default_rng(4)))
-    assert found.value == found.low == 0 and found.high < 0.006 < 0.009 < proportion(0, 400).high
+    actual = JUDGES["factorial"]["diss-1.5.2-fragile"](failing()(np.random.default_rng(4)))
+    assert actual.value == actual.low == 0 and actual.high < 0.006 < 0.009 < proportion(0, 400).high
 
 
 @pytest.mark.parametrize(("weight", "verdict"), [(1.5, DIFFERS), (3.0, AGREES)])
@@ -404,8 +404,8 @@ def test_orthogonality_is_judged_at_the_published_position():
     here = linear(rng, cost=-0.1)
     there = linear(rng, cost=0.4).assign_coords(place=[10])
     ds = xr.concat([there, here], "place", data_vars="minimal", combine_attrs="override")
-    found = JUDGES["linear_gaps"]["diss-2.5-orthogonality"](ds)
-    assert found.value == pytest.approx(0.1, abs=0.04)
+    actual = JUDGES["linear_gaps"]["diss-2.5-orthogonality"](ds)
+    assert actual.value == pytest.approx(0.1, abs=0.04)
 
 
 @pytest.mark.parametrize(("accuracy", "factor"), [(50.0, 1.0), (98.0, 0.28)])
@@ -446,16 +446,16 @@ def test_stored_results_are_judged(asked):
     if not asked.path.exists():
         assert asked.name == "worms", asked.path
         pytest.skip("the archive of the worms is not at hand")
-    found = asked.judge(load(asked.path))
-    assert found["id"].tolist() == asked.ids
+    actual = asked.judge(load(asked.path))
+    assert actual["id"].tolist() == asked.ids
     expected = KNOWN.loc[asked.ids]
     message = "the verdicts changed: run `python tests/claim_verdicts.py`, and edit README"
-    assert found["verdict"].tolist() == expected["verdict"].tolist(), message
-    assert found["cause"].tolist() == expected["cause"].fillna("").tolist(), message
+    assert actual["verdict"].tolist() == expected["verdict"].tolist(), message
+    assert actual["cause"].tolist() == expected["cause"].fillna("").tolist(), message
     for number in NUMBERS:
         near = pytest.approx(expected[number].to_numpy(), rel=TOLERANCE, abs=1e-9, nan_ok=True)
-        assert found[number].to_numpy() == near, message
-    assert len(sentences(found)) == len(found)
+        assert actual[number].to_numpy() == near, message
+    assert len(sentences(actual)) == len(actual)
 
 
 @pytest.mark.parametrize("claim", ["lem-B1-dtadding-error", "lem-B1-dtadding-steps"])

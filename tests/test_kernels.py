@@ -248,17 +248,17 @@ def test_activations_are_within_their_bounds(function, dtype):
     # Dense where they bend, down to the smallest normals.
     small = np.logspace(-37.9, 2 if dtype == np.float32 else 1.2, 20_000)
     x = np.concatenate([np.linspace(-19, 19, 200_001), small, -small]).astype(dtype)
-    found = elementwise(function, x)
+    actual = elementwise(function, x)
     truth = EXACT[function](x.astype(np.float64 if dtype == np.float32 else np.longdouble))
     normal = np.abs(truth) > 2 * np.finfo(dtype).tiny
-    assert np.max(np.abs(found[normal] / truth[normal] - 1)) < BOUNDS[function, dtype]
-    assert np.all(np.abs(found[~normal] - truth[~normal]) <= 2 * np.finfo(dtype).tiny)
-    assert np.max(np.abs(found)) <= 1
+    assert np.max(np.abs(actual[normal] / truth[normal] - 1)) < BOUNDS[function, dtype]
+    assert np.all(np.abs(actual[~normal] - truth[~normal]) <= 2 * np.finfo(dtype).tiny)
+    assert np.max(np.abs(actual)) <= 1
     if (function, dtype) == (
         _cpu_activations.tanh,
         np.float32,
     ):  # and so the slope vanishes as PyTorch's does
-        assert np.all(np.abs(found[np.abs(x) > 9.02]) == 1)
+        assert np.all(np.abs(actual[np.abs(x) > 9.02]) == 1)
 
 
 @pytest.mark.parametrize("dtype, tiny, low", [(np.float32, 1e-42, -95), (float, 1e-310, -720)])
@@ -290,12 +290,12 @@ def threads(monkeypatch):
 )
 def test_threads_do_not_change_bits(threads, name, variant):
     case = random_case(name, 20, 5, 67, torch.float32, **variant)
-    found = []
+    actual = []
     for count in (1, 3):
         threads(count)
-        found.append(outputs_and_gradients(*case, "numba-cpu"))
-    for label, expected in found[0].items():
-        assert torch.equal(found[1][label], expected), label
+        actual.append(outputs_and_gradients(*case, "numba-cpu"))
+    for label, expected in actual[0].items():
+        assert torch.equal(actual[1][label], expected), label
 
 
 SPLIT = ["cornn", "dt_lstm", "exponential", "fastgrnn", "fastrnn", "gru", "lem", "lipschitz"]
@@ -307,12 +307,12 @@ ARCHITECTURES = {library.info()["architecture"] for library in _blas._LIBRARIES}
 @pytest.mark.parametrize("name", SPLIT)
 def test_threads_split_the_batch_of_dense_cells(threads, name):
     case = random_case(name, 4, 31, 20, torch.float32)
-    found = []
+    actual = []
     for count in (1, 2, 3):
         threads(count)
-        found.append(outputs_and_gradients(*case, "numba-cpu"))
-    for result in found[1:]:
-        for label, expected in found[0].items():
+        actual.append(outputs_and_gradients(*case, "numba-cpu"))
+    for result in actual[1:]:
+        for label, expected in actual[0].items():
             if ARCHITECTURES.issubset({"Haswell", "Zen"}):
                 assert torch.equal(result[label], expected), label
             else:  # other kernels of OpenBLAS take other numbers of columns at a time
@@ -383,16 +383,16 @@ def test_other_threads_flush_denormals_as_their_caller(threads, flush):
 
 def cpu_kernels():
     """Return every compiled function of the CPU kernels' files by name."""
-    found = {}
+    actual = {}
     for module in pkgutil.iter_modules(kernels.__path__, "longrnn.kernels."):
         for name, member in vars(importlib.import_module(module.name)).items():
             each = member if isinstance(member, tuple) else (member,)
-            found |= {
+            actual |= {
                 f"{module.name}.{name}.{k}": function
                 for k, function in enumerate(each)
                 if isinstance(function, CPUDispatcher)
             }
-    return found
+    return actual
 
 
 def test_float32_kernels_use_no_float64_arithmetic():

@@ -815,12 +815,12 @@ def test_subclasses_of_tensors_get_the_operators(layer_class):
     (gradient,) = torch.autograd.grad(output.square().sum(), u)
     of_first = first, output.a, gradient.a
     of_second = second, output.b, gradient.b
-    for part, result, found in (of_first, of_second):
+    for part, result, actual in (of_first, of_second):
         plain = part.clone().requires_grad_()
         expected, _ = layer(plain)
         torch.testing.assert_close(result, expected)
         (slope,) = torch.autograd.grad(expected.square().sum(), plain)
-        torch.testing.assert_close(found, slope)
+        torch.testing.assert_close(actual, slope)
 
 
 @every_layer

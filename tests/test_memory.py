@@ -60,11 +60,11 @@ def test_pooled_memory_does_not_change_bits(with_bias):
         b = torch.randn(64, requires_grad=True)
         leaves.append(b)
     expected = F.linear(u, R, b)
-    found = drive(u, R, b)
-    assert type(found.grad_fn).__name__ == "_DriveBackward"
-    assert torch.equal(found, expected)
+    actual = drive(u, R, b)
+    assert type(actual.grad_fn).__name__ == "_DriveBackward"
+    assert torch.equal(actual, expected)
     arrived = torch.randn_like(expected)
-    gradients = torch.autograd.grad(found, leaves, arrived)
+    gradients = torch.autograd.grad(actual, leaves, arrived)
     others = torch.autograd.grad(expected, leaves, arrived)
     for gradient, other in zip(gradients, others, strict=True):
         assert torch.equal(gradient, other)

@@ -97,10 +97,10 @@ def test_an_error_worse_than_chance_counts_as_chance(ds):
 
 
 def test_the_first_record_below_a_threshold_counts(ds):
-    found = networks.steps_to(ds, 0.85)
-    assert found["steps"].tolist() == [20, 20, 20, 20, 20, np.inf]
-    assert found["before"].tolist() == [10, 10, 10, 10, 10, 10]
-    assert found["trained"].tolist() == [30, 30, 30, 30, 30, 10]
+    actual = networks.steps_to(ds, 0.85)
+    assert actual["steps"].tolist() == [20, 20, 20, 20, 20, np.inf]
+    assert actual["before"].tolist() == [10, 10, 10, 10, 10, 10]
+    assert actual["trained"].tolist() == [30, 30, 30, 30, 30, 10]
 
 
 @pytest.mark.parametrize("tried", [1, 50])
@@ -116,11 +116,11 @@ RMSE = "rmse"
 LEARNED = [(RIGHT, 0.3075, False), (RIGHT, 0.4, True), (RMSE, 0.24, False), (RMSE, 0.2, True)]
 
 
-@pytest.mark.parametrize(("metric", "found", "learned"), LEARNED)
-def test_a_group_learned_if_its_best_network_did(ds, metric, found, learned):
+@pytest.mark.parametrize(("metric", "actual", "learned"), LEARNED)
+def test_a_group_learned_if_its_best_network_did(ds, metric, actual, learned):
     """An accuracy beyond chance, an error by a tenth."""
     ds["metric"] = ("run", [metric] * 3)
-    ds["test_metric"][:] = ds["test_metric"].clip(max=found) if metric == "accuracy" else found
+    ds["test_metric"][:] = ds["test_metric"].clip(max=actual) if metric == "accuracy" else actual
     assert networks_learned(ds) is learned
 
 
@@ -158,8 +158,8 @@ STAND_INS = [
 
 @pytest.mark.parametrize(("substitute", "dataset", "expected"), STAND_INS)
 def test_stand_ins_are_seen(ds, substitute, dataset, expected):
-    said = {"substitute": substitute, "task_settings": f'{{"dataset": "{dataset}"}}'}
-    assert has_stand_ins(ds.assign({k: ("run", [v] * 3) for k, v in said.items()})) is expected
+    columns = {"substitute": substitute, "task_settings": f'{{"dataset": "{dataset}"}}'}
+    assert has_stand_ins(ds.assign({k: ("run", [v] * 3) for k, v in columns.items()})) is expected
 
 
 def test_results_without_a_needed_task_are_refused(ds, tmp_path, capsys, monkeypatch):

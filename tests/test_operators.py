@@ -123,17 +123,17 @@ def test_gradient_penalty_reaches_the_weights(name, engine):
         (slope,) = torch.autograd.grad(outputs.square().sum(), u, create_graph=True)
         return torch.autograd.grad(slope.square().sum(), list(cell.parameters()))
 
-    found = penalty_gradients(engine)
-    torch.testing.assert_close(found, penalty_gradients("reference"))
+    actual = penalty_gradients(engine)
+    torch.testing.assert_close(actual, penalty_gradients("reference"))
 
 
 @by_kernel
 def test_vmap_over_data_equals_a_loop(name, engine):
     cell, _, _ = small_case(name)
     data = torch.randn(4, 3, 2, 2, dtype=torch.float64)
-    found = vmap(lambda u: cell(u, engine=engine)[0])(data)
+    actual = vmap(lambda u: cell(u, engine=engine)[0])(data)
     expected = torch.stack([cell(u, engine=engine)[0] for u in data])
-    torch.testing.assert_close(found, expected)
+    torch.testing.assert_close(actual, expected)
 
 
 @by_engine
@@ -146,11 +146,11 @@ def test_gradients_per_sample_equal_a_loop(name, engine):
         outputs, final = functional_call(cell, weights, (u,), {"engine": engine})
         return outputs.square().sum() + final[0].sum()
 
-    found = vmap(grad(lambda w, u: loss(w, u, engine)), in_dims=(None, 0))(weights, data)
+    actual = vmap(grad(lambda w, u: loss(w, u, engine)), in_dims=(None, 0))(weights, data)
     for k, u in enumerate(data):
         expected = grad(lambda w, u=u: loss(w, u, "reference"))(weights)
         for label, gradient in expected.items():
-            torch.testing.assert_close(found[label][k], gradient)
+            torch.testing.assert_close(actual[label][k], gradient)
 
 
 @by_kernel
@@ -164,10 +164,10 @@ def test_vmap_over_weights_equals_a_loop(name, engine):
     def outputs(weights):
         return functional_call(cell, weights, (u.detach(),), {"engine": engine})[0]
 
-    found = vmap(outputs)(weights)
+    actual = vmap(outputs)(weights)
     for k in range(2):
         expected = outputs({label: part[k] for label, part in weights.items()})
-        torch.testing.assert_close(found[k], expected)
+        torch.testing.assert_close(actual[k], expected)
 
 
 @by_kernel
@@ -224,8 +224,8 @@ def test_tangents_pass_through_the_backward_pass(name, engine):
     with forward_ad.dual_level():
         dual = forward_ad.make_dual(arriving, tangent)
         gradients = torch.autograd.grad(outputs, leaves, dual)
-        found = [forward_ad.unpack_dual(gradient).tangent for gradient in gradients]
-    torch.testing.assert_close(found, list(expected))
+        actual = [forward_ad.unpack_dual(gradient).tangent for gradient in gradients]
+    torch.testing.assert_close(actual, list(expected))
 
 
 @pytest.mark.parametrize("name", cell_names())
@@ -251,8 +251,8 @@ def test_compiles_without_a_graph_break(name, engine):
     compiled = torch.compile(cell, fullgraph=True, backend="aot_eager")
     outputs, _ = compiled(u, engine=engine)
     torch.testing.assert_close(outputs, expected)
-    found = torch.autograd.grad(outputs.square().sum(), list(cell.parameters()))
-    torch.testing.assert_close(found, gradients)
+    actual = torch.autograd.grad(outputs.square().sum(), list(cell.parameters()))
+    torch.testing.assert_close(actual, gradients)
 
 
 @pytest.mark.parametrize("name", ["rnn", "lstm", "gru", "chrono_lstm"])
@@ -271,9 +271,9 @@ def test_compiled_library_layers_do_not_unroll(name):
     expected, expected_final = cell(u, state, engine="library")
     torch.testing.assert_close((outputs, final), (expected, expected_final))
     leaves = [u, *state, *cell.parameters()]
-    found = torch.autograd.grad(outputs.square().sum() + final[0].sum(), leaves)
+    actual = torch.autograd.grad(outputs.square().sum() + final[0].sum(), leaves)
     loss = expected.square().sum() + expected_final[0].sum()
-    torch.testing.assert_close(found, torch.autograd.grad(loss, leaves))
+    torch.testing.assert_close(actual, torch.autograd.grad(loss, leaves))
     (nodes,) = graphs
     assert len(nodes) < 40, "one operator for 300 time steps"
 
@@ -291,8 +291,8 @@ def test_compiled_library_layers_have_gradients_in_float32(name, autocast):
     compiled = torch.compile(cell, fullgraph=True, backend="eager")
     outputs, _ = compiled(u, engine="library")
     with torch.autocast("cpu", torch.bfloat16, enabled=autocast):
-        found = torch.autograd.grad(outputs.square().sum(), [u, *cell.parameters()])
-    for gradient, truth in zip(found, expected, strict=True):
+        actual = torch.autograd.grad(outputs.square().sum(), [u, *cell.parameters()])
+    for gradient, truth in zip(actual, expected, strict=True):
         torch.testing.assert_close(gradient.double(), truth, rtol=1e-5, atol=1e-5)
 
 
@@ -306,8 +306,8 @@ def test_the_default_backend_trains():
     outputs, _ = compiled(u)
     expected, _ = cell(u)
     torch.testing.assert_close(outputs, expected)
-    found = torch.autograd.grad(outputs.square().sum(), leaves)
-    torch.testing.assert_close(found, torch.autograd.grad(expected.square().sum(), leaves))
+    actual = torch.autograd.grad(outputs.square().sum(), leaves)
+    torch.testing.assert_close(actual, torch.autograd.grad(expected.square().sum(), leaves))
 
 
 def test_arguments_of_an_operator_have_different_names():

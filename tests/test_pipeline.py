@@ -93,8 +93,8 @@ def test_imports_inside_functions_are_followed(tree):
         "lib/study/pack/deep/below": "command = ['-m', 'study.named', 'study.nowhere']",
         **dict.fromkeys(["lib/study/late", "lib/study/named"], ""),
     }
-    found = reached(["study.a"], root=tree(**sources, **{"lib/study/idle": ""}))
-    assert set(found) == {f"{name}.py" for name in [*sources, "lib/study/__init__"]}
+    actual = reached(["study.a"], root=tree(**sources, **{"lib/study/idle": ""}))
+    assert set(actual) == {f"{name}.py" for name in [*sources, "lib/study/__init__"]}
 
 
 def test_files_with_computed_names_must_be_declared(tree):
@@ -177,10 +177,10 @@ def stages():
 @pytest.fixture(scope="module")
 def runs(stages):
     """Return those that run a notebook, with its name."""
-    found = {
+    actual = {
         name: re.search(r"study.pipeline (notebooks/\S+)", one.cmd) for name, one in stages.items()
     }
-    return {name: (match[1], stages[name]) for name, match in found.items() if match}
+    return {name: (match[1], stages[name]) for name, match in actual.items() if match}
 
 
 def _given(stage):

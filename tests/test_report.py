@@ -90,15 +90,15 @@ def test_nothing_is_escaped_twice(site):
 
 
 def test_every_link_resolves(each_site):
-    found = {path: read(path) for path in each_site.resolve().rglob("*.html")}
-    for path, page in found.items():
+    actual = {path: read(path) for path in each_site.resolve().rglob("*.html")}
+    for path, page in actual.items():
         for link in [*page.links, *page.loaded]:
             parts = urlsplit(link)
             if parts.scheme or parts.netloc:
                 continue
             target = (path.parent / unquote(parts.path)).resolve() if parts.path else path
             assert target.is_file(), (path, link)
-            inside = found.get(target)
+            inside = actual.get(target)
             assert not inside or not parts.fragment or parts.fragment in inside.ids, (path, link)
 
 
@@ -171,11 +171,11 @@ def test_pages_run_and_fetch_nothing(site):
             assert all(re.search(rf'{side}="\d+"', tag) for side in ("width", "height")), tag
 
 
-def _judged(data, result_set, found, **evidence):
+def _judged(data, result_set, actual, **evidence):
     """Add a set of results with a finding; return which set judges the claim now, and how."""
     made = Artefacts(data, notebook="46_latching", result_set=result_set, profile="real")
     vars(made).update({"learned": True, **evidence})
-    show_claims(made, pd.DataFrame([judged_row("diss-3.6-longer", found)]))
+    show_claims(made, pd.DataFrame([judged_row("diss-3.6-longer", actual)]))
     judged = judge_claims(load_artefacts(data)).set_index("id").loc["diss-3.6-longer"]
     return judged["judged_by"].result_set, judged["verdict"]
 
@@ -183,7 +183,7 @@ def _judged(data, result_set, found, **evidence):
 def test_the_weightiest_evidence_judges(tmp_path):
     """First what measured anything, then real runs, the paper's data, learned ones, then size."""
     of = lambda n, k: proportion(n, 100, Scale(sequences=k, epochs=1, replicates=100))  # noqa: E731
-    for name, found, evidence, verdict in (
+    for name, actual, evidence, verdict in (
         ("none", not_testable("not trained", Cause.NO_DATA), {}, "not testable at this scale"),
         ("toy", of(2, 10**7), {"profile": "quick"}, "differs"),
         ("stand-in", of(2, 10**6), {"stand_in": True}, "differs"),
@@ -191,7 +191,7 @@ def test_the_weightiest_evidence_judges(tmp_path):
         ("real", of(98, 1000), {}, "agrees"),
         ("larger", of(2, 2000), {}, "differs"),
     ):
-        assert _judged(tmp_path, name, found, **evidence) == (name, verdict)
+        assert _judged(tmp_path, name, actual, **evidence) == (name, verdict)
 
 
 @pytest.mark.parametrize(
@@ -232,9 +232,9 @@ def test_simulated_and_failed_results_are_no_evidence(copied):
     for folder in copied.glob("made/22_*"):
         shutil.rmtree(folder / "rebuilt")
         (folder / "reference").rename(folder / "simulated")
-    found = load_artefacts(copied)
-    assert (judge_claims(found)["verdict"] == "not judged yet").all()
-    assert summarize_coverage(count_coverage(found, artefacts()), artefacts())["drawn"].sum() == 0
+    actual = load_artefacts(copied)
+    assert (judge_claims(actual)["verdict"] == "not judged yet").all()
+    assert summarize_coverage(count_coverage(actual, artefacts()), artefacts())["drawn"].sum() == 0
     (copied / "made/22_errors/simulated/22_errors.failed.ipynb").touch()
     assert {item.notebook for item in load_artefacts(copied)} == {"55_new"}
 
@@ -243,8 +243,8 @@ def test_failed_and_repeated_notebooks_are_refused(tmp_path):
     names = ("21_counts.failed", "21_counts", ".22_errors.partial", "22_errors")
     for name in names:
         write_notebook(tmp_path / "executed" / f"{name}.ipynb")
-    found = load_notebooks(tmp_path)
-    assert [(item.name, item.result_set) for item in found] == [("22_errors", "rebuilt")]
+    actual = load_notebooks(tmp_path)
+    assert [(item.name, item.result_set) for item in actual] == [("22_errors", "rebuilt")]
     write_notebook(tmp_path / "made/22_errors/rebuilt/22_errors.ipynb")
     with pytest.raises(ReportError, match="show the same notebook"):
         load_notebooks(tmp_path)
@@ -512,9 +512,9 @@ def test_p_values_are_written_without_powers():
 
 def test_results_say_which_data_they_are_of():
     stored = {"pixels": "MNIST, 196 time steps", "latching": "40 time steps"}
-    for name, said in stored.items():
+    for name, description in stored.items():
         with xr.open_dataset(ROOT / f"data/reference/real/{name}.nc") as ds:
-            assert data_and_length(ds) == said
+            assert data_and_length(ds) == description
 
 
 def test_verdicts_are_counted_in_words():
@@ -566,9 +566,9 @@ def test_a_short_lead_is_quoted_with_its_caveat():
 def test_scale_names_the_data_of_its_task():
     stored = load(ROOT / "data/reference/real/language.nc")  # words, too
     scale = scale_of_networks(Networks(stored, "PTB characters"), "LEM", "LSTM")
-    said = describe_claim(judge_claims([]).assign(**scale.columns()).iloc[0]).scale
-    assert said.startswith("5,000 sequences, T = 100, ") and "words" not in said
-    assert said.endswith("Penn Treebank, characters")
+    description = describe_claim(judge_claims([]).assign(**scale.columns()).iloc[0]).scale
+    assert description.startswith("5,000 sequences, T = 100, ") and "words" not in description
+    assert description.endswith("Penn Treebank, characters")
 
 
 def test_tables_set_ours_beside_theirs():

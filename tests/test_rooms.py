@@ -117,8 +117,8 @@ def test_modules_do_not_import_in_circles():
 def test_rooms_without_torch_never_import_it(room):
     names = [_module(file) for file in FILES if _room(file) == room]
     importing = re.compile(r"^\s*(import|from) torch\b", re.MULTILINE)
-    found = [file for file in reached(names) if importing.search((ROOT / file).read_text("utf-8"))]
-    assert not found
+    actual = [file for file in reached(names) if importing.search((ROOT / file).read_text("utf-8"))]
+    assert not actual
 
 
 TRAINED = ("longrnn.cells.", "longrnn.kernels.", "study.tasks.", "study.training.")
@@ -159,7 +159,7 @@ class Names:
     def __init__(self, text):
         self.tree = ast.parse(text)
         kinds = ast.FunctionDef | ast.ClassDef
-        self.own = {node.name: node for node in self.tree.body if isinstance(node, kinds)}
+        self.definitions = {node.name: node for node in self.tree.body if isinstance(node, kinds)}
         self.imported = {}
         for node in ast.walk(self.tree):
             for alias in getattr(node, "names", ()) if isinstance(node, ast.ImportFrom) else ():
@@ -168,7 +168,7 @@ class Names:
     def used_by(self, node):
         """Yield module and definition of every name in `node`; None for a module as a whole."""
         for part in ast.walk(node):
-            if isinstance(part, ast.Name) and part.id in self.own:
+            if isinstance(part, ast.Name) and part.id in self.definitions:
                 yield None, part.id
             elif isinstance(part, ast.Name) and part.id in self.imported:
                 yield self.imported[part.id]
@@ -187,50 +187,54 @@ def _reached(start):
     seen = set()
     todo = list(start)
     while todo:
-        module, name = found = todo.pop()
+        module, name = definition = todo.pop()
         if f"{module}.{name}" in _modules():
             todo.append((f"{module}.{name}", None))
-        elif module in _modules() and found not in seen:
-            seen.add(found)
+        elif module in _modules() and definition not in seen:
+            seen.add(definition)
             here = _modules()[module]
             todo = [*todo, (module, None)]
-            nodes = [here.own[name]] if name in here.own else []
+            nodes = [here.definitions[name]] if name in here.definitions else []
             if name is None:
-                nodes = [node for node in here.tree.body if node not in here.own.values()]
+                nodes = [node for node in here.tree.body if node not in here.definitions.values()]
                 todo += [
-                    (module, own)
-                    for own, node in here.own.items()
+                    (module, member)
+                    for member, node in here.definitions.items()
                     if node.decorator_list or getattr(node, "keywords", ())
                 ]
             elif name in here.imported:
                 todo.append(here.imported[name])
             todo += [(of or module, used) for node in nodes for of, used in here.used_by(node)]
-    return {(module, name) for module, name in seen if name in _modules()[module].own}
+    return {(module, name) for module, name in seen if name in _modules()[module].definitions}
 
 
 def _definitions(name):
     if name in _modules():
-        return {(name, own) for own in _modules()[name].own}
+        return {(name, member) for member in _modules()[name].definitions}
     return {tuple(name.rsplit(".", 1))}
 
 
 def test_every_definition_in_lib_is_needed():
     roots = [(name, None) for name in _modules() if name.startswith(TRAINED)]
     commands = [name for name in _modules() if name.endswith("__main__") or name in COMMANDS]
-    roots += [(name, own) for name in commands for own in (None, *_modules()[name].own)]
+    roots += [
+        (name, member) for name in commands for member in (None, *_modules()[name].definitions)
+    ]
     notebooks = defaultdict(set)
     for path in sorted(NOTEBOOKS.glob("*.ipynb")):
         code = "\n".join(cell.source for cell in read_cells(path) if cell.kind == "code")
         text = Names(re.sub(r"(?m)^[%!].*", "", code))
-        found = _reached([*text.used_by(text.tree), *text.imported.values()])
+        actual = _reached([*text.used_by(text.tree), *text.imported.values()])
         if path.name < "2":  # these prepare, train and simulate
-            roots += found
-        for definition in found:
+            roots += actual
+        for definition in actual:
             notebooks[definition].add(path.stem)
     reached = _reached(roots)
     reached |= {definition for definition, names in notebooks.items() if len(names) > 1}
     allowed = reached | _reached(set().union(*map(_definitions, ORACLES)))
-    everything = {(module, own) for module, names in _modules().items() for own in names.own}
+    everything = {
+        (module, member) for module, names in _modules().items() for member in names.definitions
+    }
     assert not [(one, notebooks[one] or "tests alone") for one in sorted(everything - allowed)]
     needless = [name for name in ORACLES if _definitions(name) <= reached]
     assert not needless, f"take these off the list of oracles: {needless}"

@@ -160,9 +160,9 @@ def test_sequence_score_is_whether_the_class_is_right(outputs):
         one = (logits - logits.mean(0)).numpy()
     answers = one[:, 0] > 0 if outputs == 1 else one[:, 1] > one[:, 0]
     assert 0 < answers.sum() < 30
-    found = sequence_scores(model, task, part, batch_size=7)
-    np.testing.assert_array_equal(found, answers == part.targets)
-    assert found.mean() == pytest.approx(evaluate(model, task, part)[1], abs=1e-3)
+    actual = sequence_scores(model, task, part, batch_size=7)
+    np.testing.assert_array_equal(actual, answers == part.targets)
+    assert actual.mean() == pytest.approx(evaluate(model, task, part)[1], abs=1e-3)
 
 
 @pytest.fixture(scope="module")
@@ -186,8 +186,8 @@ def test_ways_of_training_are_rows_of_one_dataset(padded):
 
     # A sweep without weight is backpropagation.
     def loss(label):
-        found = padded.isel(run=(padded["label"] == label) & (padded["padding"] == 1))
-        return found["test_loss"].isel(replicate=0).values
+        actual = padded.isel(run=(padded["label"] == label) & (padded["padding"] == 1))
+        return actual["test_loss"].isel(replicate=0).values
 
     assert np.array_equal(loss("sweep, initialisation=orthogonal, kappa=0"), loss("adjoint"))
     assert not np.array_equal(loss("sweep, initialisation=orthogonal, kappa=1"), loss("adjoint"))
@@ -203,42 +203,42 @@ def test_coadjoint_penalty_makes_adjoints_uniform():
         one_job("coadjoint_gaps", **changes, **weight).train()
         for weight in ({"kappa": 0.0}, {"kappa": 3.0, "objective": "coadjoint"})
     )
-    for found in (plain, bound):
-        assert found["status"] == COMPLETED and found["validation_metric"].max() == 1
-        assert found["state_norm"].shape == found["adjoint_norm"].shape == (5, 6)
-    spread = [found["adjoint_norm"].std(axis=1).mean() for found in (plain, bound)]
+    for actual in (plain, bound):
+        assert actual["status"] == COMPLETED and actual["validation_metric"].max() == 1
+        assert actual["state_norm"].shape == actual["adjoint_norm"].shape == (5, 6)
+    spread = [actual["adjoint_norm"].std(axis=1).mean() for actual in (plain, bound)]
     assert spread[1] < 0.8 * spread[0] and len(bound["penalty"]) == 7
     assert "rnn/adjoints" in one_job("coadjoint_gaps", kappa=0.0).cells  # the penalty is measured
 
 
 def test_records_include_start_and_end_of_training():
     job = one_job("adding")
-    found = job.train()
+    actual = job.train()
     many = one_job("adding", measure_size=16).train()
     assert (
-        job.config.network.cell == "lu_rnn" and (found["singular_values"] != 0).all()
+        job.config.network.cell == "lu_rnn" and (actual["singular_values"] != 0).all()
     )  # its counter's are 0
-    assert found["step"].tolist() == [0, 2, 4] and found["status"] == COMPLETED
-    curve = found["adjoint_curve"]
+    assert actual["step"].tolist() == [0, 2, 4] and actual["status"] == COMPLETED
+    curve = actual["adjoint_curve"]
     assert curve.shape == (2, 51) and np.isfinite(curve).all()
     assert (curve[:, 0] != curve[:, 12]).all(), "the first time is the first step's"
-    np.testing.assert_allclose(many["adjoint_curve"], found["adjoint_curve"], atol=0.6)
-    assert (found["singular_values"][:, 0] >= found["singular_values"][:, 1]).all()
-    assert str(found["metric"]) == "squared error"
-    np.testing.assert_array_equal(found["test_metric"], found["test_loss"])
+    np.testing.assert_allclose(many["adjoint_curve"], actual["adjoint_curve"], atol=0.6)
+    assert (actual["singular_values"][:, 0] >= actual["singular_values"][:, 1]).all()
+    assert str(actual["metric"]) == "squared error"
+    np.testing.assert_array_equal(actual["test_metric"], actual["test_loss"])
 
 
 def test_eigenvalues_follow_the_first_sequences():
     settings = {"inner_steps": 2, "rank": 2, "length": 6, "train_eta": "time"}
     settings["measures"] = ["eigenvalues"]
-    found = []
+    actual = []
     for size in (0, _EIGENVALUE_SEQUENCES):  # of sixteen that are drawn
         network = ("iRNN", "irnn", settings)
         (run,) = _runs("a value at the end", [network], measure_size=size)
-        found.append(single_job(run).train())
+        actual.append(single_job(run).train())
     for name in ("eigenvalue_sign", "eigenvalue_share"):
-        np.testing.assert_array_equal(*(one[name] for one in found))
-    shares = to_dataset("smoke", [run], found[:1])["eigenvalue_share"].squeeze()
+        np.testing.assert_array_equal(*(one[name] for one in actual))
+    shares = to_dataset("smoke", [run], actual[:1])["eigenvalue_share"].squeeze()
     np.testing.assert_allclose(shares.sum("real_part"), 1)
     assert shares["real_part"].values.tolist() == list(REAL_PARTS[:-1])
     assert not np.array_equal(*shares)
@@ -246,19 +246,19 @@ def test_eigenvalues_follow_the_first_sequences():
 
 def test_infinite_loss_keeps_what_was_recorded(monkeypatch):
     fail_after(2, monkeypatch)
-    found = one_job("adding", measures=()).train()
-    assert found["status"] == DIVERGED and found["steps"] == found["step"][-1] == 2
-    assert found["records"] == len(found["test_loss"]) == 2
+    actual = one_job("adding", measures=()).train()
+    assert actual["status"] == DIVERGED and actual["steps"] == actual["step"][-1] == 2
+    assert actual["records"] == len(actual["test_loss"]) == 2
 
 
 def test_substitute_is_named_in_full(tmp_path):
     networks = [("LEM", "lem", {}), ("longer", "lem", {"task_settings": {"time_steps": 8}})]
     runs = _runs("a value at the end", networks)
     results = [single_job(run).train() for run in runs]
-    said = ["", "words, made up, which stand in for the publisher's"]
-    results = [r | {"substitute": np.array(text)} for r, text in zip(results, said, strict=True)]
+    texts = ["", "words, made up, which stand in for the publisher's"]
+    results = [r | {"substitute": np.array(text)} for r, text in zip(results, texts, strict=True)]
     schema().save(to_dataset("smoke", runs, results), tmp_path / "group.nc")
-    assert load(tmp_path / "group.nc")["substitute"].values.tolist() == said
+    assert load(tmp_path / "group.nc")["substitute"].values.tolist() == texts
 
 
 def test_a_dataset_with_a_hole_is_refused(padded):

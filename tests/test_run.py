@@ -82,13 +82,13 @@ def _names(folder):
 
 def test_parameters_have_types_and_injected_ones_win(tmp_path):
     path = _notebook(tmp_path / "a.ipynb", "count = 2", parameters=f"{PARAMETERS}\nlow: int = -1")
-    found = read_parameters(path)
-    assert found == {"count": 1, "rate": 0.1, "flag": False, "name": "x", "low": -1}
-    assert [type(value) for value in found.values()] == [int, float, bool, str, int]
+    actual = read_parameters(path)
+    assert actual == {"count": 1, "rate": 0.1, "flag": False, "name": "x", "low": -1}
+    assert [type(value) for value in actual.values()] == [int, float, bool, str, int]
     executed = nbformat.read(path, as_version=4)
     executed.cells[2].metadata["tags"] = ["injected-parameters"]
     nbformat.write(executed, path)
-    assert read_parameters(path) == found | {"count": 2}
+    assert read_parameters(path) == actual | {"count": 2}
 
 
 def _cell(source="", **wrong):
@@ -145,7 +145,7 @@ _SETS = "results = 'x'\nresult_set = 'y'\nfolder = '.'"
 
 
 @pytest.mark.parametrize(
-    ("notebook", "output", "arguments", "said"),
+    ("notebook", "output", "arguments", "message"),
     [
         ("a", "out.ipynb", "-p cuont 1", "no parameter 'cuont'; it has count, rate, flag, name"),
         ("a", "out.ipynb", "-p count many", "count is 'many'; expected a whole number"),
@@ -165,7 +165,9 @@ _SETS = "results = 'x'\nresult_set = 'y'\nfolder = '.'"
         ("a", "~/../a.ipynb", "", "is not a source"),
     ],
 )
-def test_a_wrong_call_is_refused(tmp_path, monkeypatch, capsys, notebook, output, arguments, said):
+def test_a_wrong_call_is_refused(
+    tmp_path, monkeypatch, capsys, notebook, output, arguments, message
+):
     monkeypatch.chdir(tmp_path)
     for name in ("PYTHONHASHSEED", "PYTHONWARNINGS", "JUPYTER_PATH", "COLUMNS", "LINES"):
         monkeypatch.setenv(name, "0")
@@ -184,8 +186,8 @@ def test_a_wrong_call_is_refused(tmp_path, monkeypatch, capsys, notebook, output
         output = str(tmp_path / output)
     given = [str(tmp_path / f"{notebook}.ipynb"), output]
     assert execute.main([*given, *shlex.split(arguments)]) == 2
-    told = capsys.readouterr().err
-    assert said in told and len(told.splitlines()) == 1
+    printed = capsys.readouterr().err
+    assert message in printed and len(printed.splitlines()) == 1
     assert _names(tmp_path) == before and (NOTEBOOKS / SOURCE).read_bytes() == source
 
 
@@ -278,15 +280,15 @@ def test_a_failing_cell_leaves_the_partial_notebook(server, tmp_path):
 
 @pytest.mark.notebook
 @pytest.mark.parametrize(
-    ("code", "before", "said"),
+    ("code", "before", "message"),
     [
         ("import os; os.kill(os.getpid(), 9)", None, "the kernel of a.ipynb died"),
         ("print('x' * 300_000)", lambda: setrlimit(RLIMIT_FSIZE, (200_000,) * 2), "cannot write"),
     ],
 )
-def test_dead_kernels_and_full_disks_print_one_sentence(tmp_path, code, before, said):
+def test_dead_kernels_and_full_disks_print_one_sentence(tmp_path, code, before, message):
     done = _run(_notebook(tmp_path / "a.ipynb", code), tmp_path / "out.ipynb", preexec_fn=before)
-    assert done.returncode == 1 and said in done.stderr.splitlines()[-1]
+    assert done.returncode == 1 and message in done.stderr.splitlines()[-1]
     assert not (tmp_path / "out.ipynb").exists()
 
 

@@ -36,9 +36,9 @@ def test_shuffled_labels_rarely_decide():
     """LEM leads clearly; with shuffled labels one interval in twenty excludes a lead of zero."""
     claim = CLAIMS["lem-5-ptbchar-gated"]
     ds = true_of(claim, replicates=20)
-    found = judge_shuffled(ds, claim.comparison.group, 20)
-    found = found[found["id"] == claim.id]
-    assert (found["says"] == AT_THRESHOLD).all()
-    assert len(found) > 10
-    assert found["excluding"].sum() / found["pairs"].sum() < 0.12
-    assert (found["agrees"] | found["differs"]).mean() < 0.12
+    actual = judge_shuffled(ds, claim.comparison.group, 20)
+    actual = actual[actual["id"] == claim.id]
+    assert (actual["says"] == AT_THRESHOLD).all()
+    assert len(actual) > 10
+    assert actual["excluding"].sum() / actual["pairs"].sum() < 0.12
+    assert (actual["agrees"] | actual["differs"]).mean() < 0.12

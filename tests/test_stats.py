@@ -126,7 +126,7 @@ WIDE = replicates([-1.0, -39.0], width=8)
 
 
 @pytest.mark.parametrize(
-    ("metrics", "factors", "beside", "width", "count", "words"),
+    ("metrics", "factors", "rest", "width", "count", "words"),
     [
         # A treatment in both regimes goes before a wider one, and its replicate of infinite metric
         # is shown too.
@@ -140,8 +140,8 @@ WIDE = replicates([-1.0, -39.0], width=8)
         ([np.nan, -1.0], {}, None, None, 0, "no treatment has two"),
     ],
 )
-def test_choice_of_treatment_for_figure_3_5(metrics, factors, beside, width, count, words):
-    frame = pd.concat([beside, replicates(metrics, **factors)])
+def test_choice_of_treatment_for_figure_3_5(metrics, factors, rest, width, count, words):
+    frame = pd.concat([rest, replicates(metrics, **factors)])
     task = ("imdb", "sequential", "none")
     rows, reason = treatments.choose_treatment(frame, "rnn", task, 40.35)
     assert set(rows["width"]) == ({width} if width else set()) and len(rows) == count

@@ -23,8 +23,8 @@ def _rng(seed=0):
 
 def _counting(length, noise_inputs, n=3, features=1):
     """Pixels whose value tells their place: 10, 11, 12, ... lie outside the noise's range."""
-    places = np.arange(10, 10 + length, dtype=np.float32)
-    part = Split(np.tile(places[None, :, None], (n, 1, features)), np.zeros(n, int))
+    positions = np.arange(10, 10 + length, dtype=np.float32)
+    part = Split(np.tile(positions[None, :, None], (n, 1, features)), np.zeros(n, int))
     about = {"kind": "pixels", "target": "class", "outputs": 1}
     return Task(name="counting", **about, noise_inputs=noise_inputs, train=part, test=part)
 
@@ -313,9 +313,9 @@ def made(tmp_path_factory):
 def test_pixels_are_ordered_pooled_or_standardised(made):
     plain = made("pixels", "grey")
     moved = made("pixels", "grey", order="lem")
-    places = torch_permutation(16, 5544)
+    positions = torch_permutation(16, 5544)
     for one, other in ((moved.train, plain.train), (moved.test, plain.test)):
-        assert np.array_equal(one.inputs, other.inputs[:, places])
+        assert np.array_equal(one.inputs, other.inputs[:, positions])
     pooled = made("pixels", "grey", pool=2).train.inputs
     assert pooled.shape == (12, 4, 1)
     assert pooled[:, 0, 0] == pytest.approx(plain.train.inputs[:, [0, 1, 4, 5], 0].mean(axis=1))
@@ -371,8 +371,8 @@ def test_series_are_subsampled_and_cropped(made):
         assert (part.inputs[:, :, 0] == [8, 12, 16]).all()
         assert np.array_equal(part.inputs[:, 0, 1], part.targets[:, 0])
     train = made("series", "waves", keep="random", share=0.4).train
-    places = train.inputs[:, :, 0]
-    assert (np.diff(places, axis=1) > 0).all() and len(np.unique(places, axis=0)) == 4
+    positions = train.inputs[:, :, 0]
+    assert (np.diff(positions, axis=1) > 0).all() and len(np.unique(positions, axis=0)) == 4
     assert np.array_equal(train.inputs[:, 0, 1], train.targets[:, 0])
 
 

@@ -82,9 +82,9 @@ INSIDE = [40.0, 70.0, 60.0]
     ],
 )
 def test_no_verdict_against_a_rate_at_the_edge(lem, lstm, verdict):
-    found = judged(at_rates({"LEM": lem, "LSTM": lstm}), made_claim())
-    assert found.verdict == verdict
-    assert ("at the edge of the grid" in found.reason) == (verdict == UNDECIDED)
+    actual = judged(at_rates({"LEM": lem, "LSTM": lstm}), made_claim())
+    assert actual.verdict == verdict
+    assert ("at the edge of the grid" in actual.reason) == (verdict == UNDECIDED)
 
 
 @pytest.mark.parametrize(
@@ -107,9 +107,9 @@ def test_edges_of_error_ratios_are_judged_on_logarithms(lstm, verdict):
 )
 def test_a_network_at_chance_needs_three_rates(rates, verdict):
     scores = {"LEM": [80.0], "LSTM": [10.0] * len(rates)}
-    found = judged(at_rates(scores, rates), made_claim())
-    assert found.verdict == verdict
-    assert ("is at chance, and only" in found.reason) == (verdict == UNDECIDED)
+    actual = judged(at_rates(scores, rates), made_claim())
+    assert actual.verdict == verdict
+    assert ("is at chance, and only" in actual.reason) == (verdict == UNDECIDED)
 
 
 @pytest.mark.parametrize(("rates", "verdict"), [((0.001, 0.003), UNDECIDED), (RATES, AGREES)])
@@ -178,9 +178,9 @@ def test_a_dt_of_other_lengths_refutes_nothing(levels, verdict):
     dt = [*levels.values(), np.nan]
     ds = drawn(scores, spread=1e-3, time_steps={"made up": 200}, dt=dt)(np.random.default_rng(0))
     claim = made_claim(networks=({"label": "LEM", "best": "dt"},), **DT)
-    found = judged(ds, claim)
-    assert found.verdict == verdict
-    assert ("only at dt = 0.2, on 200 time steps" in found.reason) == (verdict == UNDECIDED)
+    actual = judged(ds, claim)
+    assert actual.verdict == verdict
+    assert ("only at dt = 0.2, on 200 time steps" in actual.reason) == (verdict == UNDECIDED)
     # The same network ahead, or without a note on the paper's dt.
     ahead = drawn(scores | {"LSTM": 20.0}, spread=1e-3, time_steps={"made up": 200}, dt=dt)
     assert judged(ahead(np.random.default_rng(0)), claim).verdict == AGREES
@@ -195,9 +195,9 @@ def test_more_units_than_in_the_paper_win_nothing(units, verdict):
     ds = drawn({"LEM": 80.0, "LSTM": 60.0}, spread=1e-3)(np.random.default_rng(0))
     ds = ds.assign(width=("run", [*units]))
     as_many = made_claim(paper_width={"LEM": 256, "LSTM": 256})
-    found = judged(ds, as_many)
-    assert found.verdict == verdict
-    assert ("LEM has 64 units and LSTM 32" in found.reason) == (verdict == UNDECIDED)
+    actual = judged(ds, as_many)
+    assert actual.verdict == verdict
+    assert ("LEM has 64 units and LSTM 32" in actual.reason) == (verdict == UNDECIDED)
     # The same claim if the paper's LEM is wider too, or if the paper's units are unknown.
     assert judged(ds, made_claim(paper_width={"LEM": 512, "LSTM": 256})).verdict == AGREES
     assert judged(ds, made_claim()).verdict == AGREES
@@ -206,8 +206,8 @@ def test_more_units_than_in_the_paper_win_nothing(units, verdict):
 def test_fewer_units_refute_nothing():
     ds = drawn({"LEM": 60.0, "LSTM": 80.0}, spread=1e-3)(np.random.default_rng(0))
     ds = ds.assign(width=("run", [32, 64]))
-    found = judged(ds, made_claim(paper_width={"LEM": 256, "LSTM": 256}))
-    assert (found.verdict, "LSTM has 64 units and LEM 32" in found.reason) == (UNDECIDED, True)
+    actual = judged(ds, made_claim(paper_width={"LEM": 256, "LSTM": 256}))
+    assert (actual.verdict, "LSTM has 64 units and LEM 32" in actual.reason) == (UNDECIDED, True)
     assert judged(ds, made_claim()).verdict == DIFFERS
 
 

@@ -118,11 +118,11 @@ def test_trained_cells_have_engines_for_many_networks():
 def test_engine_takes_all_networks_in_one_call(cell, monkeypatch):
     one_by_one = Mock()
     monkeypatch.setattr(_mapping, "run_one_by_one", one_by_one)
-    found_losses, found = _losses_and_gradients(cell, "numba-cpu")
+    found_losses, actual = _losses_and_gradients(cell, "numba-cpu")
     losses, gradients = _losses_and_gradients(cell, None)
     one_by_one.assert_not_called()
     torch.testing.assert_close(found_losses, losses, rtol=1e-12, atol=0)
-    for value, expected in zip(found, gradients, strict=True):
+    for value, expected in zip(actual, gradients, strict=True):
         assert (value - expected).abs().max() <= 1e-12 * max(expected.abs().max(), 1e-6)
 
 
@@ -158,13 +158,13 @@ def test_batched_networks_equal_single_ones_bitwise(loop, rows, count, monkeypat
         return loop(W, g, state)[0]
 
     tensors = W, g, state, scales
-    beside = torch.vmap(run)(*tensors)
+    mapped = torch.vmap(run)(*tensors)
     alone = torch.stack([run(*one) for one in zip(*tensors, strict=True)])
-    assert torch.equal(beside, alone)
+    assert torch.equal(mapped, alone)
     arriving = torch.randn_like(alone)
-    found = torch.autograd.grad(beside, (W, g), arriving)
+    actual = torch.autograd.grad(mapped, (W, g), arriving)
     expected = torch.autograd.grad(alone, (W, g), arriving)
-    assert all(map(torch.equal, found, expected))
+    assert all(map(torch.equal, actual, expected))
 
 
 def test_engine_of_a_pass_follows_cell_and_device(monkeypatch):
@@ -202,15 +202,15 @@ def _squared(model, inputs, targets):
 @pytest.mark.parametrize("cell", CELLS)
 def test_batched_training_equals_single_up_to_rounding(cell):
     alone = [_training(cell, i, dtype=torch.float64) for i in range(3)]
-    beside = [_training(cell, i, dtype=torch.float64) for i in range(3)]
+    mapped = [_training(cell, i, dtype=torch.float64) for i in range(3)]
     start = [weights(training.model) for training in alone]
     expected = [_alone(run) for run in alone]
-    found = _together(beside)
-    for one, two, before in zip(alone, beside, start, strict=True):
+    actual = _together(mapped)
+    for one, two, before in zip(alone, mapped, start, strict=True):
         truth = weights(one.model)
         assert (truth - before).norm() > 1e-3
         assert (weights(two.model) - truth).norm() <= 1e-10 * truth.norm()
-    for one, two in zip(expected, found, strict=True):
+    for one, two in zip(expected, actual, strict=True):
         assert (one.status, one.step) == (two.status, two.step) == (COMPLETED, 4)
         assert [row["step"] for row in two.rows] == [2, 4]
         assert two.column("norm", 2) == pytest.approx(one.column("norm", 2), rel=1e-10)
@@ -223,7 +223,7 @@ def test_bits_do_not_depend_on_the_batch(cell, width, objective):
     def one(i, **more):
         return _training(cell, i, width=width, **more)
 
-    companies = {  # by the place of the network that is looked at
+    groups = {  # by the place of the network that is looked at
         0: [one(0), one(1), one(2)],
         1: [one(3), one(0)],
         # One ends early, one diverges.
@@ -231,9 +231,9 @@ def test_bits_do_not_depend_on_the_batch(cell, width, objective):
     }
     alone = one(0)
     (expected,) = _together([alone], objective)
-    for place, company in companies.items():
-        done = _together(company, objective)[place]
-        assert torch.equal(weights(company[place].model), weights(alone.model))
+    for place, members in groups.items():
+        done = _together(members, objective)[place]
+        assert torch.equal(weights(members[place].model), weights(alone.model))
         for name in ("rows", "status", "step"):
             assert getattr(done, name) == getattr(expected, name)
 
@@ -254,10 +254,10 @@ class Replays:
         self.recorded.append(tuple(part.shape for part in sample[-2:]))
         trained = [i for i, part in enumerate(sample) if part.requires_grad]
         results = run(*sample).detach().clone()
-        places = [torch.empty_like(sample[i]) for i in trained]
+        buffers = [torch.empty_like(sample[i]) for i in trained]
 
         def spoil():
-            for part in [*sample, results, *places]:
+            for part in [*sample, results, *buffers]:
                 if part.is_floating_point():
                     part.detach().fill_(math.nan)
 
@@ -278,9 +278,9 @@ class Replays:
 
             @staticmethod
             def backward(ctx, given):
-                found = torch.autograd.grad(Graphed.graph, [sample[i] for i in trained], given)
+                actual = torch.autograd.grad(Graphed.graph, [sample[i] for i in trained], given)
                 gradients = [None] * len(sample)
-                for i, place, gradient in zip(trained, places, found, strict=True):
+                for i, place, gradient in zip(trained, buffers, actual, strict=True):
                     gradients[i] = place.copy_(gradient)
                 return tuple(gradients)
 
@@ -297,20 +297,20 @@ def replays(monkeypatch):
 
 @pytest.mark.parametrize("cell", SOME)
 def test_replayed_passes_train_as_plain_ones(cell, replays, monkeypatch):
-    def company():  # one ends early, one diverges
+    def members():  # one ends early, one diverges
         return [_training(cell, 0), _training(cell, 1, epochs=1), _training(cell, 2, rate=math.inf)]
 
-    recorded = company()
-    plain = company()
-    found = _together(recorded)
+    recorded = members()
+    plain = members()
+    actual = _together(recorded)
     assert replays.recorded == [((6, 4, 6), (6, 4))] and replays.replayed == 4
     monkeypatch.setattr(vmapped_pass, "GRAPH_DEVICES", ())
     expected = _together(plain)
     assert replays.replayed == 4
-    assert [one.status for one in found] == [COMPLETED, COMPLETED, DIVERGED]
+    assert [one.status for one in actual] == [COMPLETED, COMPLETED, DIVERGED]
     for one, two in zip(recorded[:2], plain[:2], strict=True):
         assert torch.equal(weights(one.model), weights(two.model))
-    assert [one.rows for one in found] == [one.rows for one in expected]
+    assert [one.rows for one in actual] == [one.rows for one in expected]
 
 
 def _fails(error):
@@ -437,8 +437,8 @@ def test_batched_attempts_equal_single_ones_up_to_rounding(architecture):
     data = toy_task(n=16)
     configs = [job.config for job in jobs]
     alone = [train_attempts_on(data, [config], [None])[0] for config in configs]
-    beside = train_attempts_on(data, configs, [None] * len(jobs), pass_size=PLACES)
-    for config, one, two in zip(configs, alone, beside, strict=True):
+    mapped = train_attempts_on(data, configs, [None] * len(jobs), pass_size=PLACES)
+    for config, one, two in zip(configs, alone, mapped, strict=True):
         epochs = config.training_length
         assert (one["status"], one["epochs_completed"]) == (COMPLETED, epochs)
         assert (two["status"], two["epochs_completed"]) == (COMPLETED, epochs)
@@ -480,8 +480,8 @@ def test_each_attempt_has_a_shard_of_its_own(where, prepared, whole, tmp_path, c
     assert len(before) == 4
     capsys.readouterr()
     ds = trained(where, prepared, tmp_path, replicates=3)
-    told = capsys.readouterr().err
-    assert "2 of 6 jobs to run" in told and "and 1 more" in told
+    stderr = capsys.readouterr().err
+    assert "2 of 6 jobs to run" in stderr and "and 1 more" in stderr
     assert {path: path.stat().st_mtime_ns for path in before} == before
     expected, cache = whole
     assert ds.identical(expected), "in other company the same attempts came out otherwise"
@@ -569,7 +569,7 @@ def test_cut_off_apart_they_end_alike(where, prepared, whole, tmp_path, monkeypa
     assert len(list(tmp_path.glob("*.state"))) == 3 and not shards(tmp_path)
     expected, cache = whole
     assert trained(where, prepared, tmp_path, replicates=3).identical(expected)
-    told = capsys.readouterr().err
-    assert {f"resumes at step {k}" in told for k in (1, 2)} == {True}
+    stderr = capsys.readouterr().err
+    assert {f"resumes at step {k}" in stderr for k in (1, 2)} == {True}
     assert shards(tmp_path).keys() == shards(cache).keys()
     assert not list(tmp_path.glob("*.state")), "states are forgotten with the results kept"

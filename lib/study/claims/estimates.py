@@ -191,12 +191,12 @@ def not_testable(reason: str, cause: Cause, scale: Scale | None = None) -> Estim
     return Estimate(math.nan, math.nan, math.nan, scale or Scale(), notes=(reason,), cause=cause)
 
 
-def gather(*found: str | Reasons) -> Reasons:
-    """Gather reasons, each once and in the order in which they were found.
+def gather(*groups: str | Reasons) -> Reasons:
+    """Gather reasons, each once, in their order.
 
     Parameters
     ----------
-    found
+    groups
         Single reasons, which may be empty, and tuples of reasons.
 
     Returns
@@ -209,7 +209,7 @@ def gather(*found: str | Reasons) -> Reasons:
     ('too few runs', 'at chance')
     """
     gathered: dict[str, None] = {}  # an ordered set
-    for reasons in found:
+    for reasons in groups:
         if isinstance(reasons, str):
             reasons = (reasons,)
         gathered.update(dict.fromkeys(reason for reason in reasons if reason))

@@ -204,7 +204,7 @@ def _write_figures(pages: _Pages) -> None:
 
 def _write_tables(pages: _Pages) -> None:
     """Write the list of tables, and a page for each."""
-    pages.write("tables", own=tables_by_question(pages.site["questions"]))
+    pages.write("tables", our_tables=tables_by_question(pages.site["questions"]))
     printed = {row.file.removesuffix(".csv"): row for row in published.sources().itertuples()}
     for group in pages.site["tables"]:
         pages.write("table", f"tables/{group.id}", group=group, printed=printed.get(group.id))

@@ -94,7 +94,7 @@ def train_networks(job: Interventions, prepared: Path) -> Arrays:
 
     shape = (len(TREATMENTS), job.networks)
     last_tenth = losses[-max(1, len(losses) // 10) :]
-    own = np.stack([before.own, trained(after.own)], axis=-1)
+    ordinary = np.stack([before.ordinary, trained(after.ordinary)], axis=-1)
     treated = np.stack([before.treated, trained(after.treated)], axis=-1)
     chance = np.bincount(task.test.targets).max() / len(task.test)
     return {
@@ -102,7 +102,7 @@ def train_networks(job: Interventions, prepared: Path) -> Arrays:
         "test_accuracy": trained(runs.accuracies(task.test)).reshape(shape),
         "validation_accuracy": trained(runs.accuracies(task.validation)).reshape(shape),
         "train_loss": trained(last_tenth.mean(axis=0)).reshape(shape),
-        "own_metric": own.reshape(*shape, 2),
+        "own_metric": ordinary.reshape(*shape, 2),
         "treated_metric": treated.reshape(*shape, 2),
         "chance": np.full(shape, chance),
         "test_sequences": np.full(shape, len(task.test)),

@@ -26,13 +26,13 @@ class AdjointMetrics(NamedTuple):
 
     Attributes
     ----------
-    own : numpy.ndarray
+    ordinary : numpy.ndarray
         With ordinary backpropagation, (run,).
     treated : numpy.ndarray
         With the treatment of each run, (run,).
     """
 
-    own: np.ndarray
+    ordinary: np.ndarray
     treated: np.ndarray
 
 
@@ -220,10 +220,10 @@ class TreatedNetworks:
         runs = len(self.adjoints)
         inputs = inputs.double().expand(runs, *inputs.shape)
         targets = targets.expand(runs, *targets.shape)
-        own = self._metric(inputs, targets, [PLAIN] * runs)
+        ordinary = self._metric(inputs, targets, [PLAIN] * runs)
         treated = self._metric(inputs, targets, self.adjoints)
-        treated[self.paired] = own[self.paired]
-        return AdjointMetrics(own[: self.count], treated[: self.count])
+        treated[self.paired] = ordinary[self.paired]
+        return AdjointMetrics(ordinary[: self.count], treated[: self.count])
 
     def _metric(
         self, inputs: Tensor, targets: Tensor, adjoints: list[AdjointTreatment]
