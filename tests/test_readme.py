@@ -189,8 +189,8 @@ def test_harm_by_distance_is_open_or_not():
     row = effects["change against plain"] == "dose -10, beginning less end"
     clear.loc[row, ["low", "high"]] = -0.2, -0.1
     for write in (describe_intervention, summarize_intervention):
-        assert "part of this harm" in "".join(write(effects))
-        assert "part of this harm" not in "".join(write(clear))
+        assert "nothing to do with distance" in "".join(write(effects))
+        assert "nothing to do with distance" not in "".join(write(clear))
 
 
 def test_a_failed_prediction_is_reported():

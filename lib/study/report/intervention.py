@@ -101,7 +101,7 @@ def _unexplained(rows: pd.DataFrame) -> list[str]:
     """Say so if decay may cost as much with a late digit as with an early one."""
     difference = rows.loc["dose -10, beginning less end"]
     if difference["low"] <= 0 <= difference["high"]:
-        return ["So part of this harm may not come from distance in time."]
+        return ["So forced decay may also do harm that has nothing to do with distance in time."]
     return []
 
 

@@ -54,7 +54,7 @@ def render_blocks(stored: Path) -> dict[str, str]:
     judged = read_stored(stored)
     effects = read_table(stored / "intervention.csv")
     parts = [
-        _figure_caption(),
+        _figure_caption(read_table(stored / "slopes.csv")),
         "## Results at a glance",
         _tally_table(judged),
         f"**Before you quote a verdict** ([all verdicts, and how to read them]({_VERDICTS})):\n"
@@ -78,21 +78,24 @@ def render_blocks(stored: Path) -> dict[str, str]:
 def _summary(judged: pd.DataFrame, effects: pd.DataFrame) -> str:
     """Return what was done, and the answer to the question in the title."""
     answers = summarize(judged, cause=shows_cause(effects))
-    tested = tally(judged).loc["all", list(TESTED)].sum()
+    counts = tally(judged).loc["all"]
     return _wrap(
         "We reimplemented the networks of five publications and repeated their experiments, mostly "
-        f"at a smaller scale. We collected {len(judged)} of their claims and can test {tested} of "
-        f"them. **In short:** {' '.join(answers)}"
+        f"at a smaller scale. We collected {len(judged)} of their claims. Of the "
+        f"{counts[list(TESTED)].sum()} that we can test, {counts['agree']} agree and "
+        f"{counts['differ']} differ. **In short:** {' '.join(answers)}"
     )
 
 
-def _figure_caption() -> str:
+def _figure_caption(slopes: pd.DataFrame) -> str:
+    """Return the figure and its caption, from a table of `study.report.readme_numbers`."""
+    unrounded = slopes["slope"].iloc[-1]
     picture = "![Test accuracy lost per order of magnitude of decay](data/readme/slopes.png)"
     text = _wrap(
         "*Regression slopes with 95% intervals, all else equal. The third row is quoted below. "
         "Like the dissertation's, our gradients are in single precision, which rounds numbers "
-        f"below 1e-{_LIMIT} to zero. Without rounding (last row), they decay by far more orders "
-        "of magnitude, and each one counts less.*"
+        f"below 1e-{_LIMIT} to zero. Without rounding (last row), decay spans far more orders, "
+        f"each of which goes with {unrounded:.2f} points.*"
     )
     return f"{picture}\n\n{text}"
 
@@ -132,15 +135,14 @@ def _cautions(judged: pd.DataFrame) -> str:
         "*Agree*: our whole 95% interval is on the claim's side of a threshold, such as zero for "
         "“LEM beats the LSTM”. Our number may still be far from the paper's. *Differ*: the whole "
         "interval is on the other side, at our scale. *Undecided*: the interval contains the "
-        "threshold, or there is an objection, such as a best learning rate at the edge of the "
-        "grid.",
+        "threshold, Holm's correction withdraws the verdict, or there is another objection.",
         "Most of our runs are shorter than the paper's. So a lead may only mean faster learning. "
-        "A short run without a clear lead counts as *experiment too small*, never as *differ*: a "
-        "bias toward *agree*.",
+        "If a network does not clearly lead in a short run, the claim counts as *experiment too "
+        "small*, never as *differ*: a bias toward *agree*.",
         f"Of {len(decided)} claims that agree or differ, {remaining} survive Holm's correction for "
         f"testing many claims of a publication. {with_caveat} of the {len(decided)} have a caveat "
         f"(†), such as a lead in short runs; {few} rest on only {_FEW_SEEDS} seeds. We added seeds "
-        "to some undecided claims, which their intervals do not account for.",
+        "to some undecided claims; intervals do not correct for that.",
     )
     return "\n".join(_wrap(f"- {point}", hanging="  ") for point in points)
 
@@ -198,8 +200,8 @@ def _speed(timings: Path) -> str:
     cpu = _ratios(timings / "cpu-2-cores.csv")[_EXAMPLE]
     gpu = _ratios(timings / "h200.csv")[_EXAMPLE]
     return (
-        f"A training pass of a two-layer UnICORNN takes {cpu:.2f} times as long as one of a "
-        f"one-layer `nn.LSTM` on two CPU cores, and {gpu:.2f} times on an H200 (T = 1,000, batch "
+        f"A training pass of a two-layer UnICORNN takes {100 * cpu:.0f}% of the time of a "
+        f"one-layer `nn.LSTM` on two CPU cores, and {100 * gpu:.0f}% on an H200 (T = 1,000, batch "
         "size and width 128)."
     )
 
