@@ -139,10 +139,10 @@ def test_an_invalid_list_names_claim_and_field(tmp_path, text, message):
     ("unit", "message"),
     [
         ("", "field 'unit': it is missing; add it"),
-        ("  unit: ''\n", "'' is no unit; give the words that follow the value"),
-        ("  unit: share\n", "'share' is no unit; .*`of the runs` for a share"),
-        ("  unit: times as large\n", "'times as large' is no unit"),
-        ("  unit: of the runs\n", None),
+        ("  unit: ''\n", "'' is not a unit; give the words that follow the value"),
+        ("  unit: share\n", "'share' is not a unit; .*`share of the runs`"),
+        ("  unit: times as large\n", "'times as large' is not a unit"),
+        ("  unit: share of the runs\n", None),
     ],
 )
 def test_a_claim_needs_a_unit_that_says_of_what(tmp_path, unit, message):
@@ -152,7 +152,7 @@ def test_a_claim_needs_a_unit_that_says_of_what(tmp_path, unit, message):
         "  region: {above: 0}\n  refuted_by: d\n"
     )
     if message is None:
-        assert read_claims(path)[0].unit == "of the runs"
+        assert read_claims(path)[0].unit == "share of the runs"
     else:
         with pytest.raises(ClaimError, match=message):
             read_claims(path)

@@ -226,8 +226,8 @@ class Claim(Frozen):
     def _plain_unit(cls, value: str) -> str:
         if value.strip() in VAGUE_UNITS:
             raise ValueError(
-                f"{value!r} is no unit; give the words that follow the value, such as `points`, "
-                "`of the runs` for a share, or `times the error at chance` for a ratio"
+                f"{value!r} is not a unit; give the words that follow the value, such as `points`, "
+                "`share of the runs`, or `times the error at chance` for a ratio"
             )
         return value
 
