@@ -131,7 +131,7 @@ DIFFERENT = artefacts()["same_data"].isna().sum()
         ),
         ("about", "LEM 0 0 1 0 0 1"),
         ("about", "one network leads another stays, with a caveat become not testable"),
-        ("claims/diss-3.6-longer", "0 (0 to 0.0303) of the runs"),
+        ("claims/diss-3.6-longer", "0 (0 to 0.0303) share of the runs"),
         ("claims/diss-3.6-longer", "the quantity is above 0.5"),
         ("reference/factorial-real", "torch 1.2.3"),
         ("claims", "iRNN, section 4"),
