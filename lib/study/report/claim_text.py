@@ -17,7 +17,7 @@ from study.claims.verdict import (
 )
 from study.report.claim_words import p_words, region_words, scale_words
 from study.report.intervals import Interval, place_interval
-from study.report.numbers import significant
+from study.report.numbers import significant, with_minus
 from study.report.tally import CAUSES, kind_of
 from study.report.verdicts import DECIDED
 
@@ -242,13 +242,14 @@ def _where_words(row: pd.Series) -> str:
 
 def _value_words(row: pd.Series) -> str:
     """Return an estimate with its interval, such as ``0.12 (0.08 to 0.16)``."""
-    low = significant(row["low"])
-    high = significant(row["high"])
-    return f"{significant(row['estimate'])} ({low} to {high})"
+    estimate = with_minus(significant(row["estimate"]))
+    low = with_minus(significant(row["low"]))
+    high = with_minus(significant(row["high"]))
+    return f"{estimate} ({low} to {high})"
 
 
 def _published_text(value: float) -> str:
     """Return the paper's value; empty if it gives none."""
     if math.isnan(value):
         return ""
-    return f"{value:g}"
+    return with_minus(f"{value:g}")

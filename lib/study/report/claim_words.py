@@ -5,7 +5,7 @@ import math
 import pandas as pd
 
 from study.claims.region import Region
-from study.report.numbers import counted
+from study.report.numbers import counted, with_minus
 
 _SCALE = {
     "sequences": lambda n: counted(n, "sequence"),
@@ -57,11 +57,13 @@ def region_words(region: Region) -> str:
     -------
     str
     """
+    above = with_minus(f"{region.above:g}")
+    below = with_minus(f"{region.below:g}")
     if math.isinf(region.above):
-        return f"below {region.below:g}"
+        return f"below {below}"
     if math.isinf(region.below):
-        return f"above {region.above:g}"
-    return f"between {region.above:g} and {region.below:g}"
+        return f"above {above}"
+    return f"between {above} and {below}"
 
 
 def p_words(p: float) -> str:

@@ -208,6 +208,28 @@ def percent(value: float) -> str:
     return f"{100 * value:.1f}%"
 
 
+def with_minus(number: str) -> str:
+    """Write the sign of a negative number as a minus instead of a hyphen.
+
+    Parameters
+    ----------
+    number : str
+        A number, such as ``-0.2`` or ``-1e-05``.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> with_minus("-1e-05")
+    '−1e-05'
+    """
+    if number.startswith("-"):
+        return f"−{number[1:]}"
+    return number
+
+
 def _special(value: float) -> str:
     """Return a missing or infinite value in words, or an empty text."""
     if pd.isna(value):
