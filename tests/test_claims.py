@@ -2,6 +2,7 @@
 
 import math
 import re
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -23,7 +24,7 @@ from study.claims.correction import (
     p_value,
 )
 from study.claims.error_rates import robust_error_rate
-from study.claims.estimates import Cause, Estimate, not_testable
+from study.claims.estimates import ByVerdict, Cause, Estimate, not_testable
 from study.claims.estimators import Z, proportion
 from study.claims.judging import (
     judged_row,
@@ -33,6 +34,7 @@ from study.claims.region import Region
 from study.claims.verdict import (
     AGREES,
     DIFFERS,
+    ENOUGH_POWER,
     NO_EFFECT,
     UNDECIDED,
     UNTESTABLE,
@@ -80,10 +82,11 @@ def test_quotations_are_marked_as_such():
         (Estimate(1.2, 1.1, math.inf), Region(above=1.5), 2.0, UNDECIDED),
         (Estimate(1.2, 1.1, math.inf), Region(below=1.0), math.nan, DIFFERS),
         (Estimate(0.3, 0.0, 0.35, ratio=True), Region(above=1.5), 2.0, DIFFERS),
-        # What could hardly have agreed with the text's own number is no test.
+        # Low power to agree with the text's own number takes nothing from an interval that decides.
         (between(-2.5, -0.5), Region(above=0), 5.0, DIFFERS),
-        (between(-2.5, -0.5), Region(above=0), 0.1, UNTESTABLE),
+        (between(-2.5, -0.5), Region(above=0), 0.1, DIFFERS),
         (between(0.5, 2.5), Region(above=0), 0.1, AGREES),
+        # What leaves the claim open, and could hardly have agreed, is no test.
         (between(-1.0, 1.2), Region(above=0), 0.2, UNTESTABLE),
         (between(-1.0, 1.2), Region(above=0), 3.0, UNDECIDED),
         (proportion(3, 3), Region(above=0.5), math.nan, UNTESTABLE),  # at best 0.29 .. 1
@@ -188,6 +191,57 @@ def test_power_does_not_depend_on_the_estimated_variance():
     power = np.mean([decide(explained(0.06), region, 0.005).power for _ in range(20)])
     assert abs(agreed - power) < 0.1
     assert decide(explained(0.06), region, 0.005).verdict == DIFFERS
+
+
+def _equal_networks(rng, difference):
+    """Return the difference of two networks with five runs each and much noise."""
+    return estimators.difference(
+        difference + 4 * rng.standard_normal(5), 4 * rng.standard_normal(5)
+    )
+
+
+def _most_different_pair(rng, difference):
+    return extremes.largest([magnitude(_equal_networks(rng, difference)) for _ in range(6)])
+
+
+WIDE_INTERVALS = [
+    (_equal_networks, Region(above=-1, below=1), 0.99),
+    (_most_different_pair, Region(below=2), 1.99),
+]
+"""Estimates, the regions of claims that networks are equal, and a difference that is just inside.
+
+These intervals are too wide to lie inside, so that no experiment of this size can agree.
+"""
+
+
+@pytest.mark.parametrize(("estimate", "region", "inside"), WIDE_INTERVALS)
+@pytest.mark.parametrize("share", [0.0, 1.0])
+def test_an_interval_too_wide_to_agree_rarely_differs_from_a_true_claim(
+    estimate, region, inside, share
+):
+    rng = np.random.default_rng(7)
+    verdicts = [decide(estimate(rng, share * inside), region, 0.0) for _ in range(400)]
+    assert np.mean([verdict.power for verdict in verdicts]) < 0.01
+    assert np.mean([verdict.verdict == DIFFERS for verdict in verdicts]) < 0.05
+    left = {verdict.cause for verdict in verdicts if verdict.verdict != DIFFERS}
+    assert left == {Cause.TOO_SMALL}
+
+
+@pytest.mark.parametrize(("estimate", "region", "inside"), WIDE_INTERVALS)
+def test_an_interval_too_wide_to_agree_differs_from_a_false_claim(estimate, region, inside):
+    rng = np.random.default_rng(8)
+    for _ in range(20):
+        assert decide(estimate(rng, 40.0), region, 0.0).verdict == DIFFERS
+
+
+def test_a_claim_that_could_hardly_agree_and_differs_says_so():
+    row = judged_row("irnn-4.3.2-antisymmetric", between(3.0, 9.0))
+    assert (row["verdict"], row["objection"]) == (DIFFERS, "")
+    assert row["note"] == (
+        "the interval excludes the claim, although even if the paper is right, "
+        "an experiment of this size would agree only 0% of the time"
+    )
+    assert row["at_half"] == DIFFERS
 
 
 # intervals
@@ -331,6 +385,12 @@ def test_a_threshold_is_the_cause_if_another_decides():
     wide = between(0.0, 0.09)
     assert verdict_on(wide, claim).cause is Cause.THRESHOLD
     assert verdict_on(between(-0.2, 0.3), claim).cause is Cause.TOO_SMALL
+    # Short runs are the cause, although the claim would agree at twice the threshold.
+    near = claim.model_copy(update={"published": 0.049})
+    short = replace(between(0.055, 0.095), too_short=ByVerdict(to_differ=("ten of 20 steps",)))
+    assert sensitivity(short, near).at_double == AGREES
+    assert verdict_on(short, near).power < ENOUGH_POWER
+    assert verdict_on(short, near).cause is Cause.TOO_SMALL
 
 
 # corrections

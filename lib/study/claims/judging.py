@@ -25,6 +25,7 @@ from study.claims.verdict import (
     AGREES,
     BETWEEN,
     DIFFERS,
+    ENOUGH_POWER,
     INSIDE,
     OUTSIDE,
     UNDECIDED,
@@ -33,6 +34,7 @@ from study.claims.verdict import (
     Verdict,
     displayed_verdict,
     find_objections,
+    low_power_in_words,
     sensitivity,
     verdict_on,
 )
@@ -223,6 +225,9 @@ def _null_is(estimate: Estimate, claim: Claim) -> str:
 def _notes(estimate: Estimate, claim: Claim, verdict: Verdict) -> Reasons:
     """Return remarks on an estimate and its verdict."""
     notes = [*estimate.notes, verdict.reason]
+    if verdict.verdict == DIFFERS and verdict.power < ENOUGH_POWER:
+        rarely_agrees = low_power_in_words(verdict.power)
+        notes.append(f"the interval excludes the claim, although {rarely_agrees}")
     denies_this_effect = claim.denies_effect and _null_is(estimate, claim) in (INSIDE, OUTSIDE)
     if denies_this_effect and verdict.verdict != DIFFERS:
         notes.append(_null_note(estimate, verdict.verdict))

@@ -7,10 +7,15 @@ with the claim. If it lies entirely outside, our result *differs*. Otherwise the
 - a claim stays undecided if there is another reason against a verdict (`study.claims.undecided`);
 - a claim stays undecided if the verdict would go against a network that could have been tuned
   better (`study.claims.tuning`);
-- a claim is not testable if the experiment could hardly have agreed even if the paper is right
-  (`study.claims.power`);
+- a claim that the interval leaves open is not testable if the experiment could hardly have agreed
+  even if the paper is right (`study.claims.power`);
 - a claim is not testable if our runs were shorter than the paper's and that could explain the
   result (`study.claims.short_runs`).
+
+The power to agree says nothing against an interval that lies entirely outside. Wherever in the
+region the true value is, such an interval has a probability of at most 2.5% on either side of the
+region, no matter how often an experiment of this size agrees. The same holds for an interval that
+lies inside although the power is low.
 """
 
 import math
@@ -42,7 +47,7 @@ but not the one that the claim denies. An example is a claim that accuracy does 
 rises.
 """
 ENOUGH_POWER = 0.5
-"""Smallest power at which an experiment tests a claim."""
+"""Smallest power at which a claim that the interval leaves open counts as tested."""
 
 
 class Verdict(NamedTuple):
@@ -94,12 +99,11 @@ def decide(estimate: Estimate, region: Region, published: float = math.nan) -> V
     if region.contains(estimate.low, estimate.high):
         return _decided(AGREES, estimate, region, chance)
     if region.excludes(estimate.low, estimate.high):
-        if chance < ENOUGH_POWER:
-            return _barred(DIFFERS, (_low_power(chance),), UNTESTABLE, chance)
         return _decided(DIFFERS, estimate, region, chance)
     larger = _larger_experiment(estimate, region)
     if chance < ENOUGH_POWER:
-        return Verdict(UNTESTABLE, chance, f"{_low_power(chance)}; {larger}", Cause.TOO_SMALL)
+        reason = f"{low_power_in_words(chance)}; {larger}"
+        return Verdict(UNTESTABLE, chance, reason, Cause.TOO_SMALL)
     short = _too_short_to_decide(estimate, region)
     if short:
         return _barred(UNDECIDED, short, UNTESTABLE, chance)
@@ -187,7 +191,18 @@ def find_objections(
     return gather(*objections)
 
 
-def _low_power(chance: float) -> str:
+def low_power_in_words(chance: float) -> str:
+    """Say how seldom an experiment would agree.
+
+    Parameters
+    ----------
+    chance
+        Its power.
+
+    Returns
+    -------
+    str
+    """
     return (
         "even if the paper is right, an experiment of this size would agree only "
         f"{chance:.0%} of the time"
@@ -262,7 +277,7 @@ def verdict_on(estimate: Estimate, claim: Claim) -> Verdict:
         at half or at twice the threshold, the cause is the threshold and not the size.
     """
     verdict = decide(estimate, claim.region, claim.published)
-    low_power = verdict.power < ENOUGH_POWER
+    low_power = verdict.power < ENOUGH_POWER and not verdict.objections
     if verdict.cause is Cause.TOO_SMALL and low_power:
         other = sensitivity(estimate, claim)
         if {AGREES, DIFFERS} & set(other):
