@@ -90,6 +90,10 @@ def test_decided_claims_add_up():
     assert int(decided) == counts[0][0] + counts[1][0]
     assert int(decided) == judged["counted"].isin((AGREES, DIFFERS)).sum()
     assert int(remaining) == counts[0][1] + counts[1][1]
+    by_threshold = int(re.search(r"(\d+) change at half or twice a threshold of ours", words)[1])
+    here = judged[judged["counted"].isin((AGREES, DIFFERS)) & (judged["at_half"] != "")]
+    kept = (here["at_half"] == here["verdict"]) & (here["at_double"] == here["verdict"])
+    assert 0 < by_threshold == (~kept).sum()
     assert int(remaining) == judged["corrected"].isin((AGREES, DIFFERS)).sum()
 
 
@@ -104,7 +108,7 @@ def test_readme_is_short():
     assert len(TEXT.splitlines()) <= 140
 
 
-def test_findings_carry_verdict_and_dagger():
+def test_findings_carry_verdict_and_daggers():
     block = blocks(STORED)["results"]
     findings = block.split("## Main findings")[1]
     judged = read_stored(STORED).set_index("id")
@@ -117,6 +121,9 @@ def test_findings_carry_verdict_and_dagger():
             assert words in " ".join(entry.split()).lower()
         reserved = (judged.loc[list(topic.claims), "caveat"] != "").sum()
         assert entry.count("†") == reserved
+        here = judged.loc[list(topic.claims)]
+        other = (here[["at_half", "at_double"]].ne(here["verdict"], axis=0)).any(axis="columns")
+        assert entry.count("‡") == (other & (here["at_half"] != "")).sum()
 
 
 def test_links_and_pictures_exist():

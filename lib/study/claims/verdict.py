@@ -31,7 +31,9 @@ from study.stats.power import detectable
 AGREES = "agrees"
 DIFFERS = "differs"
 UNDECIDED = "undecided"
-UNTESTABLE = "not testable at this scale"
+SCALE_WORDS = " at this scale"
+"""The end of the longest verdict, which narrow columns leave out."""
+UNTESTABLE = f"not testable{SCALE_WORDS}"
 VERDICTS = (AGREES, DIFFERS, UNDECIDED, UNTESTABLE)
 NO_EFFECT = "no effect found"
 """Our result agrees with a claim of no effect, and the interval contains the value of no effect."""
@@ -234,6 +236,37 @@ class Sensitivity(NamedTuple):
 
     at_half: str
     at_double: str
+
+    def describe(self) -> str:
+        """Return both verdicts as text, such as ``at half agrees, at twice undecided``.
+
+        Returns
+        -------
+        str
+            Empty if the threshold is the paper's.
+        """
+        if not self.at_half:
+            return ""
+        at_half = self.at_half.removesuffix(SCALE_WORDS)
+        at_double = self.at_double.removesuffix(SCALE_WORDS)
+        if at_half == at_double:
+            return f"at half and at twice {at_half}"
+        return f"at half {at_half}, at twice {at_double}"
+
+    def differs_from(self, verdict: str) -> bool:
+        """Return whether another threshold gives another verdict.
+
+        Parameters
+        ----------
+        verdict
+            One of `VERDICTS`: that at our threshold.
+
+        Returns
+        -------
+        bool
+            False if the threshold is the paper's.
+        """
+        return bool(self.at_half) and {self.at_half, self.at_double} != {verdict}
 
 
 def sensitivity(estimate: Estimate, claim: Claim) -> Sensitivity:

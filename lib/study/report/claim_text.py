@@ -14,6 +14,7 @@ from study.claims.verdict import (
     AGREES,
     BETWEEN,
     DIFFERS,
+    Sensitivity,
 )
 from study.report.claim_words import p_words, region_words, scale_words
 from study.report.intervals import Interval, place_interval
@@ -55,6 +56,10 @@ class ClaimText:
         The networks and the task of the estimate, if the claim is about several.
     null : str
         Where the value of no effect lies.
+    at_other_thresholds : str
+        The verdicts at half and at twice our threshold.
+    depends_on_threshold : bool
+        Whether one of them is another verdict than that at our threshold.
     caveats : tuple of str
         What a reader must know before quoting the verdict.
     objection : str
@@ -89,6 +94,8 @@ class ClaimText:
     unit: str
     decided_by: str
     null: str
+    at_other_thresholds: str
+    depends_on_threshold: bool
     caveats: tuple[str, ...]
     objection: str
     note: str
@@ -149,6 +156,18 @@ class ClaimText:
         """Whether the results decide the claim."""
         return self.verdict in DECIDED
 
+    @property
+    def marks(self) -> dict[str, str]:
+        """The marks of a decided claim, each with its explanation."""
+        if not self.decided:
+            return {}
+        marks = {}
+        if self.caveats:
+            marks["†"] = "; ".join(self.caveats)
+        if self.depends_on_threshold:
+            marks["‡"] = f"our threshold; {self.at_other_thresholds}"
+        return marks
+
 
 def describe_claim(row: pd.Series) -> ClaimText:
     """Return the texts of pages about a claim.
@@ -166,6 +185,7 @@ def describe_claim(row: pd.Series) -> ClaimText:
     estimate = _estimate_texts(row, region)
     published = row["published"]
     published_outside = not math.isnan(published) and not region.contains(published, published)
+    thresholds = Sensitivity(row["at_half"], row["at_double"])
     return ClaimText(
         id=row["id"],
         statement=row["statement"],
@@ -178,6 +198,8 @@ def describe_claim(row: pd.Series) -> ClaimText:
         unit=row["unit"],
         decided_by=_decided_by(row),
         null=_null_text(row),
+        at_other_thresholds=thresholds.describe(),
+        depends_on_threshold=thresholds.differs_from(row["verdict"]),
         caveats=read_caveats(row["caveat"]),
         objection=row["objection"],
         note=estimate.note,

@@ -18,6 +18,7 @@ import pandas as pd
 
 from study.claims.verdict import AGREES, DIFFERS
 from study.paths import DATA, REFERENCE, ROOT, resolve
+from study.report.claim_text import describe_claim
 from study.report.contents import ReportError
 from study.report.findings import Sentence, read_findings, summarize, write_short_sentence
 from study.report.inputs import read_table
@@ -130,6 +131,8 @@ def _cautions(judged: pd.DataFrame) -> str:
     corrected = tally(judged, "corrected").loc["all"]
     few = int((decided["replicates"] <= _FEW_SEEDS).sum())
     with_caveat = int((decided["caveat"] != "").sum())
+    described = [describe_claim(row) for _, row in decided.iterrows()]
+    by_threshold = sum(claim.depends_on_threshold for claim in described)
     remaining = corrected["agree"] + corrected["differ"]
     points = (
         "*Agree*: our whole 95% interval is on the claim's side of a threshold, such as zero for "
@@ -140,9 +143,10 @@ def _cautions(judged: pd.DataFrame) -> str:
         "If a network does not clearly lead in a short run, the claim counts as *experiment too "
         "small*, never as *differ*: a bias toward *agree*.",
         f"Of {len(decided)} claims that agree or differ, {remaining} survive Holm's correction for "
-        f"testing many claims of a publication. {with_caveat} of the {len(decided)} have a caveat "
-        f"(†), such as a lead in short runs; {few} rest on only {_FEW_SEEDS} seeds. We added seeds "
-        "to some undecided claims; intervals do not correct for that.",
+        f"testing many claims; {with_caveat} have a caveat (†), such as a lead in short runs; "
+        f"{by_threshold} change at half or twice a threshold of ours (‡); {few} rest on only "
+        f"{_FEW_SEEDS} seeds. We added seeds to some undecided claims; intervals do not correct "
+        "for that.",
     )
     return "\n".join(_wrap(f"- {point}", hanging="  ") for point in points)
 
@@ -170,13 +174,12 @@ def _intervention(effects: pd.DataFrame) -> str:
 
 
 def _short_status(sentence: Sentence, row: pd.Series) -> str:
-    """Return the verdict, a mark of caveats, and the steps of runs shorter than the paper's.
+    """Return the verdict with its marks, and the steps of runs shorter than the paper's.
 
     The words begin a sentence. The steps come first, because they limit what the verdict means.
     """
     words = sentence.claim.short_status
-    if sentence.claim.caveats:
-        words += "†"
+    words += "".join(sentence.claim.marks)
     if sentence.qualifier:
         words += f" {sentence.qualifier}"
     if row["steps"] < row["paper_steps"]:

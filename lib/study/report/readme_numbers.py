@@ -23,7 +23,7 @@ SLOPE_CLAIM = "diss-3.5-terminal-sign"
 """The claim whose estimate the figure shows as well."""
 _COLUMNS = [
     *("id", "verdict", "cause", "counted", "corrected", "discovered"),
-    *("estimate", "low", "high", "p", "null_is"),
+    *("estimate", "low", "high", "p", "at_half", "at_double", "null_is"),
     *("sequences", "time_steps", "epochs", "width", "replicates", "test_size", "data"),
     *("steps", "paper_steps", "decided_by", "decided_on", "caveat", "objection", "note"),
 ]
@@ -167,7 +167,10 @@ def read_stored(stored: Path) -> pd.DataFrame:
         The claims with their stored verdicts.
     """
     verdicts = read_table(stored / "verdicts.csv")
-    texts = ("cause", "null_is", "data", "decided_by", "decided_on", "caveat", "objection", "note")
+    texts = (
+        *("cause", "at_half", "at_double", "null_is", "data"),
+        *("decided_by", "decided_on", "caveat", "objection", "note"),
+    )
     empty = dict.fromkeys(texts, "")
     verdicts = verdicts.astype(dict.fromkeys(empty, object)).fillna(empty)
     listed = judge_claims([])
