@@ -13,6 +13,7 @@ from study.config.recipe import Recipe
 from study.results.schema import COMPLETED, DIVERGED
 from study.training.batches import Batches
 from study.training.checkpoint import Checkpoint
+from study.training.graphed_step import apply_gradients
 from study.training.optimizers import build_optimizers
 from study.training.record import NO_RECORD, Record
 from study.training.state import NUMERICAL_ERRORS, RunState
@@ -73,10 +74,7 @@ class Run:
 
     def step(self) -> None:
         """Finish a step after `backward`: clip, optimizer step, record, save a checkpoint."""
-        if self.recipe.gradient_clip:
-            nn.utils.clip_grad_norm_(self.parameters, self.recipe.gradient_clip)
-        for optimizer in self.optimizers:
-            optimizer.step()
+        apply_gradients(self.parameters, self.optimizers, self.recipe.gradient_clip)
         for scheduler in self.schedulers:
             scheduler.step()
         self.state.step += 1

@@ -2,7 +2,8 @@
 
 On a GPU a pass launches dozens or thousands of kernels, and the host takes longer to launch them
 than the GPU takes to run them. A replay takes the host hardly any time and gives the same bits.
-The graph contains only the forward and backward pass, not clipping, optimizers or measurements.
+The graph contains only the forward and backward pass, not clipping, optimizers or measurements;
+`study.training.graphed_step` captures whole steps if the optimizer allows it.
 """
 
 import os
@@ -86,12 +87,14 @@ class GraphedObjective:
 
     Attributes
     ----------
+    plain : Objective
+        The same objective without graphs.
     captured : int
         Number of graphs.
     """
 
     def __init__(self, objective: Objective, model: nn.Module) -> None:
-        self._objective = objective
+        self.plain = objective
         self._model = model
         self._names = [name for name, _ in model.named_parameters()]
         self._passes: dict[tuple, Callable[..., Tensor]] = {}
@@ -104,7 +107,7 @@ class GraphedObjective:
         is_new = shape not in self._passes
         full = len(self._passes) == MOST_SHAPES
         if model is not self._model or self._refused or (is_new and full):
-            return self._objective(model, inputs, targets)
+            return self.plain(model, inputs, targets)
         tensors = (*model.parameters(), inputs, targets)
         if is_new:
             self._passes[shape] = self._capture(tensors)
@@ -118,7 +121,7 @@ class GraphedObjective:
         def network(inputs: Tensor, **options: object) -> Tensor:
             return functional_call(self._model, weights, (inputs,), options)
 
-        return self._objective(network, inputs, targets)
+        return self.plain(network, inputs, targets)
 
     def _capture(self, tensors: tuple[Tensor, ...]) -> Callable[..., Tensor]:
         """Return `_run` as a CUDA graph for tensors of these shapes; `_run` if that fails."""

@@ -3,13 +3,16 @@
 `study.training.batched` has the loop for several models in one vmapped pass.
 """
 
+from collections.abc import Callable
 from typing import Literal
 
-from torch import nn
+import torch
+from torch import Tensor, nn
 
 from study.config.recipe import Recipe
 from study.training.batches import Batches
 from study.training.checkpoint import Checkpoint
+from study.training.graphed_step import GraphedStep, apply_gradients, step_obstacle
 from study.training.optimizers import build_optimizers
 from study.training.record import NO_RECORD, Record
 from study.training.state import RunState, check_finite
@@ -70,27 +73,18 @@ def train(
     state = RunState()
     total_steps = recipe.total_steps(batches.steps_per_epoch)
     optimizers, schedulers = build_optimizers(model, recipe, batches.steps_per_epoch)
-    steppers = [*optimizers, *schedulers]
-    parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    take_step = _step_function(model, objective, optimizers, recipe, state, check)
     if checkpoint is not None:
-        checkpoint.track(model, steppers, batches, state)
+        checkpoint.track(model, [*optimizers, *schedulers], batches, state)
         checkpoint.resume()  # restores model, optimizers, batches and state in place
     with state.catching_divergence():
         if state.step == 0:
             record.add_if_due(model, state)  # the record of step 0 never triggers early stopping
         while state.step < total_steps:
             inputs, targets = batches.next()
-            model.zero_grad()
-            loss = objective(model, inputs, targets)
-            if check != "nothing":
-                state.check_loss(loss)
-            loss.backward()
-            if check == "gradients":
-                check_gradients(parameters)
-            if recipe.gradient_clip:
-                nn.utils.clip_grad_norm_(parameters, recipe.gradient_clip)
-            for stepper in steppers:
-                stepper.step()
+            take_step(inputs, targets)
+            for scheduler in schedulers:
+                scheduler.step()
             state.step += 1
             stop_early = record.add_if_due(model, state)
             if stop_early:
@@ -99,6 +93,40 @@ def train(
                 checkpoint.save_if_due(total_steps)
         state.check_loss_sum()  # on a GPU, losses after the last record are not checked yet
     return state
+
+
+def _step_function(
+    model: nn.Module,
+    objective: Objective,
+    optimizers: list[torch.optim.Optimizer],
+    recipe: Recipe,
+    state: RunState,
+    check: Check,
+) -> Callable[[Tensor, Tensor], None]:
+    """Return the function that takes a training step on a batch, as one CUDA graph if possible."""
+    if check != "gradients" and not step_obstacle(objective, optimizers, recipe):
+        graphed_step = GraphedStep(objective, model, optimizers, recipe.gradient_clip)
+
+        def take_graphed_step(inputs: Tensor, targets: Tensor) -> None:
+            loss = graphed_step(inputs, targets)
+            if check != "nothing":
+                state.check_loss(loss)
+
+        return take_graphed_step
+
+    parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
+
+    def take_step(inputs: Tensor, targets: Tensor) -> None:
+        model.zero_grad()
+        loss = objective(model, inputs, targets)
+        if check != "nothing":
+            state.check_loss(loss)
+        loss.backward()
+        if check == "gradients":
+            check_gradients(parameters)
+        apply_gradients(parameters, optimizers, recipe.gradient_clip)
+
+    return take_step
 
 
 def check_gradients(parameters: list[nn.Parameter]) -> None:

@@ -7,6 +7,7 @@ from torch import nn
 
 from study.config.recipe import OPTIMISERS, Group, Recipe
 from study.pipeline.instructions import pinned
+from study.training import vmapped_pass
 from study.training.model import matching_parameters
 
 Optimizer = torch.optim.Optimizer
@@ -49,6 +50,8 @@ def build_optimizers(
         options = adam_options() if kind == "adam" else {}
         if kind == recipe.optimiser:
             options |= recipe.options
+        if _counts_on_device(kind, options, model):
+            options["capturable"] = True
         optimizers.append(OPTIMISERS[kind](parts, lr=recipe.learning_rate, **options))
     schedulers = []
     for optimizer in optimizers:
@@ -70,6 +73,17 @@ def adam_options() -> dict[str, bool]:
         empty.
     """
     return {"fused": True} if pinned() else {}
+
+
+def _counts_on_device(kind: str, options: dict, model: nn.Module) -> bool:
+    """Return whether an optimizer is to count its steps on the device of the model.
+
+    Then a CUDA graph can contain it (`study.training.graphed_step`). Only optimizers that compute
+    the same numbers either way do; the default Adam would round differently.
+    """
+    if next(model.parameters()).device.type not in vmapped_pass.GRAPH_DEVICES:
+        return False
+    return kind == "rmsprop" or (kind == "adam" and bool(options.get("fused")))
 
 
 def _schedulers(optimizer: Optimizer, recipe: Recipe, steps_per_epoch: int) -> list[Scheduler]:
