@@ -67,8 +67,7 @@ bench: $(VENV)/project ## benchmark cells, training, statistics, and the coadjoi
 bench-gpu: $(VENV)/project ## check and benchmark every kernel on an NVIDIA GPU: data/tables/bench_gpu.csv
 	python -m study.bench.gpu --look
 	pip install -r requirements-gpu.in -c requirements.lock
-	python -m pytest -q -m gpu tests/test_gpu.py
-	python -m study.bench.gpu --out data/tables/bench_gpu.csv
+	python -m study.bench.gpu --out data/tables/bench_gpu.csv $(ARGS)
 
 time-figure-1: $(VENV)/project ## time the workload of Figure 1 of UnICORNN and store it; MACHINE="name" names the file
 	python -m study.pipeline notebooks/82_time_figure_1.ipynb data/bench/82_time_figure_1.ipynb \

@@ -30,8 +30,9 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from processes import python
 from study.bench.counts import PROBES, TRAINING, count, count_engine_probe
+from study.bench.figure_1 import LAYERS
 from study.bench.gpu import __main__ as bench
-from study.bench.gpu import slices
+from study.bench.gpu import checks, parts, slices
 from study.bench.ledger import COLUMNS, Ledger, read_rows
 from study.bench.parity import convert_case, random_case
 from study.bench.race import race
@@ -165,6 +166,42 @@ def test_captured_passes_accept_new_inputs(name):
 
 
 @pytest.mark.gpu
+@pytest.mark.parametrize("cell", ["lstm", "lem", "unicornn"])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"optimiser": "adam", "options": {"fused": True}},
+        {"optimiser": "rmsprop"},
+        {"optimiser": "sgd"},
+    ],
+    ids=["adam", "rmsprop", "sgd"],
+)
+def test_graphed_steps_train_as_plain_ones(cell, options):
+    pytest.importorskip("pydantic")
+    from study.bench.gpu.slices import Network
+    from study.config.recipe import Recipe
+    from study.training.graphed_objective import GraphedObjective
+    from study.training.loop import train
+
+    def loss(model, inputs, classes):
+        return torch.nn.functional.cross_entropy(model(inputs), classes)
+
+    recipe = Recipe(learning_rate=0.01, steps=12, drops=(8,), gradient_clip=0.5, **options)
+    trained = []
+    for wrap in (lambda network: loss, lambda network: GraphedObjective(loss, network)):
+        torch.manual_seed(0)
+        network = Network(cell, 2, 33).cuda()
+        sequences = torch.rand(12, 5, 20, 2, device="cuda")
+        classes = torch.randint(0, 10, (12, 5), device="cuda")
+        batches = iter(zip(sequences, classes, strict=True))
+        source = SimpleNamespace(next=lambda batches=batches: next(batches), steps_per_epoch=0)
+        state = train(network, source, wrap(network), recipe)
+        assert state.step == 12
+        trained.append(list(network.parameters()))
+    assert all(torch.equal(*pair) for pair in zip(*trained, strict=True))
+
+
+@pytest.mark.gpu
 @pytest.mark.parametrize("name", CELLS)
 def test_nan_and_infinity_propagate_as_in_the_reference(name):
     assert_bad_numbers_spread(a_case(name), ENGINE, torch.nan)
@@ -240,6 +277,153 @@ def test_crashed_benchmark_parts_become_rows(tmp_path, monkeypatch):
     bench.run_in_own_process("engines rnn", tmp_path / "rows.csv", "a box")
     (row,) = read_rows(tmp_path / "rows.csv")
     assert (row["what"], row["failure"]) == ("engines rnn", "its process ended with status 1")
+    assert row["quantity"] == bench.FINISHED
+
+
+def test_a_part_that_hangs_is_stopped(tmp_path, monkeypatch):
+    hanging = tmp_path / "hanging"
+    hanging.write_text("#!/bin/sh\nexec sleep 60\n")
+    hanging.chmod(0o755)
+    monkeypatch.setattr(bench.sys, "executable", str(hanging))
+    out = tmp_path / "rows.csv"
+    Ledger(out)
+    bench.run_in_own_process("tests", out, "a box", limit=0.2)
+    assert read_rows(out) == [], "its slot was over; the next one runs it again"
+    monkeypatch.setattr(bench, "PATIENCE", 0.2)
+    bench.run_in_own_process("tests", out, "a box", limit=0.2)
+    (row,) = read_rows(out)
+    assert "it took more than" in row["failure"]
+
+
+class FakeDevice:
+    """A GPU on which every part takes two minutes of a clock that no one waits for."""
+
+    def __init__(self, monkeypatch):
+        self.now = 0.0
+        self.ran = []
+        monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+        monkeypatch.setattr(torch.cuda, "get_device_name", lambda *_: "NVIDIA H100 80GB")
+        monkeypatch.setattr(bench.time, "monotonic", lambda: self.now)
+        monkeypatch.setattr(bench.subprocess, "run", self.run)
+
+    def run(self, command, *, timeout, **_):
+        part = command[command.index("--part") + 1]
+        self.ran.append(part)
+        self.now += min(timeout, 120.0)
+        if timeout < 120.0:
+            raise bench.subprocess.TimeoutExpired(command, timeout)
+        out = bench.Path(command[command.index("--out") + 1])
+        ledger = Ledger(out, overwrite=False, where="NVIDIA H100 80GB")
+        ledger.add(part, "time", value=1.5, unit="ms")
+        ledger.add(part, "median time", value=1.5, unit="ms")
+        return SimpleNamespace(returncode=0)
+
+
+def test_slots_of_ten_minutes_add_up_to_the_whole_benchmark(tmp_path, monkeypatch, capsys):
+    device = FakeDevice(monkeypatch)
+    out = tmp_path / "bench_gpu.csv"
+    kept = tmp_path / "kernels"
+    command = ["", "--out", str(out), "--minutes", "9"]
+    monkeypatch.setattr(bench.sys, "argv", command)
+    assert bench.main() == 3
+    total = len(parts.parts())
+    assert f"{total - 4} of {total} parts are left" in capsys.readouterr().out
+    monkeypatch.setattr(bench.sys, "argv", [*command, "--resume", "--keep", str(kept)])
+    slots = 1
+    while True:
+        slots += 1
+        began = device.now
+        status = bench.main()
+        assert device.now - began <= 9 * 60
+        if status != 3:
+            break
+    assert status == 0
+    assert slots == -(-total // 4)
+    rows = read_rows(out)
+    finished = [row["what"] for row in rows if row["quantity"] == bench.FINISHED]
+    assert finished == list(parts.parts())
+    medians = read_rows(kept / "h100-80gb.csv")
+    assert [row["what"] for row in medians if row["quantity"] == "median time"] == finished
+    assert "time" not in {row["quantity"] for row in medians}
+    assert str(kept / "h100-80gb.csv") in capsys.readouterr().out
+
+
+def test_an_unknown_part_is_refused(tmp_path, monkeypatch, capsys):
+    FakeDevice(monkeypatch)
+    out = tmp_path / "bench_gpu.csv"
+    monkeypatch.setattr(bench.sys, "argv", ["", "--out", str(out), "--part", "nothing"])
+    with pytest.raises(SystemExit):
+        bench.main()
+    assert "unknown part 'nothing'; known: machine, tests" in capsys.readouterr().err
+
+
+def test_tests_of_a_gpu_become_rows(tmp_path, monkeypatch):
+    program = "print('tests/a.py::one PASSED'); print('FAILED tests/a.py::two - no'); exit(1)"
+    monkeypatch.setattr(checks, "TESTS", ("-c", program))
+    ledger = Ledger()
+    log = tmp_path / "logs" / "tests.txt"
+    checks.run_tests(ledger, log)
+    failed, passed = ledger.rows
+    assert failed["failure"] == "FAILED tests/a.py::two - no"
+    assert (passed["value"], passed["passed"]) == (1, False)
+    assert passed["failure"] == "status 1; see tests.txt"
+    assert "one PASSED" in log.read_text()
+
+
+def test_the_sanitizer_runs_tests_if_it_is_installed(tmp_path, monkeypatch):
+    ledger = Ledger()
+    checks.run_sanitizer(ledger, "memcheck", tmp_path / "log.txt")
+    assert ledger.rows[-1]["value"] == "compute-sanitizer is not installed"
+    program = tmp_path / "compute-sanitizer"
+    program.write_text("#!/bin/sh\necho $@ $PYTORCH_NO_CUDA_MEMORY_CACHING\n")
+    program.chmod(0o755)
+    monkeypatch.setattr(checks, "FOLDERS_OF_CUDA", (str(tmp_path),))
+    checks.run_sanitizer(ledger, "racecheck", tmp_path / "log.txt")
+    assert ledger.rows[-1]["passed"]
+    called = (tmp_path / "log.txt").read_text()
+    assert called.startswith("--tool racecheck") and "-m gpu tests/test_gpu.py -k" in called
+    assert called.endswith("1\n"), "with memory that PyTorch does not keep"
+
+
+@pytest.mark.parametrize("name", ["lstm", "lem"])
+def test_losses_are_compared_with_those_of_the_cpu(name, monkeypatch):
+    ledger = Ledger()
+    checks.compare_losses(name, ledger, "cpu")
+    assert ledger.rows[-1]["passed"] and ledger.rows[-1]["value"] < 1e-4
+    monkeypatch.setattr(checks, "CLOSE", -1)
+    checks.compare_losses(name, ledger, "cpu")
+    assert ledger.rows[-1]["failure"] == "more than -1"
+
+
+def test_training_steps_are_timed_in_three_ways(monkeypatch):
+    from study.bench.gpu import steps
+    from study.training import graphed_step
+
+    def recompute(run, *batch):
+        result = run(*batch)
+        return lambda: result.copy_(run(*batch)), result
+
+    graphs = torch.cuda, "make_graphed_callables"
+    monkeypatch.setattr(*graphs, lambda run, sample, allow_unused_input: run)
+    monkeypatch.setattr(graphed_step, "capture", recompute)
+    ledger = Ledger()
+    steps.time_steps("rnn", Workload(2, 5, 4), ledger, rounds=1, device="cpu")
+    medians = [row["what"] for row in ledger.rows if row["quantity"] == "median time"]
+    assert medians == ["rnn, plain", "rnn, graph of the pass", "rnn, graph of the step"]
+    # This capture, unlike one on a GPU, takes the step that it captures.
+    whole = [row for row in ledger.rows if row["quantity"] == "bits of plain steps"]
+    assert [row["passed"] for row in whole] == [True, False]
+    assert whole[1]["failure"] == "the weights differ from those after plain steps"
+
+
+def test_figure_1_and_probes_are_timed():
+    ledger = Ledger()
+    parts.time_figure_1(Workload(2, 5, 4), ledger, "cpu")
+    medians = [row for row in ledger.rows if row["quantity"] == "median time"]
+    assert [row["what"].partition(",")[0] for row in medians] == list(LAYERS)
+    parts.time_probes("rnn", Workload(2, 40, 4), ledger, "cpu")
+    assert ledger.rows[-1]["what"] == "probes rnn, reference"
+    assert {row["failure"] for row in ledger.rows} == {None}
 
 
 def test_a_slice_of_the_factorial_is_timed(not_on_a_box, monkeypatch):
@@ -260,30 +444,31 @@ def test_a_slice_of_the_factorial_is_timed(not_on_a_box, monkeypatch):
 
 
 def test_the_benchmark_names_machine_and_engines(monkeypatch):
-    first, *parts = bench.parts()
-    assert first == "machine"
-    assert [part for part in parts if "engines" in part] == [f"engines {n}" for n in CELLS]
-    sizes = [f"slice {name} {size}" for name in slices.CELLS for size in bench.SLICES]
-    assert [part for part in parts if "slice" in part] == sizes
-    monkeypatch.setattr(bench, "device_timer", wall_timer)
+    first, second, third, *rest = parts.parts()
+    assert (first, second, third) == ("machine", "tests", "figure 1 B128 T1000 d128")
+    assert [part for part in rest if "engines" in part] == [f"engines {n}" for n in CELLS]
+    assert [part for part in rest if "slices" in part] == [f"slices {n}" for n in slices.CELLS]
+    assert {"steps lem", "losses", "probes", "machine under load"} < set(rest)
+    assert rest[-2:] == ["sanitizer memcheck", "sanitizer racecheck"]
+    monkeypatch.setattr(parts, "device_timer", wall_timer)
     ledger = Ledger()
-    actual = bench.time_engines("lipschitz", Workload(1, 2, 2), ledger, "cpu")
+    actual = parts.time_engines("lipschitz", Workload(1, 2, 2), ledger, "cpu")
     assert {row["what"] for row in actual} == {"lipschitz, reference", "lipschitz, numba-cpu"}
     assert not [row for row in ledger.rows if row["failure"]]
 
 
 def test_variants_are_timed_together_with_their_engine(monkeypatch):
-    monkeypatch.setattr(bench, "device_timer", wall_timer)
-    monkeypatch.setitem(bench.VARIANTS, ("unicornn", "numba-cpu"), ("persistent",))
+    monkeypatch.setattr(parts, "device_timer", wall_timer)
+    monkeypatch.setitem(parts.VARIANTS, ("unicornn", "numba-cpu"), ("persistent",))
     ledger = Ledger()
-    actual = bench.time_engines("unicornn", Workload(1, 2, 2), ledger, "cpu")
+    actual = parts.time_engines("unicornn", Workload(1, 2, 2), ledger, "cpu")
     assert [row["what"] for row in actual] == ["unicornn, reference", "unicornn, numba-cpu"]
     (failed,) = [row for row in ledger.rows if row["failure"]]
     assert failed["what"] == "unicornn, numba-cpu, persistent"
     assert "no option 'variant'" in failed["failure"]
     for cell in ("rnn", "lstm", "gru", "lem"):
         assert "variant" in kernels._ENGINES[cell, "numba-cuda"].options
-        assert bench.VARIANTS[cell, "numba-cuda"] == ("rows", "persistent")
+        assert parts.VARIANTS[cell, "numba-cuda"] == ("rows", "persistent")
 
 
 @pytest.mark.parametrize(
@@ -399,9 +584,8 @@ def test_timers_measure_milliseconds_on_known_devices():
 
 def test_measured_times_are_the_stored_ones():
     for device, times in MEASURED.items():
-        stored = read_rows(
-            ROOT / "data/reference/timings/kernels" / f"{device.split()[-1].lower()}.csv"
-        )
+        folder = ROOT / "data/reference/timings/kernels"
+        stored = read_rows(folder / f"{bench.file_name(device)}.csv")
         by_key = {(row["what"], row["size"]): row for row in stored if row["value"]}
         for (cell, units), of_engine in times.items():
             for engine, milliseconds in of_engine.items():

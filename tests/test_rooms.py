@@ -145,8 +145,6 @@ ORACLES = {
     "study.stats.within_groups": "statsmodels, with an intercept per group",
     "study.bench.coadjoint": "the memory of a fresh process",
     "study.bench.counts.count_engine_probe": "launches counted by hand",
-    "study.bench.timers.as_graph": "a device that writes down its calls",
-    "study.bench.timers.host_timer": "a clock whose readings are known",
     "study.bench.conformance": "PyTorch's own checks",
     "study.bench.parity": "the cells in float64",
 }

@@ -1,124 +1,44 @@
-"""Time every GPU engine: ``python -m study.bench.gpu --out data/tables/bench_gpu.csv``.
+"""Check and time every GPU engine: ``python -m study.bench.gpu --out data/tables/bench_gpu.csv``.
 
-Every part runs in its own process, so that a kernel that crashes the device doesn't affect other
-parts. Every measurement is written to the table at once. This measures times only;
-tests/test_gpu.py checks that the results of the engines are correct.
+The parts are those of `study.bench.gpu.parts`, in this order: the tests on a GPU, Figure 1 of
+UnICORNN, every engine, training steps, losses compared with the CPU, fifty networks in one pass,
+probes, and NVIDIA's sanitizer. Every part runs in its own process, so that a kernel that crashes
+the device doesn't affect other parts. Every measurement is written to the table at once.
 
-The exit status is 0 if every part ran, 1 if a part failed, and 2 without a GPU. A slow engine is
-not a failure.
+``--minutes 9`` ends in time for a slot of ten minutes, and ``--resume`` goes on with the parts that
+have not finished. ``--keep data/reference/timings/kernels`` stores the medians under the name of
+the GPU.
+
+The exit status is 0 if every part ran and every check passed, 1 if not, 2 without a GPU, and 3 if
+the minutes are over before the last part. A slow engine is not a failure.
 """
 
 import argparse
-import copy
+import csv
 import subprocess
 import sys
-from collections.abc import Callable
-from functools import partial
+import time
 from pathlib import Path
 
 import torch
-from longrnn import kernels
-from longrnn.cells import cell_names, make_cell
-from longrnn.kernels import _cuda
 
-from study.bench.gpu import slices
-from study.bench.ledger import Ledger, read_rows
-from study.bench.race import race
-from study.bench.timers import Workload, device_timer, engines_on, training_pass
+from study.bench.gpu.parts import parts
+from study.bench.ledger import COLUMNS, Ledger, read_rows
+from study.bench.race import MEASUREMENT
 
-PIXELS = Workload(100, 784, 128)
-"""A mini-batch of MNIST's pixels."""
-SLICES = [Workload(32, 784, width) for width in (128, 256)]
-"""A training step of the factorial experiment, at the dissertation's widths."""
-VARIANTS = {
-    ("rnn", "numba-cuda"): ("rows", "persistent"),
-    ("lstm", "numba-cuda"): ("rows", "persistent"),
-    ("dt_lstm", "numba-cuda"): ("rows", "persistent"),
-    ("gru", "numba-cuda"): ("rows", "persistent"),
-    ("lem", "numba-cuda"): ("rows", "persistent"),
-}
-"""Variants of engines that are timed in addition to the one that ``auto`` chooses."""
-PATIENCE = 600.0
+PATIENCE = 480.0
 """Time limit of a part, in seconds."""
-_SMI = "driver_version,clocks.sm,clocks.max.sm,clocks.mem,power.limit,temperature.gpu"
+SHORTEST = 20.0
+"""Seconds that must be left to start another part."""
+FINISHED = "finished"
+"""Quantity of the row that says that a part has finished."""
 
 
-def parts() -> dict[str, Callable[[Ledger], object]]:
-    """Return the measurements by name, in the order in which they run.
+def run_in_own_process(part: str, out: Path, where: str, limit: float = PATIENCE) -> None:
+    """Run one of `parts` in another process, and add a row that says how it finished.
 
-    Returns
-    -------
-    dict of str to callable
-        Each adds its rows to a `Ledger`. The fastest and safest come first.
-    """
-    measurements: dict[str, Callable[[Ledger], object]] = {"machine": _machine}
-    for name in slices.CELLS:
-        for size in SLICES:
-            measurement = partial(slices.time_slice, name, size, pass_size=50, rounds=3)
-            measurements[f"slice {name} {size}"] = measurement
-    for name in cell_names():
-        if "numba-cuda" in kernels.engine_names(name, with_opt_in=True):
-            measurements[f"engines {name}"] = partial(time_engines, name, PIXELS)
-    return measurements
-
-
-def time_engines(name: str, workload: Workload, ledger: Ledger, device: str = "cuda") -> list[dict]:
-    """Time a training pass with each engine of a cell, to check that ``auto`` is the fastest.
-
-    Parameters
-    ----------
-    name : str
-        Architecture.
-    workload : Workload
-        Batch size, time steps and width.
-    ledger : Ledger
-        Receives the rows.
-    device : str
-        Device of the tensors.
-
-    Returns
-    -------
-    list of dict
-        The rows, as from `study.bench.race.race`.
-    """
-    u = torch.randn(workload.time_steps, workload.batch, workload.inputs, device=device)
-    cell = make_cell(name, workload.inputs, workload.hidden).to(device)
-    entrants = {}
-    for engine in engines_on(name, device):
-        entrants[f"{name}, {engine}"] = device_timer(training_pass(cell, u, engine=engine))
-        for variant in VARIANTS.get((name, engine), ()):
-            other = copy.deepcopy(cell)
-            other.engine_options = {"variant": variant}
-            timer = device_timer(training_pass(other, u, engine=engine))
-            entrants[f"{name}, {engine}, {variant}"] = timer
-    baselines = [f"{name}, numba-cuda"]
-    return race(entrants, ledger, size=workload, rounds=5, baselines=baselines)
-
-
-def _machine(ledger: Ledger) -> None:
-    """Add the properties of the machine: first and last, because clock rates change under load."""
-    device = torch.cuda.get_device_properties(0)
-    facts = {
-        "multiprocessors": device.multi_processor_count,
-        "memory": f"{device.total_memory / 2**30:.1f} GiB",
-        "compute capability": f"{device.major}.{device.minor}",
-        "CUDA of PyTorch": torch.version.cuda,
-        "cuDNN": torch.backends.cudnn.version(),
-        "TF32 in cuDNN": torch.backends.cudnn.allow_tf32,
-        "TF32 in products": torch.backends.cuda.matmul.allow_tf32,
-    }
-    for quantity, value in facts.items():
-        ledger.add("machine", quantity, value=value)
-    obstacle = _cuda.obstacle()
-    if obstacle:  # PyTorch's own layers can still be timed
-        ledger.add("machine", "compiler of the kernels", failure=obstacle)
-    command = ["nvidia-smi", f"--query-gpu={_SMI}", "--format=csv,noheader", "--id=0"]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
-    ledger.add("machine", _SMI, value=done.stdout.strip())
-
-
-def run_in_own_process(part: str, out: Path, where: str) -> None:
-    """Run one of `parts` in another process, and add a row if that process fails.
+    There is no such row if a part was stopped before `PATIENCE`. It has not finished then, and the
+    next call with ``--resume`` runs it again.
 
     Parameters
     ----------
@@ -128,20 +48,104 @@ def run_in_own_process(part: str, out: Path, where: str) -> None:
         The table.
     where : str
         Name of the GPU.
+    limit : float
+        Time limit in seconds.
     """
     print(part, file=sys.stderr, flush=True)
     command = [sys.executable, "-m", "study.bench.gpu", "--out", str(out), "--part", part]
+    start = time.monotonic()
     try:
-        status = subprocess.run(command, check=False, timeout=PATIENCE).returncode
-        failure = ""
+        status = subprocess.run(command, check=False, timeout=limit).returncode
+        failure = None
         if status != 0:
             failure = f"its process ended with status {status}"
     except subprocess.TimeoutExpired:
-        failure = f"it took more than {PATIENCE:.0f} s"
-    if failure:
-        Ledger(out, overwrite=False, where=where).add(
-            part, "process", passed=False, failure=failure
-        )
+        if limit < PATIENCE:
+            return
+        failure = f"it took more than {limit:.0f} s"
+    row = {"value": time.monotonic() - start, "unit": "s", "passed": failure is None}
+    ledger = Ledger(out, overwrite=False, where=where)
+    ledger.add(part, FINISHED, **row, failure=failure)
+
+
+def run_parts(names: list[str], out: Path, where: str, seconds: float) -> list[str]:
+    """Run parts one after another while there is time.
+
+    Parameters
+    ----------
+    names : list of str
+        Names of the parts.
+    out : Path
+        The table.
+    where : str
+        Name of the GPU.
+    seconds : float
+        Time limit of all parts.
+
+    Returns
+    -------
+    list of str
+        Names of the parts that are left.
+    """
+    end = time.monotonic() + seconds
+    for part in names:
+        left = end - time.monotonic()
+        if left < SHORTEST:
+            break
+        run_in_own_process(part, out, where, min(left, PATIENCE))
+    return _unfinished(names, out)
+
+
+def _unfinished(names: list[str], out: Path) -> list[str]:
+    """Return the parts that the table does not list as finished."""
+    finished = {row["what"] for row in read_rows(out) if row["quantity"] == FINISHED}
+    return [name for name in names if name not in finished]
+
+
+def keep_medians(table: Path, folder: Path) -> Path:
+    """Store the rows of a table that are not single measurements, under the name of the GPU.
+
+    Parameters
+    ----------
+    table : Path
+        A table of this program.
+    folder : Path
+        Where to store them, such as ``data/reference/timings/kernels``.
+
+    Returns
+    -------
+    Path
+        The file, such as ``h200.csv``.
+    """
+    rows = [row for row in read_rows(table) if row["quantity"] != MEASUREMENT]
+    kept = folder / f"{file_name(rows[0]['machine'])}.csv"
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    with kept.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+    return kept
+
+
+def file_name(device: str) -> str:
+    """Return the name of the file with the times of a GPU.
+
+    Parameters
+    ----------
+    device : str
+        Such as ``NVIDIA H200``.
+
+    Returns
+    -------
+    str
+        Such as ``h200``.
+
+    Examples
+    --------
+    >>> file_name("NVIDIA A100-SXM4-80GB")
+    'a100-sxm4-80gb'
+    """
+    return "-".join(device.removeprefix("NVIDIA ").lower().split())
 
 
 def main() -> int:
@@ -159,7 +163,10 @@ def main() -> int:
         "--out", type=Path, default=Path("data/tables/bench_gpu.csv"), help="table (CSV)"
     )
     parser.add_argument("--look", action="store_true", help="only print the name of the GPU")
-    parser.add_argument("--part", choices=parts(), metavar="PART", help="run only this part")
+    parser.add_argument("--part", metavar="PART", help="run only this part")
+    parser.add_argument("--minutes", type=float, default=600.0, help="time limit of all parts")
+    parser.add_argument("--resume", action="store_true", help="skip parts that have finished")
+    parser.add_argument("--keep", type=Path, metavar="FOLDER", help="store the medians here")
     arguments = parser.parse_args()
     if not torch.cuda.is_available():
         need = "bench-gpu needs an NVIDIA GPU that PyTorch can use"
@@ -169,21 +176,36 @@ def main() -> int:
     if arguments.look:
         print(where)
         return 0
+    known = parts(arguments.out)
     if arguments.part:
-        parts()[arguments.part](Ledger(arguments.out, overwrite=False, where=where))
+        if arguments.part not in known:
+            parser.error(f"unknown part {arguments.part!r}; known: {', '.join(known)}")
+        known[arguments.part](Ledger(arguments.out, overwrite=False, where=where))
         return 0
-    Ledger(arguments.out)  # starts a new table
-    for part in (*parts(), "machine"):
-        run_in_own_process(part, arguments.out, where)
-    rows = read_rows(arguments.out)
+    names = list(known)
+    if arguments.resume and arguments.out.exists():
+        names = _unfinished(names, arguments.out)
+    else:
+        Ledger(arguments.out)  # starts a new table
+    left = run_parts(names, arguments.out, where, 60 * arguments.minutes)
+    status = _report(arguments.out)
+    if arguments.keep:
+        print("kept in", keep_medians(arguments.out, arguments.keep))
+    if left:
+        print(f"{len(left)} of {len(known)} parts are left; run the same command with --resume")
+        return 3
+    return status
+
+
+def _report(out: Path) -> int:
+    """Print the rows of a table that are not single measurements; return the exit status."""
+    rows = read_rows(out)
     for row in rows:
-        if row["quantity"] != "time":
+        if row["quantity"] != MEASUREMENT:
             print(_summary(row))
     failed = [row for row in rows if row["failure"]]
-    print(f"{len(failed)} of {len(rows)} rows in {arguments.out} report a failure")
-    if failed:
-        return 1
-    return 0
+    print(f"{len(failed)} of {len(rows)} rows in {out} report a failure")
+    return int(bool(failed))
 
 
 def _summary(row: dict[str, str]) -> str:

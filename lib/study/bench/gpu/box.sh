@@ -42,7 +42,6 @@ unpack)
   }
   "$PYTHON" -m pip install --quiet --no-index --find-links wheels -r wheels/needed.txt
   echo "now: PYTHONPATH=lib $PYTHON -m study.bench.gpu --out bench_gpu.csv"
-  echo "     PYTHONPATH=lib $PYTHON -m pytest -m gpu tests/test_gpu.py"
   ;;
 *)
   sed -n '2,13s/^# \{0,1\}//p' "$0"
