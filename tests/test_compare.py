@@ -36,14 +36,58 @@ def test_tables_are_equal_close_or_similar(item, values, state):
     assert sum(map(len, result)) == 1
 
 
-@pytest.mark.parametrize("values", [(2.0, 1.0, 3.0, 4.0), (0.75, 1.75, 2.75, 3.75)])
-def test_swapped_or_shifted_rows_of_stored_results_are_different(values):
-    result = compare(_numbers(item=STORED), _numbers(values, item=STORED))
+def test_shifted_rows_of_stored_results_are_different():
+    result = compare(_numbers(item=STORED), _numbers((0.75, 1.75, 2.75, 3.75), item=STORED))
     assert len(result.different) == 1 and sum(map(len, result)) == 1
 
 
-def test_swapped_rows_of_new_runs_are_not_equal():
-    assert not compare(_numbers(), _numbers((2.0, 1.0, 3.0, 4.0))).equal
+@pytest.mark.parametrize("item", [STORED, REBUILT])
+def test_swapped_rows_are_different(item):
+    result = compare(_numbers(item=item), _numbers((2.0, 1.0, 3.0, 4.0), item=item))
+    assert result.different == [f"{item}: score has the same values in other rows"]
+    assert sum(map(len, result)) == 1
+
+
+@pytest.fixture(scope="module")
+def longest():
+    """Return as many values as the longest table has, and what `collect` keeps of them."""
+    stored = pd.read_csv(module.NUMBERS)
+    rows = int(stored.loc[stored["item"] != module.MACHINE, "count"].max())
+    values = 5 + np.random.default_rng(1).normal(size=rows)
+    return values, _numbers(values, item=STORED)
+
+
+@pytest.mark.parametrize("noise", [0.0, 1e-9])
+@pytest.mark.parametrize("count", [2, 10])
+@pytest.mark.parametrize("neighbors", [True, False])
+def test_swapped_rows_of_the_longest_table_are_different(longest, count, noise, neighbors):
+    values, stored = longest
+    rng = np.random.default_rng(2)
+    first = rng.integers(len(values) - count) if neighbors else 0
+    last = first + count if neighbors else len(values)
+    rows = rng.choice(np.arange(first, last), count, replace=False)
+    swapped = values * (1 + noise * rng.normal(size=len(values)))
+    swapped[rows] = swapped[np.roll(rows, 1)]
+    result = compare(stored, _numbers(swapped, item=STORED))
+    assert result.different == [f"{STORED}: score has the same values in other rows"]
+
+
+def test_one_changed_value_of_the_longest_table_is_close(longest):
+    values, stored = longest
+    changed = values.copy()
+    changed[3] *= 1.01
+    assert compare(stored, _numbers(changed, item=STORED)).close == [STORED]
+
+
+def test_numbers_of_another_version_are_named(monkeypatch, tmp_path, capsys):
+    monkeypatch.setattr(module, "ROOT", tmp_path)
+    monkeypatch.setattr(module, "NUMBERS", tmp_path / "numbers.csv")
+    _numbers().drop(columns=["random_sum"]).to_csv(tmp_path / "numbers.csv", index=False)
+    monkeypatch.setattr(module, "collect", _numbers)
+    assert module.main([]) == 1
+    words = capsys.readouterr().err
+    assert words.startswith("compare: numbers.csv has no column random_sum, so another version")
+    assert words.endswith("with `python -m study.report.compare --keep`\n")
 
 
 @pytest.mark.parametrize(
