@@ -3,6 +3,7 @@
 import re
 from urllib.parse import urlsplit
 
+import longrnn
 import pandas as pd
 import pytest
 from ruamel.yaml import YAML
@@ -112,18 +113,25 @@ def test_findings_carry_verdict_and_daggers():
     block = blocks(STORED)["results"]
     findings = block.split("## Main findings")[1]
     judged = read_stored(STORED).set_index("id")
-    for topic in read_findings().readme:
-        (entry,) = re.findall(rf"\*\*\[{topic.title}\][^\n]*(?:\n  [^\n]*)*", findings)
-        for claim in topic.claims:
-            words = judged.loc[claim, "verdict"]
-            if judged.loc[claim, "cause"] == "too small":
-                words = "experiment too small"
-            assert words in " ".join(entry.split()).lower()
-        reserved = (judged.loc[list(topic.claims), "caveat"] != "").sum()
-        assert entry.count("†") == reserved
-        here = judged.loc[list(topic.claims)]
-        other = (here[["at_half", "at_double"]].ne(here["verdict"], axis=0)).any(axis="columns")
-        assert entry.count("‡") == (other & (here["at_half"] != "")).sum()
+    rows = [line.split(" | ") for line in findings.split("\n\n")[2].splitlines()[2:]]
+    claims = [(topic, claim) for topic in read_findings().readme for claim in topic.claims]
+    for row, (topic, claim) in zip(rows, claims, strict=True):
+        words = judged.loc[claim, "verdict"]
+        if judged.loc[claim, "cause"] == "too small":
+            words = "experiment too small"
+        assert words in row[-1]
+        assert ("†" in row[-1]) is (judged.loc[claim, "caveat"] != "")
+        other = judged.loc[claim, ["at_half", "at_double"]] != judged.loc[claim, "verdict"]
+        assert ("‡" in row[-1]) is bool(judged.loc[claim, "at_half"] and other.any())
+        assert f"**[{topic.title}]" in row[0] or claim != topic.claims[0]
+
+
+def test_layers_are_named():
+    block = " ".join(blocks(STORED)["layers"].split())
+    count, names = re.search(r"The (\d+) layers are (.+?)\.", block).groups()
+    names = re.split(", | and ", names)
+    assert len(names) == int(count) == len(pd.read_csv(STORED / "cells.csv"))
+    assert all(hasattr(longrnn, name) for name in names)
 
 
 def test_links_and_pictures_exist():

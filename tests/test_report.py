@@ -32,7 +32,7 @@ from study.report.build import build
 from study.report.claim_text import describe_claim
 from study.report.contents import ReportError
 from study.report.coverage import COLUMNS, STATES, count_coverage, summarize_coverage
-from study.report.findings import read_findings, write_sentence
+from study.report.findings import read_findings, write_row, write_sentence
 from study.report.inputs import load_artefacts, load_notebooks
 from study.report.intervals import place_interval
 from study.report.numbers import formatter
@@ -409,6 +409,22 @@ def test_a_sentence_with_another_verdict_is_not_used():
     assert write_sentence(finding, withdrawn).text.startswith("A larger adjoint metric")
 
 
+def test_a_row_with_another_verdict_is_in_the_words_of_the_claim():
+    finding = read_findings().questions[0].findings[0]
+    measured = {"estimate": 0.0033, "low": 0.0024, "high": 0.0041, "published": 0.003}
+    size = {"replicates": 5.0, "steps": 200.0, "paper_steps": 1000.0}
+    verdict = {"counted": finding.verdict, "corrected": finding.verdict, "caveat": "short runs"}
+    table = judge_claims([]).assign(**measured, **size, **verdict, cause="")
+    agreed = table.set_index("id", drop=False).loc[finding.claim]
+    row = write_row(finding, agreed)
+    assert (row.claimed, row.published, row.seeds) == (finding.claimed, "0.30", "5")
+    assert row.ours == "0.33 (0.24 to 0.41)"
+    assert row.verdict == "agrees†, after 200 of the paper's 1,000 steps"
+    withdrawn = write_row(finding, agreed.to_frame().T.assign(corrected="undecided").iloc[0])
+    assert withdrawn.claimed.startswith("A larger adjoint metric") and not withdrawn.measured
+    assert withdrawn.verdict == "undecided† (agrees before Holm's correction)"
+
+
 def test_every_finding_is_about_a_claim():
     findings = read_findings()
     listed = set(claim_table().index)
@@ -416,7 +432,7 @@ def test_every_finding_is_about_a_claim():
         assert {finding.claim for finding in question.findings} <= listed
     for topic in findings.readme:
         assert topic.notebook in {path.stem for path in (ROOT / "notebooks").glob("*.ipynb")}
-        assert all(finding.short for finding in findings.of_topic(topic))
+        assert all(finding.claimed and finding.measured for finding in findings.of_topic(topic))
 
 
 def test_missing_inputs_are_named(tmp_path, capsys):

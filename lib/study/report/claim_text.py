@@ -119,14 +119,10 @@ class ClaimText:
     @property
     def status(self) -> str:
         """The verdict after Holm's correction in words that begin a sentence about the paper."""
-        return self.short_status + _COMPARED.get(self.corrected, "")
-
-    @property
-    def short_status(self) -> str:
-        """The verdict after Holm's correction in words that begin a sentence."""
         if self.cause:
             return _UNTESTED[Cause(self.cause)]
         words = f"{self.corrected[:1].upper()}{self.corrected[1:]}"
+        words += _COMPARED.get(self.corrected, "")
         if self.withdrawn:
             words += f" ({self.verdict} before Holm's correction)"
         return words

@@ -18,7 +18,6 @@ from study.claims.region import Region
 from study.claims.short_runs import lead_caveat, steps_in_words
 from study.claims.verdict import AGREES
 from study.report.claim_text import ClaimText, describe_claim
-from study.report.numbers import counted
 
 _FILE = Path(__file__).with_name("findings.yaml")
 
@@ -33,8 +32,10 @@ class Finding(BaseModel):
     scale: float
     digits: int
     sentence: str
-    short: str = ""
-    """The sentence of README.md; empty if the claim is not among its findings."""
+    claimed: str = ""
+    """The claim in words of README.md; empty if it is not among its findings."""
+    measured: str = ""
+    """The quantity that decides the claim, in words of README.md."""
     qualifier: str = ""
     """Words that follow the verdict if it holds only in a part, such as in one reading."""
 
@@ -62,7 +63,7 @@ class Summary(BaseModel):
 
 
 class Topic(BaseModel):
-    """An entry of the findings in README.md: the short sentences about `claims`."""
+    """Rows of the findings in README.md: those of `claims`."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -81,7 +82,7 @@ class Findings(BaseModel):
     readme: tuple[Topic, ...]
 
     def of_topic(self, topic: Topic) -> list[Finding]:
-        """Return the findings that an entry of README.md prints.
+        """Return the findings of a topic of README.md.
 
         Parameters
         ----------
@@ -117,6 +118,30 @@ class Sentence:
     text: str
     claim: ClaimText
     qualifier: str = ""
+
+
+@dataclass(frozen=True)
+class FindingRow:
+    """A finding as a row of README.md's table.
+
+    Attributes
+    ----------
+    claimed, measured : str
+        The claim, and the quantity that decides it; `measured` may be empty.
+    published, ours : str
+        The paper's value, and ours with its 95% interval; may be empty.
+    verdict : str
+        After Holm's correction, with the marks of `ClaimText.marks`.
+    seeds : str
+        Those of the network that has the fewest; may be empty.
+    """
+
+    claimed: str
+    measured: str
+    published: str
+    ours: str
+    verdict: str
+    seeds: str
 
 
 @cache
@@ -179,40 +204,71 @@ def write_sentence(finding: Finding, row: pd.Series) -> Sentence:
     return Sentence(text + _caveat(row), claim, finding.qualifier)
 
 
-def write_short_sentence(finding: Finding, row: pd.Series) -> Sentence:
-    """Return a finding with its numbers, in the words of README.md.
+def write_row(finding: Finding, row: pd.Series) -> FindingRow:
+    """Return a finding as a row of README.md's table.
 
     Parameters
     ----------
     finding : Finding
-        One with a `short` sentence.
+        One with words for README.md.
     row : pandas.Series
         The claim's row of `study.report.verdicts.judge_claims`.
 
     Returns
     -------
-    Sentence
-        The finding's short sentence, or the claim and its verdict as for `write_sentence`.
+    FindingRow
+        In the finding's own words, or in those of the list of claims if the verdict after Holm's
+        correction is not the one that they were written for.
     """
     claim = describe_claim(row)
-    size = ""
-    if not math.isnan(row["replicates"]):
-        size += f"; {counted(row['replicates'], 'seed')}"
-    text = _fill(finding, finding.short, row, claim, more=size)
-    if text is None:
-        return Sentence(_state_claim(claim), claim)
-    return Sentence(text, claim, finding.qualifier)
+    if claim.interval is None or claim.corrected != finding.verdict:
+        claimed = f"{claim.statement[:1].upper()}{claim.statement[1:]}."
+        return FindingRow(
+            claimed=claimed,
+            measured="",
+            published=claim.published,
+            ours=claim.estimate,
+            verdict=_verdict(claim),
+            seeds="",
+        )
+    numbers = _write_numbers(finding, row)
+    verdict = " ".join(filter(None, [_verdict(claim), finding.qualifier]))
+    if row["steps"] < row["paper_steps"]:
+        verdict += f", after {row['steps']:,.0f} of the paper's {row['paper_steps']:,.0f} steps"
+    return FindingRow(
+        claimed=finding.claimed.format(**numbers),
+        measured=finding.measured.format(**numbers),
+        published=numbers["published"],
+        ours=f"{numbers['value']} ({numbers['range']})",
+        verdict=verdict,
+        seeds=f"{row['replicates']:.0f}",
+    )
 
 
-def _fill(
-    finding: Finding, sentence: str, row: pd.Series, claim: ClaimText, more: str = ""
-) -> str | None:
-    """Return a sentence with its numbers; None if it was written for another verdict.
+def _verdict(claim: ClaimText) -> str:
+    """Return a verdict after Holm's correction with its marks, and the one before it."""
+    words = claim.corrected
+    if claim.cause:
+        words = claim.kind
+    words += "".join(claim.marks)
+    if claim.withdrawn:
+        words += f" ({claim.verdict} before Holm's correction)"
+    return words
 
-    `more` follows the interval and the paper's value.
-    """
+
+def _fill(finding: Finding, sentence: str, row: pd.Series, claim: ClaimText) -> str | None:
+    """Return a sentence with its numbers; None if it was written for another verdict."""
     if claim.interval is None or claim.corrected != finding.verdict:
         return None
+    numbers = _write_numbers(finding, row)
+    interval = numbers["range"]
+    if numbers["published"]:
+        interval += f"; paper: {numbers['published']}"
+    return sentence.format(interval=interval, **numbers)
+
+
+def _write_numbers(finding: Finding, row: pd.Series) -> dict[str, str]:
+    """Return what the braces in the words of a finding stand for, except `interval`."""
 
     def write(value: float) -> str:
         return f"{value * finding.scale:,.{finding.digits}f}".replace("-", "−")
@@ -226,16 +282,14 @@ def _fill(
     published = ""
     if not math.isnan(row["published"]):
         published = write(row["published"])
-        interval += f"; paper: {published}"
-    interval += more
-    return sentence.format(
-        value=write(row["estimate"]),
-        interval=interval,
-        published=published,
-        decided_by=_quote_networks(row),
-        threshold=write(_threshold(claims()[finding.claim].region)),
-        shorter=_shorter(row),
-    )
+    return {
+        "value": write(row["estimate"]),
+        "range": interval,
+        "published": published,
+        "decided_by": _quote_networks(row),
+        "threshold": write(_threshold(claims()[finding.claim].region)),
+        "shorter": _shorter(row),
+    }
 
 
 def _threshold(region: Region) -> float:

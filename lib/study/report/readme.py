@@ -13,6 +13,7 @@ import textwrap
 from collections.abc import Mapping
 from pathlib import Path
 
+import longrnn
 import numpy as np
 import pandas as pd
 
@@ -20,7 +21,7 @@ from study.claims.verdict import AGREES, DIFFERS
 from study.paths import DATA, REFERENCE, ROOT, resolve
 from study.report.claim_text import describe_claim
 from study.report.contents import ReportError
-from study.report.findings import Sentence, read_findings, summarize, write_short_sentence
+from study.report.findings import read_findings, summarize, write_row
 from study.report.inputs import read_table
 from study.report.intervention import shows_cause, summarize_intervention
 from study.report.readme_numbers import read_stored, store_numbers
@@ -62,10 +63,11 @@ def render_blocks(stored: Path) -> dict[str, str]:
         f"{_cautions(judged)}",
         "## Main findings",
         _wrap(
-            "Verdicts are after Holm's correction. In parentheses: our 95% interval (before it), "
-            "the paper's value, and the seeds of the network that has the fewest."
+            "Points are percentage points. Verdicts are corrected (Holm), intervals are not. Seeds "
+            "are those of the network that has the fewest."
         ),
-        f"{_findings(judged)}\n{_intervention(effects)}",
+        _findings(judged),
+        _intervention(effects),
     ]
     layers = _layers(read_table(stored / "cells.csv"))
     speed = _speed(REFERENCE / "timings")
@@ -80,23 +82,26 @@ def _summary(judged: pd.DataFrame, effects: pd.DataFrame) -> str:
     """Return what was done, and the answer to the question in the title."""
     answers = summarize(judged, cause=shows_cause(effects))
     counts = tally(judged).loc["all"]
+    corrected = tally(judged, "corrected").loc["all"]
     return _wrap(
         "We reimplemented the networks of five publications and repeated their experiments, mostly "
-        f"at a smaller scale. We collected {len(judged)} of their claims. Of the "
-        f"{counts[list(TESTED)].sum()} that we can test, {counts['agree']} agree and "
-        f"{counts['differ']} differ. **In short:** {' '.join(answers)}"
+        f"at a smaller scale. We collected {len(judged)} of their claims and can test "
+        f"{counts[list(TESTED)].sum()}: {counts['agree']} agree with our results and "
+        f"{counts['differ']} differ; after a correction for testing many claims, "
+        f"{corrected['agree']} and {corrected['differ']}. **In short:** {' '.join(answers)}"
     )
 
 
 def _figure_caption(slopes: pd.DataFrame) -> str:
     """Return the figure and its caption, from a table of `study.report.readme_numbers`."""
     unrounded = slopes["slope"].iloc[-1]
-    picture = "![Test accuracy lost per order of magnitude of decay](data/readme/slopes.png)"
+    picture = "![Test accuracy lost per factor of ten of gradient decay](data/readme/slopes.png)"
     text = _wrap(
-        "*Regression slopes with 95% intervals, all else equal. The third row is quoted below. "
-        "Like the dissertation's, our gradients are in single precision, which rounds numbers "
-        f"below 1e-{_LIMIT} to zero. Without rounding (last row), decay spans far more orders, "
-        f"each of which goes with {unrounded:.2f} points.*"
+        "*How much less test accuracy goes with each factor of ten by which gradients shrink over "
+        "time, all else equal; 95% intervals. The third row is our main finding. In single "
+        f"precision, as in the dissertation, gradients below 1e-{_LIMIT} are zero. Without this "
+        "limit (last row), they shrink by far more factors of ten, each of which matters less: "
+        f"{unrounded:.2f} points.*"
     )
     return f"{picture}\n\n{text}"
 
@@ -108,7 +113,7 @@ def _tally_table(judged: pd.DataFrame) -> str:
     titles = {name: publication.name for name, publication in PUBLICATIONS.items()}
     titles["all"] = "**all**"
     lines = [
-        f"| claims (in parentheses: after Holm's correction) | {' | '.join(titles.values())} |",
+        f"| number of claims (after Holm's correction) | {' | '.join(titles.values())} |",
         f"|---|{'--:|' * len(titles)}",
     ]
     for kind in TALLY:
@@ -137,64 +142,59 @@ def _cautions(judged: pd.DataFrame) -> str:
     points = (
         "*Agree*: our whole 95% interval is on the claim's side of a threshold, such as zero for "
         "“LEM beats the LSTM”. Our number may still be far from the paper's. *Differ*: the whole "
-        "interval is on the other side, at our scale. *Undecided*: the interval contains the "
-        "threshold, Holm's correction withdraws the verdict, or there is another objection.",
-        "Most of our runs are shorter than the paper's. So a lead may only mean faster learning. "
-        "If a network does not clearly lead in a short run, the claim counts as *experiment too "
-        "small*, never as *differ*: a bias toward *agree*.",
+        "interval is on the other side, at our scale. *Undecided*: it contains the threshold, or "
+        "there is another objection to a verdict.",
+        "Most of our runs are shorter than the paper's, so a lead may only mean faster learning. "
+        "Without a clear lead in short runs, a claim counts as *experiment too small*, never as "
+        "*differ*. This favors *agree*.",
         f"Of {len(decided)} claims that agree or differ, {remaining} survive Holm's correction for "
-        f"testing many claims; {with_caveat} have a caveat (†), such as a lead in short runs; "
-        f"{by_threshold} change at half or twice a threshold of ours (‡); {few} rest on only "
-        f"{_FEW_SEEDS} seeds. We added seeds to some undecided claims; intervals do not correct "
-        "for that.",
+        "testing many claims; the others become undecided. "
+        f"{with_caveat} have a caveat (†), such as a lead in short runs. {by_threshold} change at "
+        f"half or twice a threshold of ours (‡). {few} rest on only {_FEW_SEEDS} seeds. If a claim "
+        "was undecided, we sometimes added seeds; intervals do not account for that.",
     )
     return "\n".join(_wrap(f"- {point}", hanging="  ") for point in points)
 
 
 def _findings(judged: pd.DataFrame) -> str:
+    """Return the claims behind the main findings, our numbers and the verdicts as a table."""
     rows = judged.set_index("id", drop=False)
     findings = read_findings()
-    lines = []
+    lines = [
+        "| claim, *and what we measured* | paper | ours (95% interval) | seeds | verdict |",
+        "|---|--:|--:|--:|---|",
+    ]
     for topic in findings.readme:
-        sentences = []
+        title = f"**[{topic.title}](notebooks/{topic.notebook}.ipynb):** "
         for finding in findings.of_topic(topic):
-            sentence = write_short_sentence(finding, rows.loc[finding.claim])
-            status = _short_status(sentence, rows.loc[finding.claim])
-            sentences.append(f"*{status}:* {sentence.text}")
-        text = " ".join(sentences)
-        title = f"[{topic.title}](notebooks/{topic.notebook}.ipynb)"
-        lines.append(_wrap(f"- **{title}.** {text}", hanging="  "))
+            row = write_row(finding, rows.loc[finding.claim])
+            words = title + row.claimed
+            if row.measured:
+                words += f" *{row.measured}*"
+            lines.append(
+                f"| {words} | {row.published} | {row.ours} | {row.seeds} | {row.verdict} |"
+            )
+            title = ""
     return "\n".join(lines)
 
 
 def _intervention(effects: pd.DataFrame) -> str:
-    """Return the result of our experiment on the backward pass as an entry of the findings."""
+    """Return the result of our experiment on the backward pass."""
     title = "[Cause or symptom?](notebooks/31_adjoint_interventions.ipynb)"
-    return _wrap(f"- **{title}** *Our experiment:* {summarize_intervention(effects)}", hanging="  ")
-
-
-def _short_status(sentence: Sentence, row: pd.Series) -> str:
-    """Return the verdict with its marks, and the steps of runs shorter than the paper's.
-
-    The words begin a sentence. The steps come first, because they limit what the verdict means.
-    """
-    words = sentence.claim.short_status
-    words += "".join(sentence.claim.marks)
-    if sentence.qualifier:
-        words += f" {sentence.qualifier}"
-    if row["steps"] < row["paper_steps"]:
-        words += f", after {row['steps']:,.0f} of the paper's {row['paper_steps']:,.0f} steps"
-    return words
+    task, table, conclusions = summarize_intervention(effects)
+    return "\n\n".join([_wrap(f"**{title}** {task}"), table, _wrap(conclusions)])
 
 
 def _layers(cells: pd.DataFrame) -> str:
-    """Return how many layers there are, and how many of them have fast engines."""
+    """Return which layers there are, and how many of them have fast engines."""
+    one_step = [name for name in longrnn.__all__ if name.endswith("Cell") and name != "Cell"]
+    layers = sorted((name.removesuffix("Cell") for name in one_step), key=str.lower)
     engines = cells["engines"].str.split(", ")
     compiled = sum("numba-cpu" in names for names in engines)
     on_gpu = sum("numba-cuda" in names for names in engines)
     return (
-        f"There are {len(engines)} layers; {compiled} have compiled CPU code and {on_gpu} a CUDA "
-        "kernel."
+        f"The {len(layers)} layers are {', '.join(layers[:-1])} and {layers[-1]}. {compiled} have "
+        f"compiled CPU code, {on_gpu} a CUDA kernel."
     )
 
 
@@ -203,9 +203,9 @@ def _speed(timings: Path) -> str:
     cpu = _ratios(timings / "cpu-2-cores.csv")[_EXAMPLE]
     gpu = _ratios(timings / "h200.csv")[_EXAMPLE]
     return (
-        f"A training pass of a two-layer UnICORNN takes {100 * cpu:.0f}% of the time of a "
-        f"one-layer `nn.LSTM` on two CPU cores, and {100 * gpu:.0f}% on an H200 (T = 1,000, batch "
-        "size and width 128)."
+        f"A forward and backward pass of a two-layer UnICORNN takes {100 * cpu:.0f}% of the time "
+        f"of a one-layer `nn.LSTM` on two CPU cores, and {100 * gpu:.0f}% on an H200 (1,000 time "
+        "steps, batch size and width 128)."
     )
 
 
