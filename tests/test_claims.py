@@ -380,6 +380,17 @@ def test_thresholds_are_scaled_from_their_origin(origin, ends):
     assert (region.above, region.below) == pytest.approx(ends)
 
 
+def test_the_border_of_an_effect_is_no_threshold_of_ours():
+    """Half of "above 1" would be "above 1/2", which is another claim."""
+    for claim in CLAIMS.values():
+        if claim.threshold is None:
+            continue
+        borders = {claim.null, 0.0}
+        if claim.unit.startswith("times "):
+            borders.add(1.0)
+        assert not borders & {claim.region.above, claim.region.below}, claim.id
+
+
 def test_a_threshold_is_the_cause_if_another_decides():
     claim = CLAIMS["diss-3.5-terminal-factors"]  # within .05; the paper has .018
     wide = between(0.0, 0.09)
