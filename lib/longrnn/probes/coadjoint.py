@@ -198,8 +198,12 @@ def check_no_kinks(cell: Cell) -> None:
 
     Notes
     -----
-    The check goes through the functions that autograd recorded. A smooth function made of others
-    that are not, such as softsign (it contains an absolute value), is refused as well.
+    The gradient of the penalty contains the second derivative of the step. That one may jump: the
+    penalty is then continuous, and its gradient is right wherever it exists. But if the first
+    derivative jumps, as ReLU's does, so does the penalty, and no gradient shows this.
+
+    The check goes through the functions that autograd recorded. Of functions with a continuous
+    derivative that are made of others without one, it knows softsign, x / (1 + abs(x)).
     """
     with torch.no_grad():  # parametrizations of the weights don't matter here
         weights = cell.weights()
@@ -220,11 +224,14 @@ def check_no_kinks(cell: Cell) -> None:
         if node is None or node in seen:
             continue
         seen.add(node)
+        if _is_softsign(node):
+            todo.append(node.next_functions[0][0])  # x, but not abs(x)
+            continue
         if _has_kink(node):
             raise ValueError(
                 f"{cell.name} cannot be trained by the coadjoint method: its step contains "
-                f"{_function_name(node)}, whose derivative jumps, and the method needs a second "
-                "derivative; choose a smooth activation such as tanh"
+                f"{_function_name(node)}, whose derivative jumps, so the penalty would jump; "
+                "choose an activation with a continuous derivative, such as tanh"
             )
         todo.extend(before for before, _ in node.next_functions)
 
@@ -243,6 +250,18 @@ def _has_kink(node: torch.autograd.graph.Node) -> bool:
     if name.startswith("MaskedFillBackward"):
         return _differs_between_states(node._saved_mask)
     return name.startswith(KINKS)
+
+
+def _is_softsign(node: torch.autograd.graph.Node) -> bool:
+    """Return whether a function that autograd recorded is the division of x / (1 + abs(x))."""
+    if not node.name().startswith("DivBackward"):
+        return False
+    x, denominator = (before for before, _ in node.next_functions)
+    if denominator is None or not denominator.name().startswith("AddBackward"):
+        return False
+    absolute, constant = (before for before, _ in denominator.next_functions)
+    is_absolute = absolute is not None and absolute.name().startswith("AbsBackward")
+    return is_absolute and constant is None and absolute.next_functions[0][0] is x
 
 
 def _differs_between_states(condition: Tensor) -> bool:
