@@ -392,6 +392,18 @@ def test_lengths_work_inside_transforms(layer_class):
     torch.testing.assert_close(mapped[1], layer(-u, lengths=LENGTHS)[0])
 
 
+@every_layer
+def test_lengths_do_not_depend_on_the_default_device(layer_class):
+    layer = build(layer_class, num_layers=2, bidirectional=True)
+    u = noise(T, B, P)
+    expected = layer(u, lengths=LENGTHS)
+    with torch.device("meta"):
+        assert_same(layer(u, lengths=LENGTHS), expected)
+        without_values = layer_class(P, D)
+        output, _ = without_values(torch.empty(T, B, P), lengths=LENGTHS)
+    assert output.is_meta and output.shape == (T, B, D)
+
+
 def test_compiled_layers_take_packed_and_padded_sequences():
     layer = build(longrnn.LEM)
     compiled = torch.compile(layer, backend="eager")
@@ -1063,6 +1075,10 @@ test_values_that_do_not_fit_are_refused = refused(
     ("between 1 and 6, .* got 0", lambda: LAYER(U, lengths=torch.tensor([6, 0, 2]))),
     ("3 whole numbers, one per sequence, got", lambda: LAYER(U, lengths=[6, 2])),
     ("3 whole numbers", lambda: LAYER(U, lengths=torch.tensor([6.0, 1.0, 2.0]))),
+    ("3 whole numbers, one per sequence, got a map that is not",
+     lambda: LAYER(U, lengths=map(len, U.unbind(1)))),
+    ("3 whole numbers, one per sequence, got a tensor on the meta device",
+     lambda: LAYER(U, lengths=torch.tensor(LENGTHS, device="meta"))),
     ("no lengths with one sequence", lambda: LAYER(U[:, 0], lengths=[6])),
     ("no lengths with a PackedSequence", lambda: LAYER(PACKED, lengths=LENGTHS)),
     ("num_layers to be a positive integer, got 0", lambda: longrnn.LEM(P, D, 0)),

@@ -87,13 +87,7 @@ def pack(
         time steps.
     """
     time_steps, batch, _ = u.shape
-    lengths = torch.as_tensor(lengths)
-    if lengths.shape != (batch,) or lengths.dtype.is_floating_point or lengths.dtype == torch.bool:
-        raise ValueError(
-            f"{label}: expected lengths to be {batch} whole numbers, one per sequence, "
-            f"got {tuple(lengths.shape)} of {lengths.dtype}"
-        )
-    counts = lengths.tolist()
+    counts = _as_counts(label, lengths, batch)
     for count in counts:
         if not 1 <= count <= time_steps:
             raise ValueError(
@@ -112,6 +106,23 @@ def pack(
             pieces.append(u[start:stop, : batch - ended].flatten(0, 1))
             start = stop
     return torch.cat(pieces), segments, order
+
+
+def _as_counts(label: str, lengths: Tensor | Sequence[int], batch: int) -> list[int]:
+    """Return lengths as a list, after checking that there is a whole number per sequence."""
+    expected = f"{label}: expected lengths to be {batch} whole numbers, one per sequence"
+    if not isinstance(lengths, Tensor):
+        try:
+            lengths = torch.as_tensor(lengths, device="cpu")  # whatever the default device
+        except (TypeError, ValueError, RuntimeError) as error:
+            kind = type(lengths).__name__
+            raise ValueError(f"{expected}, got a {kind} that is not: {error}") from None
+    if lengths.is_meta:
+        raise ValueError(f"{expected}, got a tensor on the meta device, which has no values")
+    not_whole = lengths.is_floating_point() or lengths.is_complex() or lengths.dtype == torch.bool
+    if lengths.shape != (batch,) or not_whole:
+        raise ValueError(f"{expected}, got {tuple(lengths.shape)} of {lengths.dtype}")
+    return lengths.tolist()
 
 
 def unpack(data: Tensor, segments: Sequence[Segment], order: Tensor, time_steps: int) -> Tensor:
