@@ -1,6 +1,7 @@
 """Engines as PyTorch operators: derivatives of any order, compilation, export and vmap."""
 
 import shutil
+from functools import partial
 
 import pytest
 import torch
@@ -10,6 +11,11 @@ from longrnn.kernels._recurrence import Recurrence
 from study.bench.parity import device_of, random_case
 from torch.autograd import forward_ad
 from torch.func import functional_call, grad, vmap
+from torch.utils.checkpoint import (
+    CheckpointPolicy,
+    checkpoint,
+    create_selective_checkpoint_contexts,
+)
 
 ENGINES = [
     (name, engine)
@@ -294,6 +300,30 @@ def test_compiled_library_layers_have_gradients_in_float32(name, autocast):
         actual = torch.autograd.grad(outputs.square().sum(), [u, *cell.parameters()])
     for gradient, truth in zip(actual, expected, strict=True):
         torch.testing.assert_close(gradient.double(), truth, rtol=1e-5, atol=1e-5)
+
+
+@by_engine
+def test_gradients_of_selective_checkpoints_equal_the_reference(name, engine):
+    cell, u, state = small_case(name)
+    weights = [part for part in cell.parameters() if part.requires_grad]
+    products = (torch.ops.aten.mm.default, torch.ops.aten.addmm.default)
+
+    def policy(_, operator, *args, **kwargs):
+        if operator in products:
+            return CheckpointPolicy.MUST_SAVE
+        return CheckpointPolicy.PREFER_RECOMPUTE
+
+    outputs, _ = checkpoint(
+        partial(cell, engine=engine),
+        u,
+        state,
+        use_reentrant=False,
+        context_fn=partial(create_selective_checkpoint_contexts, policy),
+    )
+    actual = torch.autograd.grad(outputs.square().sum(), [u, *weights])
+    expected_outputs, _ = cell(u, state, engine="reference")
+    expected = torch.autograd.grad(expected_outputs.square().sum(), [u, *weights])
+    torch.testing.assert_close(actual, expected)
 
 
 @pytest.mark.skipif(shutil.which("c++") is None, reason="PyTorch's compiler needs one for C++")

@@ -4,7 +4,10 @@ PyTorch's layers have two biases per gate, the cells of this library one. The se
 
 `torch.compile` would take a layer apart: into one operator per time step, or into oneDNN's forward
 pass, which saves nothing for a backward pass. So in code that is compiled the layer is one
-operator, and its adjoint another, which runs the layer a second time.
+operator, and its adjoint another, which runs the layer a second time. So it is under a mode that
+gets every operator, such as that of selective activation checkpointing: the layers write over
+values that they have computed, and a mode that keeps those would pass on wrong ones. Gradients of
+`torch.nn.GRU` are wrong there without an error (torch 2.13).
 
 By default cuDNN rounds the factors of float32 products to ten bits (TF32). Here float32 means
 float32 on every device, so TF32 is off during the calls of these engines, forward and backward.
@@ -211,11 +214,19 @@ _LAYER = Recurrence(
 )
 
 
+def _is_under_a_mode() -> bool:
+    """Return whether a mode gets every operator, outside of `torch.export`.
+
+    Exported programs have the operators of PyTorch's layer, which run without this library.
+    """
+    return torch._C._len_torch_dispatch_stack() > 0 and not torch.compiler.is_compiling()
+
+
 def _register(name: str, *cells: str) -> None:
     @register("library", *cells, devices=("cpu", "cuda"), transforms=False)
     def run(weights, state, u):
         W, R, b = weights
-        if torch.compiler.is_dynamo_compiling():
+        if torch.compiler.is_dynamo_compiling() or _is_under_a_mode():
             c0 = None
             if len(state) > 1:
                 c0 = state[1]
