@@ -18,16 +18,15 @@ are drawn like b, so its sum has twice the variance at the start, and an optimiz
 moves it twice as far.
 """
 
-from typing import Self
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
 
 from longrnn.cells._cell import Cell, State
-from longrnn.cells._from_torch import layer_from_torch
+from longrnn.cells._from_torch import CopiesTorch
 from longrnn.cells._init import ADDING, PADDING, keras_start
 from longrnn.cells._one_step import one_step
-from longrnn.cells._recurrent import Recurrent
 
 
 class LSTMCore(Cell, name="lstm"):
@@ -72,7 +71,7 @@ class LSTMCore(Cell, name="lstm"):
     starts = {"padding": PADDING, **ADDING}
 
 
-class LSTM(Recurrent, core=LSTMCore):
+class LSTM(CopiesTorch, core=LSTMCore):
     """The LSTM with one bias vector per gate (Hochreiter and Schmidhuber 1997; Gers et al. 2000).
 
     ::
@@ -120,6 +119,9 @@ class LSTM(Recurrent, core=LSTMCore):
     (torch.Size([5, 3, 20]), torch.Size([2, 3, 20]))
     """
 
+    torch_class = nn.LSTM
+    torch_names: ClassVar = {"proj_size": "proj_size"}
+
     def __init__(
         self,
         input_size: int,
@@ -152,40 +154,6 @@ class LSTM(Recurrent, core=LSTMCore):
             device=device,
             dtype=dtype,
         )
-
-    @classmethod
-    def from_torch(cls, module: nn.LSTM) -> Self:
-        """Create a layer that computes what a `torch.nn.LSTM` computes.
-
-        Parameters
-        ----------
-        module
-            PyTorch's layer; it is not changed.
-
-        Returns
-        -------
-        LSTM
-            A layer with copies of the weights; b is the sum of PyTorch's two biases. It has
-            the same layout, dropout and directions. Training it further differs, because the
-            two biases were trained separately.
-
-        Raises
-        ------
-        TypeError
-            `module` is not a `torch.nn.LSTM`.
-        ValueError
-            It has projections.
-
-        Examples
-        --------
-        >>> import torch
-        >>> from longrnn import LSTM
-        >>> theirs = torch.nn.LSTM(10, 20, num_layers=2)
-        >>> ours = LSTM.from_torch(theirs)
-        >>> u = torch.randn(5, 3, 10)
-        >>> torch.testing.assert_close(ours(u)[0], theirs(u)[0])
-        """
-        return layer_from_torch(cls, nn.LSTM, module, proj_size="proj_size")
 
 
 LSTMCell = one_step(LSTM)

@@ -9,17 +9,16 @@ the reference runs. The paper gives no initial weights. ``author`` are those of 
 author's public program is written: W orthogonal, R Glorot uniform, b zero.
 """
 
-from typing import Self
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
 
 from longrnn.cells._activation import TANH_OR_RELU, Activation, use_activation
 from longrnn.cells._cell import Cell, State
-from longrnn.cells._from_torch import layer_from_torch
+from longrnn.cells._from_torch import CopiesTorch
 from longrnn.cells._init import ADDING, PADDING, keras_start
 from longrnn.cells._one_step import one_step
-from longrnn.cells._recurrent import Recurrent
 
 
 class RNNCore(Cell, name="rnn"):
@@ -64,7 +63,7 @@ class RNNCore(Cell, name="rnn"):
     starts = {"padding": PADDING, **ADDING}
 
 
-class RNN(Recurrent, core=RNNCore):
+class RNN(CopiesTorch, core=RNNCore):
     """The basic RNN (Johnston 2024, definition 2.1).
 
     ::
@@ -108,6 +107,9 @@ class RNN(Recurrent, core=RNNCore):
     (torch.Size([5, 3, 20]), torch.Size([2, 3, 20]))
     """
 
+    torch_class = nn.RNN
+    torch_names: ClassVar = {"activation": "nonlinearity"}
+
     def __init__(
         self,
         input_size: int,
@@ -137,38 +139,6 @@ class RNN(Recurrent, core=RNNCore):
             device=device,
             dtype=dtype,
         )
-
-    @classmethod
-    def from_torch(cls, module: nn.RNN) -> Self:
-        """Create a layer that computes what a `torch.nn.RNN` computes.
-
-        Parameters
-        ----------
-        module
-            PyTorch's layer; it is not changed.
-
-        Returns
-        -------
-        RNN
-            A layer with copies of the weights; b is the sum of PyTorch's two biases. It has
-            the same layout, dropout and directions. Training it further differs, because the
-            two biases were trained separately.
-
-        Raises
-        ------
-        TypeError
-            `module` is not a `torch.nn.RNN`.
-
-        Examples
-        --------
-        >>> import torch
-        >>> from longrnn import RNN
-        >>> theirs = torch.nn.RNN(10, 20, num_layers=2)
-        >>> ours = RNN.from_torch(theirs)
-        >>> u = torch.randn(5, 3, 10)
-        >>> torch.testing.assert_close(ours(u)[0], theirs(u)[0])
-        """
-        return layer_from_torch(cls, nn.RNN, module, activation="nonlinearity")
 
 
 RNNCell = one_step(RNN)
