@@ -140,7 +140,7 @@ def test_irnn_refuses_sequences_longer_than_its_step_sizes():
     _, state = cell(noise(4, 1, FEATURES))
     assert torch.equal(state[1], torch.full((1, WIDTH), 4.0, dtype=torch.float64))
     cell(noise(2, 1, FEATURES), state)
-    with pytest.raises(ValueError, match="at most length=6 time steps.*got 7; build the cell"):
+    with pytest.raises(ValueError, match="at most length=6 time steps.*got 7; build it"):
         cell(noise(3, 1, FEATURES), state)
 
 

@@ -276,6 +276,13 @@ def test_a_split_sequence_continues_from_its_state(layer_class):
     assert_same((torch.cat([first, second]), end), layer(u))
 
 
+def test_a_state_of_none_is_the_initial_one():
+    layer = build(longrnn.LEM)
+    u = noise(T, B, P)
+    for absent in ((None, None), [None, None]):
+        assert_same(layer(u, absent), layer(u))
+
+
 @every_layer
 def test_the_last_state_shares_no_memory(layer_class):
     layer = build(layer_class)
@@ -1086,6 +1093,24 @@ test_values_that_do_not_fit_are_refused = refused(
     ("dropout to be between 0 and 1, got 1.5", lambda: longrnn.LEM(P, D, 2, dropout=1.5)),
     ("^LEM: expected dt to be a number in", lambda: longrnn.LEM(P, D, dt=3.0)),
     ("^LEM: expected dt to be a normal number", lambda: longrnn.LEM(P, D, dt=1e-300)),
+    ("^LEM: expected dtype to be torch.float32, .*, got torch.complex64",
+     lambda: longrnn.LEM(P, D, dtype=torch.complex64)),
+    ("^LEMCell: expected dtype to be .*, got torch.int64",
+     lambda: longrnn.LEMCell(P, D, dtype=torch.int64)),
+    ("expected dtype to be .*, got torch.float8_e4m3fn",
+     lambda: longrnn.LSTM(P, D, dtype=torch.float8_e4m3fn)),
+    ("expected dtype to be .*, got 'float32'", lambda: longrnn.LSTM(P, D, dtype="float32")),
+    ("bidirectional to be True or False, got 'False'",
+     lambda: longrnn.LEM(P, D, bidirectional="False")),
+    ("batch_first to be True or False, got 2", lambda: longrnn.LEM(P, D, batch_first=2)),
+    ("LEM: expected bias to be True or False, got 'no'", lambda: longrnn.LEM(P, D, bias="no")),
+    ("LEMCell: expected bias to be True or False, got 0", lambda: longrnn.LEMCell(P, D, bias=0)),
+    ("^LEM: expected engine to be a name such as 'auto', got None",
+     lambda: LAYER(U, engine=None)),
+    ("^IncrementalRNN: expected sequences of at most length=3 time steps, .* got 6; build it",
+     lambda: longrnn.IncrementalRNN(P, D, train_eta="time", length=3)(U)),
+    ("^LSTM: expected time_steps to be a positive integer, got 5.5",
+     lambda: longrnn.LSTM(P, D).reset_parameters("padding", time_steps=5.5)),
     ("^LEM: expected initial weights among", lambda: LAYER.reset_parameters("cold")),
     ("if train_eta='time', which has .* time step, got train_eta='time'$",
      lambda: longrnn.IncrementalRNN(P, D, train_eta="time")),

@@ -289,14 +289,19 @@ class Cell(DeclaredModule):
         Raises
         ------
         ValueError
-            The step was replaced, and `engine` is neither ``auto`` nor the reference.
+            `engine` is not a name, or the step was replaced, and `engine` is neither ``auto`` nor
+            the reference.
         """
+        if not isinstance(engine, str):
+            raise ValueError(
+                f"{self.label}: expected engine to be a name such as 'auto', got {engine!r}"
+            )
         if self.step is self._step_of_engines or engine.startswith("reference"):
             return engine
         if engine == "auto":
             return "reference"
         raise ValueError(
-            f"engine {engine!r} cannot run {self.name}: this cell has another step than the one "
+            f"engine {engine!r} cannot run {self.label}: this cell has another step than the one "
             "that the engine computes; use engine='auto'"
         )
 

@@ -35,6 +35,61 @@ def checked_size(label: str, name: str, size: object) -> int:
     return size
 
 
+def checked_flag(label: str, name: str, value: object) -> bool:
+    """Check a switch, and convert it to bool.
+
+    Parameters
+    ----------
+    label
+        First word of the error message.
+    name
+        Name of the switch, such as ``bidirectional``.
+    value
+        The value to check.
+
+    Returns
+    -------
+    bool
+
+    Raises
+    ------
+    ValueError
+        It is neither True nor False. The text ``"False"`` of a command line, for example, is true.
+    """
+    if not isinstance(value, bool | np.bool_):
+        raise ValueError(f"{label}: expected {name} to be True or False, got {value!r}")
+    return bool(value)
+
+
+def checked_dtype(label: str, dtype: object) -> torch.dtype:
+    """Check the dtype of new weights.
+
+    Parameters
+    ----------
+    label
+        First word of the error message.
+    dtype
+        The dtype; None for PyTorch's default.
+
+    Returns
+    -------
+    torch.dtype
+
+    Raises
+    ------
+    ValueError
+        It is not a floating-point type of 16 bits or more.
+    """
+    if dtype is None:
+        return torch.get_default_dtype()
+    if dtype not in (torch.float32, torch.float64, torch.bfloat16, torch.float16):
+        raise ValueError(
+            f"{label}: expected dtype to be torch.float32, torch.float64, torch.bfloat16 or "
+            f"torch.float16, got {dtype!r}"
+        )
+    return dtype
+
+
 def check_representable(label: str, name: str, value: float, dtype: torch.dtype) -> None:
     """Check that a setting is neither zero nor infinite in the type of the weights.
 

@@ -13,7 +13,7 @@ from typing import ClassVar, NamedTuple, Self
 import torch
 from torch import nn
 
-from longrnn.cells._checks import check_representable, checked_size
+from longrnn.cells._checks import check_representable, checked_dtype, checked_size
 from longrnn.cells._init import Start, converted_for_drawing, uniform_fan
 from longrnn.cells._keywords import Keyword, Number, complete
 from longrnn.cells._modes import wide_dtype
@@ -41,7 +41,8 @@ class DeclaredModule(nn.Module):
     Raises
     ------
     ValueError
-        A size or a hyperparameter has a wrong type or is out of range.
+        A size or a hyperparameter has a wrong type or is out of range, or the dtype is not one of
+        floating-point numbers.
     """
 
     name: ClassVar[str]
@@ -92,7 +93,7 @@ class DeclaredModule(nn.Module):
         self.hidden_size = checked_size(self.label, "hidden_size", hidden_size)
         self.settings = self.checked(hyper_parameters, self.hidden_size, label=self.label)
         """All hyperparameters by name, defaults included."""
-        dtype = dtype or torch.get_default_dtype()
+        dtype = checked_dtype(self.label, dtype)
         self._check_representable(wide_dtype(dtype))
         for key, value in self.settings.items():
             setattr(self, key, value)
@@ -220,16 +221,17 @@ class DeclaredModule(nn.Module):
         Raises
         ------
         ValueError
-            The cell has no such initialization or setting, or the length is missing or below one.
+            The cell has no such initialization or setting, or the length is missing or no positive
+            integer.
         """
         start, settings = self.checked_start(name, settings, label=self.label)
         if start.by_length:
-            if time_steps is None or time_steps < 1:
+            if time_steps is None:
                 raise ValueError(
                     f"{self.label}: the start {name!r} depends on the sequences' length; "
                     "give time_steps"
                 )
-            settings["time_steps"] = time_steps
+            settings["time_steps"] = checked_size(self.label, "time_steps", time_steps)
         with converted_for_drawing(self):
             start.draw(self, **settings)
         return self

@@ -227,7 +227,7 @@ def _draw_adding_text(cell: nn.Module, time_steps: int, gates: int) -> Tensor:
     """Draw R and b for the start ``adding_text``; return W."""
     if cell.input_size != 2:
         raise ValueError(
-            f"{cell.name}: the start 'adding_text' is for inputs of a value and a mark, "
+            f"{cell.label}: the start 'adding_text' is for inputs of a value and a mark, "
             f"got {cell.input_size} features"
         )
     cell.R.uniform_(-1, 1).div_(math.sqrt(cell.input_size))

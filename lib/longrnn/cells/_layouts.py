@@ -58,9 +58,9 @@ def is_absent(hx: object) -> bool:
     Returns
     -------
     bool
-        True for None and for a tuple of None.
+        True for None, and for a tuple or list of None.
     """
-    return hx is None or (isinstance(hx, tuple) and all(part is None for part in hx))
+    return hx is None or (isinstance(hx, tuple | list) and all(part is None for part in hx))
 
 
 def state_tensors(hx: Tensor | State) -> State:

@@ -9,7 +9,12 @@ from torch import Tensor, nn
 
 from longrnn.cells._bias import remove_biases
 from longrnn.cells._cell import State
-from longrnn.cells._checks import check_is_tensor, check_state, check_type_and_device
+from longrnn.cells._checks import (
+    check_is_tensor,
+    check_state,
+    check_type_and_device,
+    checked_flag,
+)
 from longrnn.cells._compiling import with_own_code
 from longrnn.cells._layouts import as_state, is_absent, state_tensors
 from longrnn.cells._modes import any_weight, as_type, is_autocasting, on_device
@@ -46,7 +51,7 @@ class OneStep(nn.Module):
         super().__init__()
         label = type(self).__name__
         self._check_names(arguments)
-        self.bias = arguments.pop("bias", True)
+        self.bias = checked_flag(label, "bias", arguments.pop("bias", True))
         with on_device(device):
             settings = self.layer.fixed | arguments
             cell = self.layer.core(input_size, hidden_size, dtype=dtype, label=label, **settings)

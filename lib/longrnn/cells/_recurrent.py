@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.nn.utils.rnn import PackedSequence
 
 from longrnn.cells._cell import Cell, State
-from longrnn.cells._checks import check_is_tensor, check_state
+from longrnn.cells._checks import check_is_tensor, check_state, checked_flag
 from longrnn.cells._compiling import with_own_code
 from longrnn.cells._layouts import as_state, as_time_major, is_absent, state_tensors
 from longrnn.cells._modes import any_weight, as_type, is_autocasting
@@ -124,7 +124,7 @@ class Recurrent(Stack):
             device=device,
             dtype=dtype,
         )
-        self.batch_first = batch_first
+        self.batch_first = checked_flag(self._label, "batch_first", batch_first)
 
     def flatten_parameters(self) -> None:
         """Do nothing; code written for `torch.nn.LSTM` may call it."""

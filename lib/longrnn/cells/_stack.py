@@ -11,7 +11,7 @@ from torch.nn import functional as F
 
 from longrnn.cells._bias import biases_of, remove_biases
 from longrnn.cells._cell import Cell, State
-from longrnn.cells._checks import check_finite, check_type_and_device, checked_size
+from longrnn.cells._checks import check_finite, check_type_and_device, checked_flag, checked_size
 from longrnn.cells._modes import any_weight, on_device
 from longrnn.cells._packing import Packing, Segment
 
@@ -64,17 +64,17 @@ class Stack(nn.Module):
                 f"{label}: dropout acts between layers, and num_layers=1 has nothing to drop",
                 stacklevel=4,
             )
-        self.bias = bias
+        self.bias = checked_flag(label, "bias", bias)
         self.dropout = float(dropout)
-        self.bidirectional = bidirectional
-        self.num_directions = 2 if bidirectional else 1
+        self.bidirectional = checked_flag(label, "bidirectional", bidirectional)
+        self.num_directions = 2 if self.bidirectional else 1
         self.hyper_parameters = dict(hyper_parameters)
         self.cells = nn.ModuleDict()
         for layer in range(self.num_layers):
             for direction in range(self.num_directions):
                 with on_device(device):
                     cell = self._new_cell(layer, dtype)
-                if not bias:
+                if not self.bias:
                     remove_biases(cell, label)
                 self.cells[_cell_name(layer, direction)] = cell
 

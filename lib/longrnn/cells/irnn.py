@@ -279,8 +279,8 @@ class IncrementalRNNCore(Cell, name="irnn"):
             last = time_steps_done(state[1]) + len(u)
             if last > self.length:
                 raise ValueError(
-                    f"irnn: expected sequences of at most length={self.length} time steps, for "
-                    f"which there are step sizes, got {last}; build the cell with a larger length"
+                    f"{self.label}: expected sequences of at most length={self.length} time steps, "
+                    f"for which there are step sizes, got {last}; build it with a larger length"
                 )
             check_countable(self.label, last, u.dtype)
         return super().run(u, state, engine=engine, weights=weights)
