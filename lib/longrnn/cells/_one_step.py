@@ -71,7 +71,7 @@ class OneStep(nn.Module):
                     f"expected some of {', '.join(known)}"
                 )
 
-    def reset_parameters(self, start: str = "text", *, time_steps: int | None = None) -> None:
+    def reset_parameters(self, start: str = "paper", *, time_steps: int | None = None) -> None:
         """Reinitialize all weights; see `Recurrent.reset_parameters`."""
         reset_cell(self.cell, start, time_steps=time_steps, bias=self.bias)
 

@@ -60,7 +60,8 @@ class Recurrent(Stack):
     -----
     Layers work with `torch.compile`, `torch.export`, `torch.func`, `torch.nn.DataParallel`,
     autocast and double backward, but not with `torch.jit.script`, which PyTorch has deprecated.
-    FSDP takes all but `longrnn.FastRNN` and `longrnn.FastGRNN`, whose scalar weights it refuses.
+    FSDP refuses scalar weights, which only `longrnn.FastRNN` and `longrnn.FastGRNN` have: give it
+    these as `ignored_params`, and average their gradients over the processes in your program.
     Under autocast layers compute in the dtype of their weights. Call ``backward`` outside of it, as
     PyTorch recommends; inside, matrix products of gradients are rounded to 16 bits.
 

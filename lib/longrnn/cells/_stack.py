@@ -96,21 +96,31 @@ class Stack(nn.Module):
         directions = range(self.num_directions)
         return [self.cells[_cell_name(layer, direction)] for direction in directions]
 
-    def reset_parameters(self, start: str = "text", *, time_steps: int | None = None) -> None:
+    def reset_parameters(self, start: str = "paper", *, time_steps: int | None = None) -> None:
         """Reinitialize all weights, from torch's random generator.
 
         Parameters
         ----------
         start
-            Name of the initialization: ``text`` is that of the paper, ``author`` that of the
-            authors' program. ``type(self).core.starts`` lists all.
+            Name of the initialization. All layers have ``paper``, which the constructor uses: that
+            of the paper, or of PyTorch's recurrent layers if the paper gives none. Some have
+            ``author``, that of the authors' program, and the initializations of the dissertation's
+            experiments, ``padding`` and ``adding_author`` among others.
+            ``type(layer).core.starts`` lists all; there, ``paper`` is called ``text``, as in stored
+            results.
         time_steps
-            Length of the sequences, which some initializations depend on.
+            Length of the sequences. The initializations of the dissertation's experiments depend on
+            it, the others do not.
 
         Raises
         ------
         ValueError
             The cell has no such initialization, or it needs `time_steps`.
+
+        Examples
+        --------
+        >>> from longrnn import LEM
+        >>> LEM(10, 20).reset_parameters("author")
         """
         for cell in self.cells.values():
             reset_cell(cell, start, time_steps=time_steps, bias=self.bias)

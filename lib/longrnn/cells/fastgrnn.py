@@ -123,7 +123,8 @@ class FastGRNN(Recurrent, core=FastGRNNCore):
     num_directions, batch, hidden_size).
 
     Weights of the first layer, in ``layer.cells.l0``: ``U`` (d, d), ``W`` (d, p), ``b_z`` and
-    ``b_h`` (d,), ``zeta_free`` and ``nu_free`` ().
+    ``b_h`` (d,), ``zeta_free`` and ``nu_free`` (). FSDP refuses the last two, which are scalars;
+    see the notes of `Recurrent`.
 
     Examples
     --------

@@ -132,7 +132,8 @@ class FastRNN(Recurrent, core=FastRNNCore):
     num_directions, batch, hidden_size).
 
     Weights of the first layer, in ``layer.cells.l0``: ``U`` (d, d), ``W`` (d, p), ``b`` (d,),
-    ``alpha_free`` and ``beta_free`` ().
+    ``alpha_free`` and ``beta_free`` (). FSDP refuses the last two, which are scalars; see the notes
+    of `Recurrent`.
 
     Examples
     --------

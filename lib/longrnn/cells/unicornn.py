@@ -421,7 +421,7 @@ class UnICORNN(Recurrent, core=UnICORNNCore):
             for block in cell.V[0].split(features, dim=1):
                 block.mul_(math.sqrt(sum(features) / block.shape[1]))
 
-    def reset_parameters(self, start: str = "text", *, time_steps: int | None = None) -> None:
+    def reset_parameters(self, start: str = "paper", *, time_steps: int | None = None) -> None:
         super().reset_parameters(start, time_steps=time_steps)
         for layer in range(self.num_layers):
             for cell in self._cells_of(layer):
