@@ -207,7 +207,7 @@ class DeclaredModule(nn.Module):
         Parameters
         ----------
         name
-            Name of the initialization, one of `starts`, or ``paper`` for ``text``.
+            Name of the initialization, one of `starts`.
         time_steps
             Length of the sequences, which some initializations depend on.
         **settings
@@ -245,7 +245,7 @@ class DeclaredModule(nn.Module):
         Parameters
         ----------
         name
-            One of `starts`, or ``paper`` for ``text``.
+            One of `starts`.
         settings
             Some or all settings of the initialization.
         label
@@ -263,12 +263,9 @@ class DeclaredModule(nn.Module):
             The cell has no such initialization or setting.
         """
         label = label or cls.name
-        if name == "paper":
-            name = "text"
         if name not in cls.starts:
-            known = ["paper", *(start for start in cls.starts if start != "text")]
             raise ValueError(
-                f"{label}: expected initial weights among {', '.join(known)}, got {name!r}"
+                f"{label}: expected initial weights among {', '.join(cls.starts)}, got {name!r}"
             )
         start = cls.starts[name]
         return start, complete(f"{label}, start {name}", start.settings, settings)

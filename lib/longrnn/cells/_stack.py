@@ -193,7 +193,12 @@ def reset_cell(cell: Cell, start: str, *, time_steps: int | None, bias: bool) ->
     ValueError
         The cell has no such initialization, or it needs `time_steps`.
     """
-    cell.start(start, time_steps=time_steps)
+    names = {"paper": "text"}  # by the names of `Stack.reset_parameters`
+    names |= {name: name for name in cell.starts}
+    if start not in names:
+        known = ", ".join(name for name in names if name != "text")
+        raise ValueError(f"{cell.label}: expected initial weights among {known}, got {start!r}")
+    cell.start(names[start], time_steps=time_steps)
     if cell.x0 is not None:
         for part in cell.x0:
             part.zero_()
