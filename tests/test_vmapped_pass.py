@@ -180,6 +180,22 @@ def test_engine_of_a_pass_follows_cell_and_device(monkeypatch):
     assert kernels.choose_for_runs("lipschitz", "cuda") == "numba-cuda"
     assert kernels.choose_for_runs("chrono_lstm", "cuda") == "numba-cuda"
     assert kernels.choose_for_runs("mingru", "cuda") == "reference-cuda"
+    # Beyond the hidden size that fits into a multiprocessor's memory, the reference runs.
+    limit = kernels._ENGINES["lem", "numba-cuda"].most_units(torch.float32)
+    for units, chosen in ((limit, "numba-cuda"), (limit + 1, "reference-cuda")):
+        assert kernels.choose_for_runs("lem", "cuda", torch.float32, units) == chosen
+    assert kernels.choose_for_runs("lem", "cuda", torch.float64, limit) == "reference-cuda"
+    assert kernels.choose_for_runs("unicornn", "cuda", torch.float32, 10 * limit) == "numba-cuda"
+
+
+def test_a_pass_of_wide_networks_runs_by_the_reference(monkeypatch):
+    narrow = replace(kernels._ENGINES["rnn", "numba-cpu"], most_units=lambda dtype: 16)
+    monkeypatch.setitem(kernels._ENGINES, ("rnn", "numba-cpu"), narrow)
+    for width, engine in ((16, "numba-cpu"), (17, "reference")):
+        runs = [_training("rnn", i, width=width) for i in range(2)]
+        passes = VmappedPass(runs[0].model, _objective_by_engine, PLACES)
+        assert passes.engine == engine
+        passes.losses([run.model for run in runs], [run.batches.next() for run in runs])
 
 
 @pytest.mark.parametrize("cell", ["unicornn", "indrnn", "rnn", "lipschitz", "cornn", "lem"])

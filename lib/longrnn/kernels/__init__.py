@@ -248,7 +248,9 @@ Fifty LSTM networks (batch 32, 100 steps, 128 units, one thread) took 0.83 of th
 """
 
 
-def choose_for_runs(cell: str, device: str) -> str:
+def choose_for_runs(
+    cell: str, device: str, dtype: torch.dtype | None = None, units: int | None = None
+) -> str:
     """Return the engine for several networks, mapped over their weights by `torch.vmap`.
 
     An engine that takes all networks in one call comes first, unless `_FASTER_MAPPED` lists the
@@ -260,6 +262,10 @@ def choose_for_runs(cell: str, device: str) -> str:
         Name of the cell.
     device : str
         Type of the device.
+    dtype : torch.dtype, optional
+        Type that the engine must compute in.
+    units : int, optional
+        Hidden size that the engine must support.
 
     Returns
     -------
@@ -273,7 +279,9 @@ def choose_for_runs(cell: str, device: str) -> str:
         return reference
     for name in PREFERENCE:
         engine = _ENGINES.get((cell, name))
-        if engine is not None and engine.takes_networks and not engine.refusal(device):
+        if engine is None or not engine.takes_networks:
+            continue
+        if not engine.refusal(device, dtype=dtype, units=units):
             return name
     return reference
 

@@ -1,18 +1,34 @@
 """Device functions of the kernels with weights that stay on the multiprocessor.
 
-Regions of the shared memory, of which one instruction reads 16 bytes (four numbers in float32):
+Thread ``part * width + row`` of a block multiplies a part of a row of the matrix. So the 32 threads
+of a warp have the same part of 32 neighboring rows. In order, the shared memory of a block has
 
-- The vectors x of all `tile` sequences begin at 0: the first numbers of all sequences, then the
-  second ones, and so on. All threads of a warp read the same numbers, so one access serves them
-  all.
-- The weights begin at `shared_weights`: four of the first row, four of the second, and so on to the
-  last row, then the next four of the first row. So neighboring threads read neighboring memory.
-- The parts of the products, which the threads of a row exchange, begin at `sums`. The first part is
-  not among them: it stays in registers.
-- The gates, which the threads of a unit exchange in the forward kernels of gated cells, begin at
-  `exchanged`.
+==================  ====================================  =========================
+begins at           numbers                               contents
+==================  ====================================  =========================
+0                   parts * (weights of a thread) * tile  the vectors x
+`shared_weights`    parts * width * in_memory             weights
+`sums`              (parts - 1) * width * tile            parts of the products
+`exchanged`         `Layout.exchanged` * tile             gates
+==================  ====================================  =========================
+
+where a thread has ``in_registers + in_memory`` weights. One instruction reads 16 bytes from it,
+four numbers in float32, and the numbers are in an order that suits this:
+
+- The vectors are those of all `tile` sequences: the first numbers of all sequences, then the second
+  ones, and so on. All threads of a warp read the same numbers, so one access serves them all.
+- Of the weights in shared memory, four of the first row are followed by four of the second, and so
+  on to the last row, then come the next four of the first row. So neighboring threads read
+  neighboring memory, without conflicts between its banks.
+- The first thread of a row adds the parts of the products that the others have computed. Its own
+  part stays in registers.
+- In the forward kernels of gated cells, a thread computes one gate of a unit, and the threads of
+  the last gate read the others.
 
 A kernel with two matrices has vectors and weights of both (`pair_offsets`).
+
+All kernels begin alike: each one creates its local arrays, and reads as a whole from the first line
+to the last.
 """
 
 from longrnn.kernels._cpu import ZERO

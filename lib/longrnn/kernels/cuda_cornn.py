@@ -56,7 +56,7 @@ def _forward_kernel(
     to_velocity = d * tile  # distance of the velocities from the positions
     load_vectors(memory, now_at, y0, offsets, thread, threads, d)
     load_vectors(memory, now_at + to_velocity, z0, offsets, thread, threads, d)
-    cuda.syncthreads()
+    cuda.syncthreads()  # the initial state is complete
     base = 0  # offset of the time step
     for _ in range(T):
         j = thread  # no `range`: its length would take a division
@@ -77,7 +77,7 @@ def _forward_kernel(
                 y[index] = position
                 z[index] = velocity
             j += threads
-        cuda.syncthreads()
+        cuda.syncthreads()  # the next state is complete, and this one is read
         now_at, next_at = next_at, now_at
         base += batch * d
     store_vectors(y_end, memory, now_at, offsets, thread, threads, d)
@@ -135,7 +135,7 @@ def _backward_kernel(
                 memory[now_at + slot] = d_n
                 delta[base + offsets[i] + j] = d_n
             j += threads
-        cuda.syncthreads()
+        cuda.syncthreads()  # the deltas are complete, and the later ones are read
         now_at, later_at = later_at, now_at
         base -= batch * d
     j = thread

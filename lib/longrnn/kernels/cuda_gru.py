@@ -55,7 +55,7 @@ def _forward_kernel(W_T, g, h0, outputs, h_end, gates, products, T, sequences, b
     now_at = 0
     next_at = d * tile
     load_vectors(memory, now_at, h0, offsets, thread, threads, d)
-    cuda.syncthreads()
+    cuda.syncthreads()  # the initial state is complete
     base = 0  # offset of the time step in arrays that are d wide
     for _ in range(T):
         j = thread  # no `range`: its length would take a division
@@ -80,7 +80,7 @@ def _forward_kernel(W_T, g, h0, outputs, h_end, gates, products, T, sequences, b
                 memory[next_at + j * tile + i] = h
                 outputs[base + offsets[i] + j] = h
             j += threads
-        cuda.syncthreads()
+        cuda.syncthreads()  # the next state is complete, and this one is read
         now_at, next_at = next_at, now_at
         base += batch * d
     store_vectors(h_end, memory, now_at, offsets, thread, threads, d)
@@ -144,7 +144,7 @@ def _backward_kernel(
                 delta_state[k + d] = delta_z
                 delta_state[k + 2 * d] = delta_n * r
             j += threads
-        cuda.syncthreads()
+        cuda.syncthreads()  # the deltas are complete, and the later ones are read
         now_at, later_at = later_at, now_at
         base -= batch * d
     j = thread

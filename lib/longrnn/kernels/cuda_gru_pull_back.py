@@ -67,7 +67,7 @@ def _forward_kernel(W_T, arguments, h0, h_end, products, states, T, batch):
     now_at = 0
     next_at = d * tile
     load_vectors(memory, now_at, h0, offsets, thread, threads, d)
-    cuda.syncthreads()
+    cuda.syncthreads()  # the initial state is complete
     base = 0  # offset of the time step in arrays that are d wide
     for t in range(T):
         for j in range(thread, d, threads):
@@ -95,7 +95,7 @@ def _forward_kernel(W_T, arguments, h0, h_end, products, states, T, batch):
                 memory[next_at + slot] = value
                 if t == T - 1:
                     h_end[offsets[i] + j] = value
-        cuda.syncthreads()
+        cuda.syncthreads()  # the next state is complete, and this one is read
         now_at, next_at = next_at, now_at
         base += batch * d
 
@@ -156,21 +156,21 @@ def _backward_kernel(
                     a, products[index], states[index], memory[lambda_at + slot],
                     memory, now_at + slot, d * tile, direct_at + slot,
                 )  # fmt: skip
-        cuda.syncthreads()
+        cuda.syncthreads()  # the deltas are complete
         for j in range(thread, d, threads):
             dot_products(total, W, j, d, memory, now_at, 3 * d)
             for i in range(tile):
                 slot = j * tile + i
                 memory[lambda_at + slot] = total[i] + memory[direct_at + slot]
         if is_due(t, every, wanted[t]):
-            cuda.syncthreads()
+            cuda.syncthreads()  # the adjoint is complete
             if thread < tile:
                 norm = norm_of(memory, lambda_at + thread, tile, d)
                 add_norm(memory, logs_at, scales_at, thread, norm, least[0], lost, sequence)
                 if wanted[t] != 0.0:
                     readout[t * batch + sequence] = memory[logs_at + thread]
                     full[t * batch + sequence] = memory[logs_at + thread]
-            cuda.syncthreads()
+            cuda.syncthreads()  # the norms are complete
             divide(memory, lambda_at, scales_at, thread, threads, tile, d)
         now_at, later_at = later_at, now_at
         base -= batch * d

@@ -82,7 +82,7 @@ def _forward_kernel(
                     value = memory[g_at + slot] + sign * memory[h_at + slot]
                     memory[s_at + slot] = value
                     factors[factor_row * d + j] = value
-            cuda.syncthreads()
+            cuda.syncthreads()  # the factor is complete
             factor_at = s_at  # what the matrix multiplies
             for turn in range(1 + twice):
                 for j in range(thread, d, threads):
@@ -104,7 +104,7 @@ def _forward_kernel(
                             step = _step_size(eta, round_row, inner, K, varying)
                             memory[g_at + slot] += step * (value - alpha * memory[s_at + slot])
                 if turn == 0:
-                    cuda.syncthreads()
+                    cuda.syncthreads()  # the second factor is complete; or the only one is read
                 factor_at = a_at
         for j in range(thread, d, threads):
             for i in range(tile):
@@ -168,7 +168,7 @@ def _backward_kernel(
                         deltas[(factor_row + K) * d + j] = value
             factor_at = delta_at  # what the transposed matrix multiplies
             for turn in range(1 + twice):
-                cuda.syncthreads()
+                cuda.syncthreads()  # the vector at `factor_at` is complete
                 for j in range(thread, d, threads):
                     dot_products(total, U, j, d, memory, factor_at, d)
                     for i in range(tile):
@@ -184,7 +184,7 @@ def _backward_kernel(
                         else:
                             memory[rho_at + slot] = value
                 factor_at = rho_at
-            cuda.syncthreads()
+            cuda.syncthreads()  # it is read
         for j in range(thread, d, threads):
             for i in range(tile):
                 slot = j * tile + i

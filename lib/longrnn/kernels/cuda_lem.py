@@ -79,7 +79,7 @@ def _forward_kernel(
     z_at = d * tile
     load_vectors(memory, y_at, y0, offsets, thread, threads, d)
     load_vectors(memory, z_at, z0, offsets, thread, threads, d)
-    cuda.syncthreads()
+    cuda.syncthreads()  # the initial states are complete
     base = 0  # offset of the time step in arrays that are d wide
     for _ in range(T):
         j = thread  # no `range`: its length would take a division
@@ -105,7 +105,7 @@ def _forward_kernel(
                 memory[slot] = value
                 z[base + offsets[i] + j] = value
             j += threads
-        cuda.syncthreads()
+        cuda.syncthreads()  # z is complete, and y is read
         j = thread
         while j < d:
             for i in range(tile):
@@ -121,7 +121,7 @@ def _forward_kernel(
                 memory[slot] = value
                 y[base + offsets[i] + j] = value
             j += threads
-        cuda.syncthreads()
+        cuda.syncthreads()  # y is complete, and z is read
         base += batch * d
     store_vectors(y_end, memory, y_at, offsets, thread, threads, d)
     store_vectors(z_end, memory, z_at, offsets, thread, threads, d)
@@ -190,7 +190,7 @@ def _backward_kernel(
                 delta[k + d] = d_2
                 delta[k + 3 * d] = d_y
             j += threads
-        cuda.syncthreads()
+        cuda.syncthreads()  # delta_y is complete, and delta_12z of the later step is read
         j = thread
         while j < d:
             for i in range(tile):
@@ -217,7 +217,7 @@ def _backward_kernel(
                 delta[k] = d_1
                 delta[k + 2 * d] = d_z
             j += threads
-        cuda.syncthreads()
+        cuda.syncthreads()  # delta_12z is complete, and delta_y is read
         base -= batch * d
     j = thread
     while j < d:

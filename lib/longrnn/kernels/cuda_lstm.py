@@ -63,7 +63,7 @@ def _forward_kernel(
     c_at = 2 * d * tile  # values that only one thread uses
     load_vectors(memory, now_at, h0, offsets, thread, threads, d)
     load_vectors(memory, c_at, c0, offsets, thread, threads, d)
-    cuda.syncthreads()
+    cuda.syncthreads()  # the initial state is complete
     base = 0  # offset of the time step in arrays that are d wide
     for _ in range(T):
         j = thread  # no `range`: its length would take a division
@@ -97,7 +97,7 @@ def _forward_kernel(
                 cells[base + offsets[i] + j] = c[i]
                 outputs[base + offsets[i] + j] = h
             j += threads
-        cuda.syncthreads()
+        cuda.syncthreads()  # the next h is complete, and this one is read
         now_at, next_at = next_at, now_at
         base += batch * d
     store_vectors(h_end, memory, now_at, offsets, thread, threads, d)
@@ -161,7 +161,7 @@ def _backward_kernel(
                 delta[k + 2 * d] = delta_new
                 delta[k + 3 * d] = delta_o
             j += threads
-        cuda.syncthreads()
+        cuda.syncthreads()  # the deltas are complete, and the later ones are read
         now_at, later_at = later_at, now_at
         base -= batch * d
     j = thread

@@ -76,7 +76,7 @@ def _forward_kernel(W_T, arguments, h0, c0, h_end, cells, T, batch):
     now_at = 0
     next_at = d * tile
     load_vectors(memory, now_at, h0, offsets, thread, threads, d)
-    cuda.syncthreads()
+    cuda.syncthreads()  # the initial state is complete
     base = 0  # offset of the time step in arrays that are d wide
     for t in range(T):
         for j in range(thread, d, threads):
@@ -108,7 +108,7 @@ def _forward_kernel(W_T, arguments, h0, c0, h_end, cells, T, batch):
                 memory[next_at + j * tile + i] = value
                 if t == T - 1:
                     h_end[offsets[i] + j] = value
-        cuda.syncthreads()
+        cuda.syncthreads()  # the next h is complete, and this one is read
         now_at, next_at = next_at, now_at
         base += batch * d
 
@@ -173,13 +173,13 @@ def _backward_kernel(
                     a, before, cells[index],
                     memory, now_at + slot, d * tile, lambda_at + slot, mu_at + slot,
                 )  # fmt: skip
-        cuda.syncthreads()
+        cuda.syncthreads()  # the deltas are complete
         for j in range(thread, d, threads):
             dot_products(total, W, j, d, memory, now_at, 4 * d)
             for i in range(tile):
                 memory[lambda_at + j * tile + i] = total[i]
         if is_due(t, every, wanted[t]):
-            cuda.syncthreads()
+            cuda.syncthreads()  # the adjoint is complete
             if thread < tile:
                 readout_norm = norm_of(memory, lambda_at + thread, tile, d)
                 norm = math.hypot(readout_norm, norm_of(memory, mu_at + thread, tile, d))
@@ -188,7 +188,7 @@ def _backward_kernel(
                     share = readout_norm / memory[scales_at + thread]
                     readout[t * batch + sequence] = memory[logs_at + thread] + log10_of(share)
                     full[t * batch + sequence] = memory[logs_at + thread]
-            cuda.syncthreads()
+            cuda.syncthreads()  # the norms are complete
             divide(memory, lambda_at, scales_at, thread, threads, tile, d)
             divide(memory, mu_at, scales_at, thread, threads, tile, d)
         now_at, later_at = later_at, now_at

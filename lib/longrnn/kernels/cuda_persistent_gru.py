@@ -78,9 +78,9 @@ def _forward_kernel(W, g, h0, outputs, h_end, gates, products, T, sequences, bat
     first = run * 3 * d * d
     load_row(weights, memory, shared_weights, in_memory, W, first, 3 * d, d, row, part, width)
     clear_vectors(memory, shared_weights, thread, cuda.blockDim.x)
-    cuda.syncthreads()
+    cuda.syncthreads()  # the zeros are complete, some of which h0 overwrites
     load_vectors(memory, 0, h0, offsets, thread, cuda.blockDim.x, d)
-    cuda.syncthreads()
+    cuda.syncthreads()  # the weights and h0 are complete
     base = 0  # offset of the time step in arrays that are d wide
     for _ in range(T):
         if has_gate:
@@ -89,7 +89,7 @@ def _forward_kernel(W, g, h0, outputs, h_end, gates, products, T, sequences, bat
         add_products(total, weights, memory, 0, shared_weights, in_memory, row, part, width)
         if parts > 1:
             store_part(total, memory, sums, row, part, width)
-            cuda.syncthreads()
+            cuda.syncthreads()  # the parts are complete
         if has_gate:
             add_parts(total, memory, sums, row, parts, width)
             for i in range(tile):
@@ -99,7 +99,7 @@ def _forward_kernel(W, g, h0, outputs, h_end, gates, products, T, sequences, bat
                     value = sigmoid(total[i] + g_t[i])
                     gates[3 * (base + offsets[i]) + row] = value
                     memory[unsigned(exchanged + row * tile + i)] = value
-        cuda.syncthreads()
+        cuda.syncthreads()  # r and z are complete, and h is read
         if has_unit:
             for i in range(tile):
                 r = memory[unsigned(exchanged + unit * tile + i)]
@@ -109,7 +109,7 @@ def _forward_kernel(W, g, h0, outputs, h_end, gates, products, T, sequences, bat
                 memory[unsigned(unit * tile + i)] = h
                 gates[3 * (base + offsets[i]) + row] = n
                 outputs[base + offsets[i] + unit] = h
-        cuda.syncthreads()
+        cuda.syncthreads()  # the new h is complete
         base += batch * d
     if has_unit:
         for i in range(tile):
@@ -179,7 +179,7 @@ def _backward_kernel(
             r_t, z_t, n_t, product, before, arrived, gates, products, outputs, h0, grad_outputs,
             arriving, base, offsets, j, T - 1, batch, d,
         )  # fmt: skip
-    cuda.syncthreads()
+    cuda.syncthreads()  # the weights and zeros are complete
     for t in range(T - 1, -1, -1):
         if has_unit:
             for i in range(tile):
@@ -199,7 +199,7 @@ def _backward_kernel(
                 delta_state[k] = delta_r
                 delta_state[k + d] = delta_z
                 delta_state[k + 2 * d] = delta_product
-        cuda.syncthreads()
+        cuda.syncthreads()  # the deltas are complete
         base -= batch * d
         if has_unit and t > 0:  # read before the product, which hides the latency
             _read_step(
@@ -208,7 +208,7 @@ def _backward_kernel(
             )  # fmt: skip
         add_products(back, weights, memory, 0, shared_weights, in_memory, j, part, width)
         store_part(back, memory, sums, j, part, width)
-        cuda.syncthreads()
+        cuda.syncthreads()  # the parts are complete, and the deltas are read
         if has_unit:
             add_parts(back, memory, sums, j, parts, width)
     if has_unit:

@@ -103,10 +103,10 @@ def _forward_kernel(
     first = run * d * d
     load_row(weights_y, memory, W_y_at, in_memory_y, W_y, first, d, d, j, part, width)
     clear_vectors(memory, W_at, thread, cuda.blockDim.x)
-    cuda.syncthreads()
+    cuda.syncthreads()  # the zeros are complete, some of which y0 and z0 overwrite
     load_vectors(memory, 0, y0, offsets, thread, cuda.blockDim.x, d)
     load_vectors(memory, z_at, z0, offsets, thread, cuda.blockDim.x, d)
-    cuda.syncthreads()
+    cuda.syncthreads()  # the weights, y0 and z0 are complete
     for _ in range(T):
         if has_unit:
             for i in range(tile):  # read before the products, which hide the latency
@@ -120,7 +120,7 @@ def _forward_kernel(
         for row in range(rows):
             at = sums + row * (parts - 1) * width * tile
             store_part(total[row], memory, at, j, part, width)
-        cuda.syncthreads()
+        cuda.syncthreads()  # the parts are complete, and y is read
         if has_unit:
             for row in range(rows):
                 at = sums + row * (parts - 1) * width * tile
@@ -138,10 +138,10 @@ def _forward_kernel(
                 gates[k + d] = gate_y[i]
                 gates[k + 2 * d] = target_z
                 z[offsets[i] + j] = value
-        cuda.syncthreads()
+        cuda.syncthreads()  # the new z is complete
         add_products(total_y, weights_y, memory, z_at, W_y_at, in_memory_y, j, part, width)
         store_part(total_y, memory, sums, j, part, width)
-        cuda.syncthreads()
+        cuda.syncthreads()  # the parts are complete, and z is read
         if has_unit:
             add_parts(total_y, memory, sums, j, parts, width)
             for i in range(tile):
@@ -152,7 +152,7 @@ def _forward_kernel(
                 memory[unsigned(slot)] = value
                 gates[4 * offsets[i] + 3 * d + j] = target_y
                 y[offsets[i] + j] = value
-        cuda.syncthreads()
+        cuda.syncthreads()  # the new y is complete
         for i in range(tile):  # one number for step and sequence; with two, registers spill
             offsets[i] += batch * d
     set_offsets_in_run(offsets, cuda.blockIdx.x, run, sequences, d)
@@ -234,7 +234,7 @@ def _backward_kernel(
             gate_z, gate_y, target_z, target_y, z_before, y_before, arrived, gates, z, y, z0, y0,
             grad_y, arriving, offsets, j, T - 1, batch, d,
         )  # fmt: skip
-    cuda.syncthreads()
+    cuda.syncthreads()  # the weights and zeros are complete
     for n in range(T - 1, -1, -1):
         if has_unit:
             for i in range(tile):
@@ -250,10 +250,10 @@ def _backward_kernel(
                 memory[unsigned(slot + d * tile)] = d_2
                 delta[k + 3 * d] = d_y
                 delta[k + d] = d_2
-        cuda.syncthreads()
+        cuda.syncthreads()  # delta_2 and delta_y are complete
         add_products(total, weights_y, memory, delta_y_at, W_y_at, in_memory_y, j, part, width)
         store_part(total, memory, sums, j, part, width)
-        cuda.syncthreads()
+        cuda.syncthreads()  # the parts are complete, and delta_y is read
         if has_unit:
             add_parts(total, memory, sums, j, parts, width)
             for i in range(tile):
@@ -269,7 +269,7 @@ def _backward_kernel(
                 memory[unsigned(slot + 2 * d * tile)] = d_z
                 delta[k] = d_1
                 delta[k + 2 * d] = d_z
-        cuda.syncthreads()
+        cuda.syncthreads()  # delta_1 and delta_z are complete, and the parts are read
         if n > 0:
             for i in range(tile):
                 offsets[i] -= batch * d
@@ -280,7 +280,7 @@ def _backward_kernel(
             )  # fmt: skip
         add_products(total, weights, memory, 0, W_at, in_memory, j, part, width)
         store_part(total, memory, sums, j, part, width)
-        cuda.syncthreads()
+        cuda.syncthreads()  # the parts are complete, and the deltas are read
         if has_unit:
             add_parts(total, memory, sums, j, parts, width)
             for i in range(tile):

@@ -81,13 +81,13 @@ def _forward_kernel(
     first = run * 4 * d * d
     load_row(weights, memory, shared_weights, in_memory, W, first, 4 * d, d, row, part, width)
     clear_vectors(memory, shared_weights, thread, cuda.blockDim.x)
-    cuda.syncthreads()
+    cuda.syncthreads()  # the zeros are complete, some of which h0 overwrites
     load_vectors(memory, 0, h0, offsets, thread, cuda.blockDim.x, d)
     for i in range(tile):
         c[i] = ZERO
         if has_unit:
             c[i] = c0[offsets[i] + unit]
-    cuda.syncthreads()
+    cuda.syncthreads()  # the weights and h0 are complete
     base = 0  # offset of the time step in arrays that are d wide
     for _ in range(T):
         if has_gate:
@@ -96,7 +96,7 @@ def _forward_kernel(
         add_products(total, weights, memory, 0, shared_weights, in_memory, row, part, width)
         if parts > 1:
             store_part(total, memory, sums, row, part, width)
-            cuda.syncthreads()
+            cuda.syncthreads()  # the parts are complete
         if has_gate:
             add_parts(total, memory, sums, row, parts, width)
             for i in range(tile):
@@ -109,7 +109,7 @@ def _forward_kernel(
                 gates[4 * (base + offsets[i]) + row] = value
                 if gate < 3:
                     memory[unsigned(exchanged + row * tile + i)] = value
-        cuda.syncthreads()
+        cuda.syncthreads()  # i, f and g are complete, and h is read
         if has_unit:
             for i in range(tile):
                 slot = exchanged + unit * tile + i
@@ -121,7 +121,7 @@ def _forward_kernel(
                 memory[unsigned(unit * tile + i)] = h
                 cells[base + offsets[i] + unit] = c[i]
                 outputs[base + offsets[i] + unit] = h
-        cuda.syncthreads()
+        cuda.syncthreads()  # the new h is complete
         base += batch * d
     if has_unit:
         for i in range(tile):
@@ -195,7 +195,7 @@ def _backward_kernel(
             i_t, f_t, new_t, o_t, before, arrived, gates, cells, c0, grad_outputs, arriving, base,
             offsets, j, T - 1, batch, d,
         )  # fmt: skip
-    cuda.syncthreads()
+    cuda.syncthreads()  # the weights and zeros are complete
     for t in range(T - 1, -1, -1):
         if has_unit:
             for i in range(tile):
@@ -214,7 +214,7 @@ def _backward_kernel(
                 delta[k + 2 * d] = delta_new
                 delta[k + 3 * d] = delta_o
                 c_t[i] = before[i]
-        cuda.syncthreads()
+        cuda.syncthreads()  # the deltas are complete
         base -= batch * d
         if has_unit and t > 0:  # read before the product, which hides the latency
             _read_step(
@@ -223,7 +223,7 @@ def _backward_kernel(
             )  # fmt: skip
         add_products(back, weights, memory, 0, shared_weights, in_memory, j, part, width)
         store_part(back, memory, sums, j, part, width)
-        cuda.syncthreads()
+        cuda.syncthreads()  # the parts are complete, and the deltas are read
         if has_unit:
             add_parts(back, memory, sums, j, parts, width)
     if has_unit:

@@ -59,9 +59,9 @@ def _forward_kernel(M, g, x0, outputs, x_end, T, sequences, batch):
     first = run * d * d
     load_row(weights, memory, shared_weights, in_memory, M, first, d, d, j, part, width)
     clear_vectors(memory, shared_weights, thread, cuda.blockDim.x)
-    cuda.syncthreads()
+    cuda.syncthreads()  # the zeros are complete, some of which x0 overwrites
     load_vectors(memory, 0, x0, offsets, thread, cuda.blockDim.x, d)
-    cuda.syncthreads()
+    cuda.syncthreads()  # the weights and x0 are complete
     base = 0  # offset of the time step
     for _ in range(T):
         if has_unit:
@@ -69,14 +69,14 @@ def _forward_kernel(M, g, x0, outputs, x_end, T, sequences, batch):
                 g_t[i] = g[base + offsets[i] + j]
         add_products(total, weights, memory, 0, shared_weights, in_memory, j, part, width)
         store_part(total, memory, sums, j, part, width)
-        cuda.syncthreads()
+        cuda.syncthreads()  # the parts are complete, and the state is read
         if has_unit:
             add_parts(total, memory, sums, j, parts, width)
             for i in range(tile):
                 value = tanh(total[i] + g_t[i])
                 memory[unsigned(j * tile + i)] = value
                 outputs[base + offsets[i] + j] = value
-        cuda.syncthreads()
+        cuda.syncthreads()  # the new state is complete
         base += batch * d
     if has_unit:
         for i in range(tile):
@@ -114,14 +114,14 @@ def _backward_kernel(
             back[i] = load_or_zero(grad_x_end, offsets[i] + j, has_x_end)
             y_t[i] = y[base + offsets[i] + j]
             arrived[i] = load_or_zero(grad_outputs, base + offsets[i] + j, arriving)
-    cuda.syncthreads()
+    cuda.syncthreads()  # the weights and zeros are complete
     for t in range(T - 1, -1, -1):
         if has_unit:
             for i in range(tile):
                 value = (arrived[i] + back[i]) * (ONE - y_t[i] * y_t[i])
                 memory[unsigned(j * tile + i)] = value
                 delta[base + offsets[i] + j] = value
-        cuda.syncthreads()
+        cuda.syncthreads()  # delta is complete
         base -= batch * d
         if has_unit and t > 0:  # read before the product, which hides the latency
             for i in range(tile):
@@ -129,7 +129,7 @@ def _backward_kernel(
                 arrived[i] = load_or_zero(grad_outputs, base + offsets[i] + j, arriving)
         add_products(back, weights, memory, 0, shared_weights, in_memory, j, part, width)
         store_part(back, memory, sums, j, part, width)
-        cuda.syncthreads()
+        cuda.syncthreads()  # the parts are complete, and delta is read
         if has_unit:
             add_parts(back, memory, sums, j, parts, width)
     if has_unit:

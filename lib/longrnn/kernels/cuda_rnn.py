@@ -74,7 +74,7 @@ def _forward_kernel(
     now_at = 0
     next_at = d * tile
     load_vectors(memory, now_at, x0, offsets, thread, threads, d)
-    cuda.syncthreads()
+    cuda.syncthreads()  # the initial state is complete
     base = 0  # offset of the time step
     for _ in range(T):
         j = thread  # no `range`: its length would take a division
@@ -101,7 +101,7 @@ def _forward_kernel(
                 memory[next_at + slot] = value
                 outputs[index] = value
             j += threads
-        cuda.syncthreads()
+        cuda.syncthreads()  # the next state is complete, and this one is read
         now_at, next_at = next_at, now_at
         base += batch * d
     store_vectors(x_end, memory, now_at, offsets, thread, threads, d)
@@ -168,7 +168,7 @@ def _backward_kernel(
                 memory[now_at + slot] = d_t
                 delta[index] = d_t
             j += threads
-        cuda.syncthreads()
+        cuda.syncthreads()  # the deltas are complete, and the later ones are read
         now_at, later_at = later_at, now_at
         base -= batch * d
     j = thread

@@ -79,11 +79,14 @@ class VmappedPass:
             Engine of the cell; ``auto`` for the one that `longrnn.kernels.choose_for_runs` returns.
         """
         self._objective = objective
-        device = next(model.parameters()).device.type
+        weight = next(model.parameters())
+        device = weight.device.type
         self.engine = engine
         """Engine of the cell."""
         if engine == "auto":
-            self.engine = kernels.choose_for_runs(model.cell.name, device)
+            self.engine = kernels.choose_for_runs(
+                model.cell.name, device, weight.dtype, model.cell.hidden_size
+            )
         self._stack_size = pass_size
         if device == "cpu":
             self._stack_size += math.ceil(VECTOR_TAIL / model.cell.hidden_size)
