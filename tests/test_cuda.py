@@ -23,8 +23,10 @@ import torch
 from designs import one_job
 from longrnn import kernels
 from longrnn.cells import cell_class, cell_names, make_cell
+from longrnn.cells._recurrent import LAYERS
 from longrnn.kernels import _cuda, _cuda_kernel, _cuda_launch, library
 from processes import python, run_tests
+from study.bench.counts import kernels_on_meta
 from study.paths import ROOT
 from study.training import cache_key, plans, vmapped_pass
 from study.training.model import Model
@@ -66,6 +68,10 @@ TELLING = {torch.Tag.data_dependent_output, torch.Tag.dynamic_output_shape}
 # Their weights are maps of free parameters (an exponential, an inverse), and PyTorch looks at the
 # values to compute them: evaluate them before the capture.
 MAPPED = {"exponential", "inverse_rnn", "lu_rnn"}
+
+
+COMPUTED = MAPPED | {"antisymmetric", "lipschitz"}
+"""Cells whose weights are computed from other matrices before every pass."""
 
 
 class HostReads(TorchDispatchMode):
@@ -241,6 +247,26 @@ def test_launches_and_dispatches_of_a_pass(name, monkeypatch):
     launches, dispatches = WORK[name]
     assert work.launches == launches <= MOST_LAUNCHES
     assert work.dispatches <= dispatches
+
+
+@pytest.mark.parametrize("name", sorted(set(ON_GPU) - COMPUTED))
+def test_a_layer_adds_only_the_zeros_of_its_state(name):
+    """What a user runs: a layer of one cell launches what its engine does, and sets its state."""
+    layer = LAYERS[name](1, 128).to("meta")
+    cell = layer.cells["l0"]
+    u = torch.randn(6, 3, 1, device="meta")
+    state = cell.initial_state(3)
+    launches = []
+    for run in (
+        lambda: cell.run(u, state, engine="numba-cuda"),
+        lambda: layer(u, engine="numba-cuda"),
+    ):
+        work = Work()
+        with kernels_on_meta(name), pytest.MonkeyPatch.context() as patch, work:
+            patch.setattr(_cuda_launch, "launch", work.count_launch)
+            run()
+        launches.append(work.launches)
+    assert launches[1] == launches[0] + cell.states
 
 
 @pytest.mark.parametrize("name", PERSISTENT)

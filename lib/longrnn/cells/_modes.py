@@ -42,9 +42,10 @@ def any_weight(module: nn.Module) -> Tensor:
     Tensor
         The first parameter, or the first tensor among the attributes of a replica.
     """
-    weight = next(module.parameters(), None)
-    if weight is not None:
-        return weight
+    for part in module.modules():
+        for weight in part._parameters.values():  # `parameters()` takes several times as long
+            if weight is not None:
+                return weight
     attributes = [value for part in module.modules() for value in vars(part).values()]
     return next(value for value in attributes if isinstance(value, Tensor))
 
