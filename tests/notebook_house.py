@@ -9,7 +9,7 @@ from pathlib import Path
 import nbformat
 from processes import python
 from study.paths import NOTEBOOKS
-from study.pipeline import warm
+from study.pipeline import fork_server
 from study.pipeline.notebooks import read_parameters
 
 ALL = sorted(path.stem for path in NOTEBOOKS.glob("*.ipynb"))
@@ -36,12 +36,12 @@ IMPORTED = ("longrnn.cells", "study.training.profile", "study.claims.models", "s
 
 
 class House:
-    """A folder in which notebooks run in order, each once, in forks of a warm process."""
+    """A folder in which notebooks run in order, each once, in forks of one process."""
 
     def __init__(self, folder: Path, socket: str) -> None:
         self.data = folder / "data"
         self.run = functools.cache(self._run)
-        self._environment = {**os.environ, warm.SOCKET: socket}
+        self._environment = {**os.environ, fork_server.SOCKET: socket}
 
     def values(self, name: str) -> dict[str, str]:
         """Return the parameters of a notebook: paths below `data`, all else small."""
@@ -90,6 +90,6 @@ class House:
 @contextmanager
 def open_house(folder: Path) -> Iterator[House]:
     """Start the process that notebooks are forked from; end it afterwards."""
-    with warm.serving(*IMPORTED):
-        socket = os.environ.pop(warm.SOCKET)  # other tests start their own
+    with fork_server.serving(*IMPORTED):
+        socket = os.environ.pop(fork_server.SOCKET)  # other tests start their own
         yield House(folder, socket)

@@ -11,7 +11,7 @@ from dvc.repo import Repo
 from plain import plain_notebook
 from ruamel.yaml import YAML
 from study.paths import ROOT
-from study.pipeline import execute, inputs, ledger, versions
+from study.pipeline import dvc_records, execute, inputs, versions
 from study.pipeline.inputs import (
     InputsChanged,
     dependencies,
@@ -128,7 +128,7 @@ def test_a_save_after_the_last_check_runs_again(tmp_path, monkeypatch, capfd):
     assert "an input of the stage show was saved as it ended" in reproduce()
     assert "made by B" in made.read_text()
     assert "runs again" not in reproduce()
-    (_, last) = ledger.read_notes("show", tmp_path)
+    (_, last) = dvc_records.read_notes("show", tmp_path)
     locked = YAML(typ="safe").load(tmp_path / "dvc.lock")["stages"]["show"]
     assert last.inputs == {entry["path"]: entry["md5"] for entry in locked["deps"]}
     nbformat.write(first, notebook)  # what is restored from DVC's run cache is not suspicious

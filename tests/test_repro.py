@@ -52,7 +52,7 @@ def without_dvc(monkeypatch, tmp_path):
     monkeypatch.setattr(repro, "LOCK", tmp_path / "lock")
     monkeypatch.setattr(repro, "ROOT", tmp_path)
     monkeypatch.setattr(repro.code, "main", lambda: 0)
-    monkeypatch.setattr(repro.warm, "serving", MagicMock())
+    monkeypatch.setattr(repro.fork_server, "serving", MagicMock())
     popen = MagicMock()
     monkeypatch.setattr(repro.subprocess, "Popen", popen)
     return popen

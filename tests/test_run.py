@@ -21,7 +21,7 @@ import pytest
 from plain import plain_notebook
 from processes import python
 from study.paths import NOTEBOOKS, ROOT
-from study.pipeline import execute, runs, warm
+from study.pipeline import execute, fork_server, runs
 from study.pipeline.cleaning import clean
 from study.pipeline.notebooks import NotebookError, convert, read_parameters
 
@@ -33,18 +33,18 @@ class Server(NamedTuple):
 
     process: psutil.Process
     environment: dict[str, str]
-    """Of those that ask it for a fork."""
+    """The environment of a process that asks it for a fork."""
 
 
 @contextlib.contextmanager
 def _serving():
-    """Start a process to fork from; only who gets its environment uses it."""
-    # What a shell starts in the background ignores interrupts, and so does all that it starts.
+    """Start a process to fork from, which only processes with its environment use."""
+    # A shell lets its background jobs ignore interrupts, and their child processes inherit that.
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    with warm.serving() as process:
+    with fork_server.serving() as process:
         signal.signal(signal.SIGINT, before)
-        socket = os.environ.pop(warm.SOCKET)
-        yield Server(psutil.Process(process.pid), os.environ | {warm.SOCKET: socket})
+        socket = os.environ.pop(fork_server.SOCKET)
+        yield Server(psutil.Process(process.pid), os.environ | {fork_server.SOCKET: socket})
 
 
 @pytest.fixture(scope="module")
@@ -377,8 +377,8 @@ def test_a_killed_run_ends_its_kernels_and_workers(environment, tmp_path, killed
 
 def test_the_server_ends_with_its_starter():
     starter = """
-from study.pipeline import warm
-with warm.serving() as server:
+from study.pipeline import fork_server
+with fork_server.serving() as server:
     print(server.pid, flush=True)
     input()
 """
@@ -389,7 +389,11 @@ with warm.serving() as server:
     _until(lambda: not _alive(server), 60, "the server to end")
 
 
-_CLIENT = "import sys; from study.pipeline import warm; sys.exit(warm.run(sys.argv[1:]))"
+_CLIENT = """
+import sys
+from study.pipeline import fork_server
+sys.exit(fork_server.run(sys.argv[1:]))
+"""
 
 
 def _start_waiting(server, mark):
@@ -444,7 +448,7 @@ def test_a_fork_gets_streams_folder_and_environment(server, tmp_path):
 @pytest.mark.notebook
 def test_without_its_server_a_run_starts_by_itself(tmp_path):
     notebook = _notebook(tmp_path / "a.ipynb", "print(1)")
-    environment = os.environ | {warm.SOCKET: str(tmp_path / "gone")}
+    environment = os.environ | {fork_server.SOCKET: str(tmp_path / "gone")}
     done = _run(notebook, tmp_path / "out.ipynb", env=environment)
     assert done.returncode == 0, done.stderr
 

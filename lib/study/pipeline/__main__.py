@@ -18,12 +18,12 @@ def _main(arguments):
         from study.pipeline import repro
 
         return repro.main(arguments[1:])
-    from study.pipeline import processes, warm
+    from study.pipeline import fork_server, processes
 
     processes.end_with_dvc()
-    if warm.SOCKET in os.environ:
+    if fork_server.SOCKET in os.environ:
         try:
-            return warm.run(["study.pipeline.execute", *arguments])
+            return fork_server.run(["study.pipeline.execute", *arguments])
         except ConnectionError:
             pass  # the process to fork from is gone
     from study.pipeline import execute

@@ -9,7 +9,7 @@
   the base.
 
 The stage `code` runs at every `dvc repro`, and writes a file only if its content has changed. It
-also discards records that DVC made wrongly (`study.pipeline.ledger`).
+also discards records that DVC made wrongly (`study.pipeline.dvc_records`).
 """
 
 import json
@@ -23,10 +23,10 @@ from study.config.datasets import datasets
 from study.config.file import read_params, select_profile
 from study.config.section import ParameterError
 from study.paths import DATA, ROOT
+from study.pipeline.dvc_records import discard_wrong_records
 from study.pipeline.files import write_whole
 from study.pipeline.fingerprint import Reached, as_lines, module_code, notebook_code
 from study.pipeline.instructions import says_reproducible
-from study.pipeline.ledger import discard_wrong_records
 from study.pipeline.notebooks import NotebookError
 from study.pipeline.refusals import FingerprintError
 from study.pipeline.versions import result_versions

@@ -4,7 +4,7 @@ DVC hashes the dependencies of a stage after its command has ended. If a noteboo
 runs, DVC would record the saved version as the one that made the outputs, and would not run the
 stage again. So the command compares its inputs before and after, and fails if one has changed. DVC
 does not record a command that fails, so it runs the stage again. If a notebook is saved after this
-comparison, the next `dvc repro` notices it, see `study.pipeline.ledger`.
+comparison, the next `dvc repro` notices it, see `study.pipeline.dvc_records`.
 """
 
 import contextlib
@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from study.paths import ROOT
-from study.pipeline.ledger import Note, add_note, dvc_hash
+from study.pipeline.dvc_records import Note, add_note, dvc_hash
 
 STAGE = "DVC_STAGE"
 """Environment variable in which DVC gives the name of the stage to its command."""

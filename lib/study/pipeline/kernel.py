@@ -1,15 +1,15 @@
 """The Jupyter kernel of a run: ``python -m study.pipeline.kernel -f CONNECTION_FILE``.
 
 It is IPython's kernel, but it ends with the process that started it, even if that is killed. If
-there is a process to fork from (`study.pipeline.warm`), the kernel starts in a fork, which has
-already imported its packages.
+there is a process to fork from (`study.pipeline.fork_server`), the kernel starts in a fork, which
+has already imported its packages.
 """
 
 import contextlib
 import os
 import sys
 
-from study.pipeline import warm
+from study.pipeline import fork_server
 from study.pipeline.processes import end_with_parent
 
 
@@ -27,9 +27,9 @@ def main(arguments: list[str]) -> int:
         Exit status of the kernel.
     """
     end_with_parent()
-    if warm.SOCKET in os.environ:
+    if fork_server.SOCKET in os.environ:
         with contextlib.suppress(ConnectionError):  # the process to fork from is gone
-            return warm.run(["ipykernel_launcher", *arguments])
+            return fork_server.run(["ipykernel_launcher", *arguments])
     from ipykernel import kernelapp
 
     sys.path.pop(0)  # the folder in which it starts, as IPython's launcher does

@@ -25,10 +25,10 @@ from dvc.exceptions import DvcException
 from dvc.repo import Repo
 
 from study.paths import DATA, ROOT
-from study.pipeline import code, warm
+from study.pipeline import code, fork_server
+from study.pipeline.dvc_records import wrong_records
 from study.pipeline.execute import STAGES
 from study.pipeline.instructions import InstructionError
-from study.pipeline.ledger import wrong_records
 
 LOCK = DATA / "cache" / "repro.lock"
 
@@ -69,7 +69,7 @@ def main(arguments: list[str]) -> int:
         Exit status of DVC, 2 if a stage cannot start here, 130 after an interrupt.
     """
     try:
-        with _locked() as lock, warm.serving():
+        with _locked() as lock, fork_server.serving():
             while True:
                 status = code.main()
                 if status:

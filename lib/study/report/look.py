@@ -17,7 +17,7 @@ from pathlib import Path
 from dvc.exceptions import DvcException
 
 from study.paths import REFERENCE, ROOT
-from study.pipeline import warm
+from study.pipeline import fork_server
 from study.pipeline.execute import parse, plan_runs
 from study.pipeline.runs import Run, execute_all
 
@@ -113,7 +113,7 @@ def main() -> int:
         *("notebooks/00_prepare_data.ipynb", str(LOOK / "executed/00_prepare_data.ipynb")),
         *("-p", "profile", _PROFILE, "-p", "out", str(PREPARED)),
     ]
-    with warm.serving():
+    with fork_server.serving():
         try:
             commands = read_commands()
             runs = [*without_results(commands), *stored(commands)]
@@ -135,7 +135,7 @@ def main() -> int:
             status = execute_all([*plan_runs(parse(coverage)).values()], at_once=1, quiet=True)
         if not status:
             report = str(LOOK / "report")
-            status = warm.run(["study.report", "--data", str(LOOK), "--out", report])
+            status = fork_server.run(["study.report", "--data", str(LOOK), "--out", report])
         return status
 
 

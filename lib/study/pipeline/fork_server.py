@@ -1,12 +1,14 @@
 """Start modules in forks of a process that has already imported their packages.
 
-A `make repro` starts 45 notebook runs with 87 kernels. Each of these processes would spend about
-two seconds on imports. On two cores, forks save about two minutes in total.
+Kernels and the processes that run papermill would spend about one and a half seconds on imports
+(`study.pipeline`). A fork has them already.
 
 `serving` starts the process that has the imports, the server. `run` asks the server to do what
 ``python -m MODULE ARGUMENTS`` would do, with the caller's streams, folder and environment. For each
 request the server forks a supervisor, and the supervisor forks the process that runs the module.
-The supervisor passes signals on to that process, and kills it when the caller is gone::
+There are two forks because the server must stay free for the next caller, while someone has to wait
+for the module: the supervisor passes signals on to it, reports its exit status, and kills it when
+the caller is gone::
 
     caller (run) --socket--> supervisor --fork--> module
                                  ^
@@ -38,7 +40,7 @@ from typing import NamedTuple
 from study.paths import ROOT
 from study.pipeline.processes import end_with_parent, set_environment, socket_folder
 
-SOCKET = "LTD_WARM"
+SOCKET = "LTD_FORK_SERVER"
 """Environment variable with the path of the server's socket."""
 
 PACKAGES = (
@@ -85,7 +87,7 @@ def serving(*modules: str) -> Iterator[subprocess.Popen]:
         listener.listen(64)  # callers wait while the packages load
         number = listener.fileno()
         with subprocess.Popen(
-            [sys.executable, "-m", "study.pipeline.warm", str(number), *modules],
+            [sys.executable, "-m", "study.pipeline.fork_server", str(number), *modules],
             stdin=subprocess.PIPE,  # the server ends when this is closed
             pass_fds=[number],
             cwd=ROOT,

@@ -2,10 +2,15 @@
 
 DVC hashes the inputs of a stage after its command has ended. If a notebook is saved shortly before
 that, after the last check of `study.pipeline.inputs`, DVC records the new notebook with the outputs
-of the old one, and considers the stage up to date. So each stage notes the hashes of the inputs
-that it read and of the outputs that it made. The stage `code` runs first at every `dvc repro` and
-compares these notes with `dvc.lock`. If a record is wrong, the outputs of its stage are deleted
-from the repository and from DVC's cache. DVC then runs the stage again.
+of the old one, and considers the stage up to date.
+
+So each stage notes the hashes of the inputs that it read and of the outputs that it made. The stage
+`code` runs first at every `dvc repro` and compares these notes with `dvc.lock`. If a record is
+wrong, the outputs of its stage are deleted from the repository and from DVC's cache. DVC then runs
+the stage again.
+
+The notes are not part of the outputs. Otherwise every change of an input would change the outputs,
+and all stages that need them would run again even if nothing else in them has changed.
 """
 
 import hashlib
@@ -21,7 +26,10 @@ from study.pipeline.files import write_whole
 FOLDER = Path("data/cache/inputs")
 """Folder of the notes, relative to the root of the repository; one file per stage."""
 KEPT = 50
-"""Number of notes that are kept per stage."""
+"""Number of notes that are kept per stage.
+
+DVC can restore the outputs of earlier runs from its cache, so more than the last one is needed.
+"""
 
 
 class Note(NamedTuple):
