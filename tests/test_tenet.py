@@ -39,12 +39,12 @@ from study.stats.regimes import SMALLEST
 from study.stats.reml import fit_random_intercept, moments
 from study.stats.resample import interval, resample, stretch
 from study.stats.simulated import PROFILE, caution, simulate
-from study.stats.tenet import REFERENCE, SINGLE, UNROUNDED, Fits, fit_model
+from study.stats.tenet import FLOAT32, REFERENCE, UNROUNDED, Fits, fit_model
 from study.stats.tenet_models import MODELS
 from synthetic_results import LEVELS, empty, make_results
 
 CLAIMS = claims()
-VIEWS = UNROUNDED, SINGLE, tenet.RANKS, tenet.CLIPPED, tenet.WITHOUT_EXTREMES, tenet.CENTERED
+VIEWS = UNROUNDED, FLOAT32, tenet.RANKS, tenet.CLIPPED, tenet.WITHOUT_EXTREMES, tenet.CENTERED
 
 
 @pytest.fixture(scope="module")
@@ -104,7 +104,7 @@ def test_views_change_the_metric_as_described(reference, odd):
     for ds in (reference, odd):
         views = (select_observations(ds, "training", view=view) for view in VIEWS)
         true, single, ranks, clipped, mild, centered = views
-        within = select_observations(ds, "training", view=tenet.WITHIN).column("metric")
+        within = select_observations(ds, "training", view=tenet.WITHIN_TASKS).column("metric")
         np.testing.assert_array_equal(within, single.column("metric"))
         zero = true.account.set_index("what")["rows"].filter(like="first step is").sum()
         assert single.account["rows"].sum() == true.account["rows"].sum()
@@ -125,7 +125,7 @@ def test_zero_norm_is_clamped(odd):
     ds = odd.copy(deep=True)
     for name, norm in (("adjoint_first", -np.inf), ("adjoint_last", -2.0)):
         ds[name] = xr.where(ds[name].notnull(), norm, np.nan).transpose(*odd[name].dims)
-    observations = select_observations(ds, "terminal", view=SINGLE)
+    observations = select_observations(ds, "terminal", view=FLOAT32)
     stored = -2 - np.log10(32 * np.maximum(ds["examples"].sel(split="test"), 1))
     assert set(np.round(observations.column("metric"), 9)) <= set(
         np.round(SMALLEST - stored.values, 9)
@@ -187,7 +187,7 @@ def test_coefficients_of_all_views_in_one_table(fitted):
 
 def test_spread_of_draws_equals_robust_error(fitted):
     for number in (5, 2):
-        result = fitted.fit(number, SINGLE)
+        result = fitted.fit(number, FLOAT32)
         drawn = resample(result, draws=300)
         place = result.design.names.index("metric")
         assert drawn.coefficients[0, place] == pytest.approx(result.estimate("metric"), rel=1e-6)

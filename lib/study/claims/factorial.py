@@ -17,7 +17,7 @@ from study.stats.accuracy import at_best, can_cross, grade
 from study.stats.design import NothingToFit
 from study.stats.reml import ConvergenceError
 from study.stats.resample import resample
-from study.stats.tenet import SINGLE, Fits
+from study.stats.tenet import FLOAT32, Fits
 from study.stats.tenet_models import MODELS
 
 
@@ -95,9 +95,9 @@ class Evidence(Fits):
         numpy.ndarray
             The explained variance, then its draws, shape (1 + draws,).
         """
-        return self.drawn(number, SINGLE).r2
+        return self.drawn(number, FLOAT32).r2
 
-    def slope(self, number: int, view: str = SINGLE) -> np.ndarray:
+    def slope(self, number: int, view: str = FLOAT32) -> np.ndarray:
         """Return the coefficient of a model's predictor, with bootstrap draws.
 
         Parameters

@@ -14,7 +14,7 @@ from study.claims.estimates import Estimate
 from study.claims.factorial import Evidence, judge_of
 from study.claims.judging import Judges
 from study.stats.resample import interval
-from study.stats.tenet import SINGLE, TRAINING, WITHIN
+from study.stats.tenet import FLOAT32, TRAINING, WITHIN_TASKS
 
 
 class Quantity(NamedTuple):
@@ -50,7 +50,7 @@ def _r2_difference(model: int, other: int) -> Quantity:
 
 def _effect_over_range(evidence: Evidence) -> np.ndarray:
     """Return the size of the effect of the metric's whole range on accuracy, by Model 2."""
-    metric = evidence.observations(TRAINING, SINGLE).column("metric")
+    metric = evidence.observations(TRAINING, FLOAT32).column("metric")
     return np.abs(evidence.slope(2)) * np.ptp(metric)
 
 
@@ -60,7 +60,7 @@ def _smaller_terminal_slope(evidence: Evidence) -> np.ndarray:
     Between tasks, accuracy may rise with the metric for reasons that have nothing to do with the
     networks. So the slope within tasks must be positive, too.
     """
-    return np.minimum(evidence.slope(5), evidence.slope(5, WITHIN))
+    return np.minimum(evidence.slope(5), evidence.slope(5, WITHIN_TASKS))
 
 
 def _larger_reverse_slope(evidence: Evidence) -> np.ndarray:

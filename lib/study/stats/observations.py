@@ -41,20 +41,20 @@ REFERENCE = {
 """Level of each factor that the published tables leave out; its effect is in the intercept."""
 
 UNROUNDED = "true"
-SINGLE = "single"
+FLOAT32 = "single"
 RANKS = "ranks"
 CENTERED = "centered"
 CLIPPED = "clipped"
 WITHOUT_EXTREMES = "mild"
 SPLINE = "spline"
-WITHIN = "within"
+WITHIN_TASKS = "within"
 FLOOR = -5.0
 """Orders of magnitude at which the metric is clipped."""
 EXTREME = -10.0
 """Orders of magnitude below which the metric of a row is extreme."""
 VIEWS = {
     UNROUNDED: "norms as they are; a norm of exactly zero leaves its row out",
-    SINGLE: "norms as single precision would have stored them: what vanished counts as its "
+    FLOAT32: "norms as single precision would have stored them: what vanished counts as its "
     "smallest number, 1.4e-45",
     RANKS: "the rank of the metric, from 0 to 1; a norm of exactly zero ranks last",
     CENTERED: f"norms as they are; the logarithm of the learning rate counts from {CENTER}",
@@ -62,10 +62,11 @@ VIEWS = {
     WITHOUT_EXTREMES: f"norms as they are; rows with a metric below {EXTREME:g} are left out",
     SPLINE: "norms as they are; the effect of the predictor is a natural cubic spline with four "
     "degrees of freedom",
-    WITHIN: "norms as single precision would have stored them; each task has a level of its own",
+    WITHIN_TASKS: "norms as single precision would have stored them; each task has a level of its "
+    "own",
 }
 """Views of the adjoint metric, with what each one means for a reader."""
-_SINGLE_PRECISION = (SINGLE, WITHIN)
+_FLOAT32_VIEWS = (FLOAT32, WITHIN_TASKS)
 """Views whose norms are as single precision would have stored them
 (`study.stats.regimes.float32_metric`).
 """
@@ -205,7 +206,7 @@ def _check_name(parameter: str, name: str, known: Mapping[str, str] | tuple[str,
 
 def _view_metric(frame: pd.DataFrame, view: str) -> np.ndarray:
     """Return the adjoint metric of each row in a view, before clipping."""
-    if view in _SINGLE_PRECISION:
+    if view in _FLOAT32_VIEWS:
         return frame["metric_float32"].to_numpy()
     metric = frame["metric"].to_numpy()
     if view == RANKS:

@@ -16,15 +16,15 @@ from study.stats.linear import LinearFit
 # Views and models are names of this module too, so that a notebook needs one import.
 from study.stats.observations import CENTERED as CENTERED
 from study.stats.observations import CLIPPED as CLIPPED
+from study.stats.observations import FLOAT32 as FLOAT32
 from study.stats.observations import RANKS as RANKS
 from study.stats.observations import REFERENCE as REFERENCE
-from study.stats.observations import SINGLE as SINGLE
 from study.stats.observations import SPLINE as SPLINE
 from study.stats.observations import TERMINAL as TERMINAL
 from study.stats.observations import TRAINING as TRAINING
 from study.stats.observations import UNROUNDED as UNROUNDED
 from study.stats.observations import VIEWS as VIEWS
-from study.stats.observations import WITHIN as WITHIN
+from study.stats.observations import WITHIN_TASKS as WITHIN_TASKS
 from study.stats.observations import WITHOUT_EXTREMES as WITHOUT_EXTREMES
 from study.stats.observations import Observations, measurements, select_observations
 from study.stats.reml import ConvergenceError
@@ -250,7 +250,7 @@ class Fits:
         model = MODELS[number]
         if view == SPLINE:
             return self._estimate_spline(model)
-        if view == WITHIN:
+        if view == WITHIN_TASKS:
             model = replace(model, terms=(*model.terms, *TASK_INTERACTIONS))
         return fit_model(model, self.observations(model.rows, view))
 
