@@ -15,7 +15,7 @@ from study.config.file import merge_profile, read_params
 from study.config.measurement import Measure
 from study.config.names import with_names
 from study.config.network import Network
-from study.config.recipe import OPTIMISERS, WEIGHTS, Optimiser, Recipe
+from study.config.recipe import OPTIMISERS, PENALTY_WEIGHTS, Optimiser, Recipe
 from study.config.section import ParameterError, parse_section
 from study.config.vocabulary import general_settings
 from study.paths import ROOT
@@ -478,7 +478,7 @@ def test_names_in_the_configuration_match_the_code():
     assert set(get_args(Measure)) == set(MEASURED) == set(_METHODS)
     assert set(get_args(Network.model_fields["head"].annotation)) == set(HEADS)
     assert set(get_args(Optimiser)) == set(OPTIMISERS)
-    assert set(get_args(Recipe.model_fields["objective"].annotation)) == set(WEIGHTS)
+    assert set(get_args(Recipe.model_fields["objective"].annotation)) == set(PENALTY_WEIGHTS)
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ from study.config.vocabulary import (
 )
 
 
-def check_network(name: str, network: NetworkDefinition, makers: Makers) -> None:
+def check_network_definition(name: str, network: NetworkDefinition, makers: Makers) -> None:
     """Check a network's definition, even if no group uses it.
 
     Parameters
@@ -92,7 +92,7 @@ def _check_task_setting(key: str, value: object, where: str, makers: Makers) -> 
         raise refusal
 
 
-def check_task(name: str, task: TaskDefinition, makers: Makers) -> None:
+def check_task_definition(name: str, task: TaskDefinition, makers: Makers) -> None:
     """Check a task's definition, even if no group uses it.
 
     Parameters

@@ -9,12 +9,12 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Set
 from typing import Any, NamedTuple
 
-from study.config.checks import check_network, check_task
+from study.config.checks import check_network_definition, check_task_definition
 from study.config.definitions import Definitions, read_definitions
 from study.config.grammar import Table
 from study.config.levels import Level, fill_label
 from study.config.names import with_names
-from study.config.recipe import WEIGHTS
+from study.config.recipe import PENALTY_WEIGHTS
 from study.config.run import PARTS, RunConfig
 from study.config.section import ParameterError, format_value, parse_section
 from study.config.tables import Pair, network_task_pairs, read_tables, setting_layers
@@ -55,9 +55,9 @@ def expand_groups(
     """
     definitions, templates = read_definitions(networks, tasks)
     for name, network in definitions.networks.items():
-        check_network(name, network, makers)
+        check_network_definition(name, network, makers)
     for name, task in templates.items():
-        check_task(name, task, makers)
+        check_task_definition(name, task, makers)
     return {
         name: _expand_group(name, content, definitions, makers)
         for name, content in groups.items()
@@ -166,12 +166,12 @@ def _drop_unused_penalties(
     name = "plain"
     if "objective" in combination and combination["objective"].value is not None:
         name = str(combination["objective"].value)
-    if name not in WEIGHTS:
+    if name not in PENALTY_WEIGHTS:
         return dict(combination)  # `Recipe` will refuse the objective
-    needed = WEIGHTS[name]
+    needed = PENALTY_WEIGHTS[name]
     kept = {}
     for key, level in combination.items():
-        is_unused = key in WEIGHTS.values() and key != needed
+        is_unused = key in PENALTY_WEIGHTS.values() and key != needed
         if not is_unused:
             kept[key] = level
         elif key in own_settings and level.value is not None:
@@ -185,7 +185,7 @@ def _drop_unused_penalties(
 
 def _objective_with(weight: str) -> str:
     """Return the objective whose penalty has this weight."""
-    return next(objective for objective, needed in WEIGHTS.items() if needed == weight)
+    return next(objective for objective, needed in PENALTY_WEIGHTS.items() if needed == weight)
 
 
 def _make_run(

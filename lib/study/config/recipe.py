@@ -14,7 +14,7 @@ OPTIMISERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
     "sgd": torch.optim.SGD,
 }
 Optimiser = Literal["adam", "rmsprop", "sgd"]
-WEIGHTS = {"plain": "", "coadjoint": "kappa", "orthogonal": "orthogonality"}
+PENALTY_WEIGHTS = {"plain": "", "coadjoint": "kappa", "orthogonal": "orthogonality"}
 """Name of the penalty's weight, by objective; empty for the plain loss, which has no penalty."""
 
 
@@ -93,7 +93,7 @@ class Recipe(Section):
                 raise ValueError(f"the option {name} is {value}; expected {kind}")
         if self.options:  # the first optimizer of a process takes a second, so only if needed
             self._check_options()
-        weight = WEIGHTS[self.objective]
+        weight = PENALTY_WEIGHTS[self.objective]
         if weight and getattr(self, weight) is None:
             raise ValueError(f"the objective {self.objective} needs its weight; give {weight}")
         return self

@@ -114,14 +114,12 @@ def prepared_dataset(
     targets = _convert(name, "targets", targets, target_schema)
     _check_targets(name, target, inputs, targets, outputs)
     _check_inputs(name, kind, inputs, valid_max, vocabulary_size)
-    sizes = [len(split.targets) for split in splits]
-    split_numbers = np.repeat(np.arange(len(splits), dtype=np.int8), sizes)
     variables = {
         "inputs": _variable(inputs, input_schema),
         "target": _variable(targets, target_schema),
-        "split": _variable(split_numbers, _SPLIT),
+        "split": _split_variable(splits),
+        **_vector_variables(name, vectors or {}, vocabulary_size),
     }
-    variables |= _vector_variables(name, vectors or {}, vocabulary_size)
     attributes = {
         "schema": SCHEMA,
         "dataset": name,
@@ -136,8 +134,6 @@ def prepared_dataset(
     ds = xr.Dataset(variables, attrs=attributes)
     if kind != "series":
         ds["inputs"].attrs["valid_max"] = valid_max
-    flags = np.arange(len(SPLITS), dtype=np.int8)
-    ds["split"].attrs.update(flag_values=flags, flag_meanings=" ".join(SPLITS))
     return ds
 
 
@@ -268,6 +264,18 @@ def _check_inputs(
         )
 
 
+def _split_variable(splits: list[RawSplit]) -> tuple:
+    """Return the variable with the number of the split of each sample, by position in `SPLITS`."""
+    sizes = [len(split.targets) for split in splits]
+    numbers = np.repeat(np.arange(len(splits), dtype=np.int8), sizes)
+    dims, values, attributes = _variable(numbers, _SPLIT)
+    flags = {
+        "flag_values": np.arange(len(SPLITS), dtype=np.int8),
+        "flag_meanings": " ".join(SPLITS),
+    }
+    return dims, values, attributes | flags
+
+
 def _vector_variables(
     name: str, vectors: Mapping[str, np.ndarray], vocabulary_size: int
 ) -> dict[str, tuple]:
@@ -312,6 +320,7 @@ def _convert(name: str, what: str, values: np.ndarray, schema: Variable) -> np.n
 
 
 def _variable(values: np.ndarray, schema: Variable) -> tuple:
+    """Return the dimensions, the values and the attributes of a variable, as xarray takes them."""
     return schema.dims, values, {"long_name": schema.meaning, "units": schema.units}
 
 

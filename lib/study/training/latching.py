@@ -90,7 +90,7 @@ def train_network(config: Latching, checkpoint: Checkpoint | None = None) -> Arr
         sequence, time), which are ``nan`` after the end of a sequence; ``status`` and
         ``steps_completed``.
     """
-    _, *data_seeds = seeds(config)
+    _, *data_seeds = network_seeds(config)
     drawing, checking, measuring = (np.random.default_rng(seed) for seed in data_seeds)
     model = initial_model(config)
     state = _train(config, model, drawing, checking, checkpoint)
@@ -108,7 +108,7 @@ def train_network(config: Latching, checkpoint: Checkpoint | None = None) -> Arr
     return arrays | {"status": state.status, "steps_completed": state.step}
 
 
-def seeds(config: Latching) -> tuple[np.random.SeedSequence, ...]:
+def network_seeds(config: Latching) -> tuple[np.random.SeedSequence, ...]:
     """Return the seeds of a network.
 
     Parameters
@@ -139,7 +139,7 @@ def initial_model(config: Latching) -> Model:
     -------
     Model
     """
-    initial, *_ = seeds(config)
+    initial, *_ = network_seeds(config)
     with torch_seed(initial):
         model = Model(make_cell("rnn", 1, config.width), 1)
         model.cell.start("author")

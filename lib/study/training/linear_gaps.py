@@ -78,7 +78,7 @@ def train_networks(config: LinearGaps, checkpoint: Checkpoint | None = None) -> 
     networks = initial_networks(config)
     rngs = []
     for replicate in range(config.networks):
-        _, sequences = seeds(config, replicate)
+        _, sequences = network_seeds(config, replicate)
         rngs.append(np.random.default_rng(sequences))
 
     def objective(networks: Networks, u: Tensor, labels: Tensor) -> Tensor:
@@ -155,7 +155,7 @@ class Networks(nn.Module):
         return each.mean(1), predictions
 
 
-def seeds(config: LinearGaps, replicate: int) -> tuple[np.random.SeedSequence, ...]:
+def network_seeds(config: LinearGaps, replicate: int) -> tuple[np.random.SeedSequence, ...]:
     """Return the seeds of a network: for its initial weights, and for its training sequences.
 
     The seeds don't depend on the penalty, so networks with and without it start from equal weights
@@ -195,7 +195,7 @@ def initial_networks(config: LinearGaps) -> Networks:
     R = W.new_empty(count, width, 1)
     V = W.new_empty(count, 1, width)
     for replicate in range(count):
-        initial, _ = seeds(config, replicate)
+        initial, _ = network_seeds(config, replicate)
         with torch_seed(initial):
             nn.init.orthogonal_(W[replicate])
             nn.init.xavier_uniform_(R[replicate])

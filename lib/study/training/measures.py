@@ -107,7 +107,7 @@ def head_losses(output: nn.Linear, labels: Tensor, x: Tensor) -> Tensor:
     Returns
     -------
     Tensor
-        Shape (batch,).
+        In nats, shape (batch,).
     """
     return cross_entropy(output(x), labels, reduction="none")
 
@@ -130,25 +130,5 @@ def penalized_loss(model: Model, inputs: Tensor, classes: Tensor, kappa: float) 
     longrnn.probes.coadjoint.PenalizedLoss
         Total F + kappa G, loss F, and penalty G.
     """
-    losses = partial(class_losses, model, classes)
+    losses = partial(head_losses, model.output, classes)
     return coadjoint_loss(model.cell, model.cell_inputs(inputs), losses, kappa=kappa)
-
-
-def class_losses(model: Model, classes: Tensor, x: Tensor) -> Tensor:
-    """Return the cross entropy of the head's predictions for each sequence.
-
-    Parameters
-    ----------
-    model : Model
-        A model with a head.
-    classes : Tensor
-        Shape (batch,).
-    x : Tensor
-        Inputs of the head, shape (batch, d).
-
-    Returns
-    -------
-    Tensor
-        In nats, shape (batch,).
-    """
-    return cross_entropy(model.output(x), classes, reduction="none")

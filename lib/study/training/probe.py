@@ -21,7 +21,7 @@ from study.tasks import Split, Task
 from study.training.equilibria import equilibrium_eigenvalues, real_part_fractions
 from study.training.measures import (
     cell_inputs_without_dropout,
-    class_losses,
+    head_losses,
     measure,
     penalized_loss,
 )
@@ -247,7 +247,7 @@ class Probe:
         model = copy.deepcopy(self._model).eval().double().requires_grad_(False)
         u = model.cell_inputs(as_double(inputs))
         states, _ = model.cell(u)
-        adjoints = adjoint_norms(model.cell, u, partial(class_losses, model, labels))
+        adjoints = adjoint_norms(model.cell, u, partial(head_losses, model.output, labels))
         return {
             "state_norm": states.norm(dim=2).T.cpu().numpy(),
             "adjoint_norm": adjoints.readout.T.cpu().numpy(),

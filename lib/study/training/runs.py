@@ -12,7 +12,7 @@ from longrnn.cells import cell_class
 from torch import nn
 
 from study.config.network import Network
-from study.config.recipe import WEIGHTS, Group, Recipe
+from study.config.recipe import PENALTY_WEIGHTS, Group, Recipe
 from study.config.run import RunConfig
 from study.results.schema import COMPLETED, DIVERGED
 from study.tasks import Split, Task
@@ -175,7 +175,7 @@ def _train(
 ) -> RunState:
     """Train the model, or only its head, and record losses, metrics and further measures."""
     recipe = recipe_with_start(config.recipe, config.network)
-    weight_name = WEIGHTS[recipe.objective]
+    weight_name = PENALTY_WEIGHTS[recipe.objective]
     weight = getattr(recipe, weight_name) if weight_name else 0.0
 
     def measure(model: nn.Module) -> Row:

@@ -50,6 +50,21 @@ class _Network(nn.Module):
         return self.cell.step(self.cell.weights(), state, u_t)
 
 
+def _initial_network(
+    job: Interventions, task: Task, replicate: int
+) -> tuple[_Network, np.random.SeedSequence]:
+    """Return the network of a replicate before training, and the seed of the order of its batches.
+
+    The seeds don't depend on treatment or location, so runs can be compared in pairs.
+    """
+    levels = {"experiment": EXPERIMENT, "cell": job.cell, "replicate": replicate}
+    initial, order = seeds(levels, 2)
+    with torch_seed(initial):
+        cell = make_cell(job.cell, task.features, job.width)
+        head = nn.Linear(job.width, task.outputs)
+    return _Network(cell, head), order
+
+
 class TreatedNetworks:
     """All networks of a job, with weights stacked along a leading run axis.
 
@@ -73,40 +88,31 @@ class TreatedNetworks:
         treatment_of_run = [t for t in treatments for _ in range(job.networks)]
         self.count = len(treatment_of_run)
         """Number of runs."""
-        self.adjoints = [treatment.adjoint for treatment in treatment_of_run]
-        """Treatment of the adjoints of each network."""
-        self.paired: list[int] = []
+        self.paired = [run for run, t in enumerate(treatment_of_run) if t.norms_alone]
         """Runs whose treatment only sets norms. Each has a second network."""
-        for run, treatment in enumerate(treatment_of_run):
-            if treatment.norms_alone:
-                self.paired.append(run)
+        self.adjoints = [treatment.adjoint for treatment in treatment_of_run]
         self.adjoints += [PLAIN] * len(self.paired)
-
+        """Treatment of the adjoints of each network."""
+        self.replicates = [*range(job.networks)] * len(treatments)
+        self.replicates += [self.replicates[run] for run in self.paired]
+        """Replicate of each network."""
         networks = []
         self.order_seeds = []
         """Seed of the order of the batches, by replicate."""
         for replicate in range(job.networks):
-            # The seeds don't depend on treatment or location, so runs can be compared in pairs.
-            levels = {"experiment": EXPERIMENT, "cell": job.cell, "replicate": replicate}
-            initial, order = seeds(levels, 2)
-            with torch_seed(initial):
-                cell = make_cell(job.cell, task.features, job.width)
-                head = nn.Linear(job.width, task.outputs)
-            networks.append(_Network(cell, head))
-            self.order_seeds.append(order)
-        (signs,) = seeds({"experiment": EXPERIMENT, "cell": job.cell, "signs": True}, 1)
-        self.generator = torch.Generator().manual_seed(int(signs.generate_state(1)[0]))
-
+            network, order_seed = _initial_network(job, task, replicate)
+            networks.append(network)
+            self.order_seeds.append(order_seed)
         self.template = networks[0]
         """A network that computes any of the networks if it is called with their weights."""
-        self.replicates = [*range(job.networks)] * len(treatments)
-        """Replicate of each network."""
-        self.replicates += [self.replicates[run] for run in self.paired]
         self.parameters: dict[str, Tensor] = {}
         """Stacked weights by name, each (network, ...)."""
         stacked, _ = stack_module_state(networks)
         for name, weights in stacked.items():
             self.parameters[name] = nn.Parameter(weights.detach()[self.replicates].clone())
+        (sign_seed,) = seeds({"experiment": EXPERIMENT, "cell": job.cell, "signs": True}, 1)
+        self.generator = torch.Generator().manual_seed(int(sign_seed.generate_state(1)[0]))
+        """Draws the signs of the treatment ``random signs``."""
 
     def unroll(
         self, parameters: dict[str, Tensor], inputs: Tensor, adjoints: list[AdjointTreatment]
