@@ -104,6 +104,15 @@ def test_rooms_import_only_listed_rooms(room):
     assert not climbing, "\n".join(climbing)
 
 
+@pytest.mark.parametrize("room", sorted(set(STUDY) - {"paths"}))
+def test_the_docstring_of_a_room_names_all_its_modules(room):
+    folder = ROOT / "lib" / "study" / room
+    docstring = ast.get_docstring(ast.parse((folder / "__init__.py").read_text("utf-8")))
+    words = set(re.findall(r"\w+", docstring))
+    missing = {path.stem for path in folder.glob("[!_]*.py")} - words
+    assert not missing, f"{sorted(missing)} missing in the docstring of study.{room}"
+
+
 def test_modules_do_not_import_in_circles():
     """No two modules need each other, wherever in a file the import stands."""
     graph = {file: set(_imports(file)) - {file} for file in FILES}

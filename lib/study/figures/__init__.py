@@ -1,6 +1,7 @@
 """Figures: their style, and drawings that several notebooks share.
 
-What most notebooks need is imported from here.
+What most notebooks need is imported from here: `style` and `study.results.names`. `networks` has
+curves over training and histograms of time steps.
 """
 
 from study.figures.style import ADJOINT_METRIC as ADJOINT_METRIC

@@ -1,1 +1,25 @@
-"""Results: their schemas, the published numbers, and the figures and tables made from them."""
+"""Results: their schemas, the published numbers, and the figures and tables made from them.
+
+The datasets that training writes:
+
+- ``schema``: dimensions, variables and attributes of a dataset; ``rows`` (groups of params.yaml),
+  ``factorial``, ``latching``, ``linear_gaps``, ``interventions``: the five schemas
+- ``factors``: the coordinates of a group, one per factor that varies
+- ``joined``: join the results of many jobs; ``netcdf``: write and read sealed files; ``datasets``:
+  read a file of any schema
+
+From datasets to tables:
+
+- ``runs``: one row per run and replicate; ``networks``: one row per network, its best setting, its
+  curves
+- ``learned``, ``data_used``: whether networks learned, and on which data; ``quartiles``: attempts
+  by learning quality
+- ``published``: the papers' numbers; ``names``: labels and colors
+- ``written``: how numbers are written
+
+Files for the report:
+
+- ``artefacts``: store the figures and tables of a notebook; ``artefact_files``: their files;
+  ``manifest``: the description next to each
+- ``reference``: keep results in ``data/reference``, with their provenance
+"""

@@ -192,9 +192,8 @@ def compare_with_published(ours: pd.DataFrame, published: pd.DataFrame) -> pd.Da
     -------
     pandas.DataFrame
         Columns ``task``, ``network``, ``ours``, ``spread``, ``n``, ``diverged``, ``guess``,
-        ``published``, ``published_spread``, ``parameters``, ``published_parameters``, ``note``;
-        The rows of both tables: first the published ones in their order, then those that only
-        we have.
+        ``published``, ``published_spread``, ``parameters``, ``published_parameters``, ``note``.
+        The published rows come first, in their order, then those that only we have.
     """
     factor = np.where(ours["metric"] == "accuracy", 100.0, 1.0)
     mine = ours.assign(

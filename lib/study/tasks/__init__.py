@@ -6,7 +6,12 @@ has a row in `sources/table.toml`. The steps from a publisher's file to a task:
 1. `sources` reads the publisher's files (`formats`), or makes synthetic data (`standins`).
 2. `prepared` stores the data set as netCDF. Notebook 00 does this once.
 3. `loading` loads the data set as a `data.Task`.
-4. The task's function changes it, for example by permuting the pixels.
+4. The task's function changes it: `pixels` and `permutations`, `rows_then_noise` and
+   `located_rows` (images), `series`, `texts`, `language`, or `variations` (of the factorial
+   experiment).
+
+Other tasks have no data set and draw new sequences for every batch: `adding`, `copying`,
+`fast_slow` and `long_time_gap`.
 
 Nothing here depends on networks.
 """

@@ -7,12 +7,15 @@ How a run passes through the modules:
 3. `jobs` computes the cache key of each job (`cache_key`), reads cached results (`shards`) and
    sends the missing jobs to Dask workers (`cluster`). `progress` reports.
 4. `worker` runs a job in a worker process. The job's experiment trains it: `runs`, `factorial`,
-   `latching`, `linear_gaps` or `interventions`.
-5. A run loads its data (`run_data`), builds a model (`model`) and the objective (`objectives`), and
-   calls the training loop: `loop` for one model, or `batched` for several models in one vmapped
-   pass (`vmapped_pass`). Both use `batches`, `optimizers`, `record`, `state` and `checkpoint`.
-6. `scores`, `measures` and `probe` measure the model; `record` says when.
-7. `shards` stores the results, and `datasets` joins the results of all jobs to one dataset.
+   `latching`, `linear_gaps` or `interventions`. The last one has its own design and loop
+   (`intervention_design`, `treated_networks`, `adjoint_treatments`).
+5. A run loads its data (`run_data`), builds a model (`model`), estimates its memory (`memory`), and
+   calls the training loop with an objective (`objectives`): `loop` for one model, or `batched` for
+   several models in one vmapped pass (`vmapped_pass`). Both use `batches`, `optimizers`, `record`,
+   `state` and `checkpoint`. On a GPU, passes are replayed as CUDA graphs (`graphed_objective`).
+6. `scores`, `measures`, `probe` and `equilibria` measure the model; `record` says when.
+7. `shards` stores the results as sealed files (`sealed`). `datasets` joins the results of all jobs
+   to one dataset, by `run_dataset` or `design_datasets`.
 
 `seeds` derives all random numbers from the settings, so results don't depend on where or when a job
 runs.
