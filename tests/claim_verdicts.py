@@ -12,8 +12,8 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 import xarray as xr
-from drawn_claims import evidence
-from drawn_judged import FALSE, IN_NOTEBOOKS, JUDGES
+from evidence_for_comparisons import evidence
+from evidence_for_judges import FALSE, IN_NOTEBOOKS, JUDGES
 from study.claims.claim import Claim
 from study.claims.estimates import Estimate
 from study.claims.estimating import estimate_claim

@@ -107,7 +107,7 @@ def raw(tmp_path, monkeypatch):
 
 
 @pytest.fixture(scope="session")
-def where():
+def shared_cluster():
     """A cluster that the tests share, in a thread of this process: that starts fast."""
     from dask.distributed import LocalCluster  # which a GPU box lacks
     from study.config.jobs import Jobs
@@ -118,8 +118,8 @@ def where():
 
 
 LONGEST = (
-    *("test_notebooks", "test_cuda", "test_run", "test_jobs", "test_instructions", "test_repro"),
-    *("test_inputs", "test_report", "test_benchmark_notebooks", "test_kernels"),
+    *("test_notebooks", "test_cuda", "test_execute", "test_jobs", "test_instructions"),
+    *("test_repro", "test_inputs", "test_report", "test_benchmark_notebooks", "test_kernels"),
     *("test_pipeline", "test_browser", "test_vmapped_pass", "test_layers"),
 )
 """Slow files, which start first so that no process waits for them at the end.

@@ -364,12 +364,12 @@ def first_attempt(**changes):
     return plan_jobs([factorial(**changes)])[0]
 
 
-def study(where, prepared, cache, **changes):
+def study(cluster, prepared, cache, **changes):
     """Train a factorial design on a cluster.
 
     Parameters
     ----------
-    where
+    cluster
         The cluster, as in `params.yaml`.
     prepared
         Folder of the prepared data sets.
@@ -383,5 +383,5 @@ def study(where, prepared, cache, **changes):
     xr.Dataset
     """
     design = factorial(**changes)
-    trained = run_jobs({"factorial": plan_jobs([design])}, cache, where, prepared)
+    trained = run_jobs({"factorial": plan_jobs([design])}, cache, cluster, prepared)
     return to_dataset("smoke", (design,), trained["factorial"].results)

@@ -13,14 +13,14 @@ def python(*arguments: object, **options) -> subprocess.CompletedProcess[str]:
     Parameters
     ----------
     arguments
-        Of the command line.
+        Arguments of the command line.
     options
-        Of `subprocess.run`, in place of the usual ones.
+        Arguments of `subprocess.run` that replace the usual ones.
 
     Returns
     -------
     subprocess.CompletedProcess
-        With the exit status and the text of both streams.
+        It has the exit status and the text of both streams.
     """
     usual = {"cwd": ROOT, "capture_output": True, "text": True, "check": False, "timeout": 600}
     return subprocess.run([sys.executable, *map(str, arguments)], **usual | options)
@@ -34,7 +34,7 @@ def run_tests(*files: str, **environment: str) -> tuple[int, str]:
     files
         Names of files in `tests/`.
     environment
-        Variables that the process gets besides those of this one.
+        Environment variables to add to those of this process.
 
     Returns
     -------

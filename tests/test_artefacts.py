@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
-from drawn import drawn
 from longrnn.cells import cell_class, cell_names
+from random_groups import group_sampler
 from study import figures as plotting
 from study.claims.estimators import proportion
 from study.claims.judging import Judges, show_claims
@@ -62,7 +62,7 @@ NESTED = pd.DataFrame({"x": [1]}, index=pd.MultiIndex.from_tuples([("a", 1)]))
         (NUMBERS.set_index("x"), ("x,y", "1.0,3.0")),
     ],
 )
-def test_row_labels_are_kept_and_numberings_not(tmp_path, frame, first):
+def test_row_labels_are_saved_but_not_row_numbers(tmp_path, frame, first):
     path = make(tmp_path).save_table(frame, "own-x", caption="")
     lines = path.read_text().splitlines()
     assert lines[0] == first[0] and lines[1].startswith(first[1])
@@ -171,7 +171,7 @@ def test_unknown_learning_counts_as_not_learned(tmp_path):
 
 def test_artefacts_of_some_runs_describe_those(tmp_path):
     """Half of the runs read a stand-in and stay at chance, the others learned the paper's data."""
-    make_runs = drawn({("LEM", "images"): 60.0, ("LEM", "digits"): 10.0}, spread=0.1)
+    make_runs = group_sampler({("LEM", "images"): 60.0, ("LEM", "digits"): 10.0}, spread=0.1)
     ds = make_runs(np.random.default_rng(0))
     ds = ds.assign_attrs(schema="rows/1", settings="{}")
     ds["task_settings"] = "run", ['{"dataset": "mnist"}', '{"dataset": "digits"}']
@@ -183,7 +183,7 @@ def test_artefacts_of_some_runs_describe_those(tmp_path):
     assert "learned" not in manifest(both.save_table(FRAME, "own-z", caption=""))
 
 
-def test_panels_get_letters_and_color_bars_none(tmp_path):
+def test_panels_get_letters_but_color_bars_do_not(tmp_path):
     figure, axes = plt.subplots(1, 2)
     axes[1].twinx()
     figure.colorbar(axes[0].imshow([[1.0, 2.0]]), ax=axes[0])
@@ -200,7 +200,7 @@ def test_a_single_panel_gets_no_letter(tmp_path):
     assert not list(figure.axes[0].texts)
 
 
-def test_each_architecture_has_its_own_look():
+def test_each_architecture_has_its_own_color_and_marker():
     cells = sorted(names.LOOKS)
     assert {"rnn", "lem", "dt_lstm"} <= set(cells)
     assert len({(plotting.color_of(cell), plotting.marker(cell)) for cell in cells}) == len(cells)

@@ -158,11 +158,11 @@ FAULTS = {
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_no_page_has_a(fault, visits):
+def test_no_page_has_this_fault(fault, visits):
     assert faults_by_page(fault, visits) == {}
 
 
-def test_there_is_something_to_see(visits):
+def test_pages_contain_pictures_and_formulas(visits):
     assert {"index.html", "figures.html", "coverage.html"} <= set(visits)
     for folder in ("figures/", "notebooks/"):
         assert any(seen["pictures"] for name, seen in visits.items() if name.startswith(folder))

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 import xarray as xr
-from drawn import RECORD, drawn
+from random_groups import RECORD, group_sampler
 from study.claims.caveats import TEST_SET_LEFT_OUT, TRIED_ONCE, read_caveats, write_caveats
 from study.claims.estimates import gather
 from study.claims.estimating import estimate_claim
@@ -19,7 +19,7 @@ LEARNS = {"region": {"below": 0.1}, "others": ()}
 
 def errors(scores, replicates=6, **more):
     """Draw networks with these errors, where guessing has an error of 1."""
-    draw = drawn(scores, spread=1e-3, measure="error", guess=1.0, **more)
+    draw = group_sampler(scores, spread=1e-3, measure="error", guess=1.0, **more)
     return draw(np.random.default_rng(0), replicates)
 
 
@@ -129,7 +129,7 @@ def test_an_unknown_error_of_the_test_set_is_a_caveat(recorded, measure, stored,
     guess = 50.0
     if recorded == "accuracy":
         guess = 10.0
-    draw = drawn({"LEM": 20.0, "LSTM": 30.0}, spread=1e-3, measure=recorded, guess=guess)
+    draw = group_sampler({"LEM": 20.0, "LSTM": 30.0}, spread=1e-3, measure=recorded, guess=guess)
     ds = draw(np.random.default_rng(0))
     if stored:
         ds["sequence_score"] = ("run", "replicate", "test_sequence"), SCORED

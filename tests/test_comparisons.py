@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
-from drawn import RECORD, drawn
+from random_groups import RECORD, group_sampler
 from study.claims import training_steps
 from study.claims.claim import NetworkSelection
 from study.claims.comparisons import UNSETTLED
@@ -42,7 +42,7 @@ PARTS = ("test", "validation")
 
 
 def _draw(scores=LEVELS, spread=0.5, **more):
-    return drawn(scores, spread=spread, **more)(np.random.default_rng(0))
+    return group_sampler(scores, spread=spread, **more)(np.random.default_rng(0))
 
 
 def ask(networks, verb, *names):
@@ -165,7 +165,7 @@ def test_paired_answers_narrow_a_comparison():
 @pytest.mark.parametrize(
     ("favoured", "agree"), [(slice(None), True), (slice(None, None, 2), False)]
 )
-def test_learning_rates_are_not_chosen_by_test_luck(favoured, agree):
+def test_choosing_rates_on_the_test_part_gives_no_advantage(favoured, agree):
     """Nothing is validated; one rate is better on all test sequences, or on half of them."""
     ds = _draw({"LEM": 60.0, "LSTM": 60.0}, spread=1e-6, test_sequences=400)
     answers = np.tile([1.0, 1.0, 0.0, 0.0], 100)[None, None].repeat(2, 0).repeat(6, 1)

@@ -8,8 +8,8 @@ from pathlib import Path
 import nbformat
 import pytest
 from dvc.repo import Repo
-from plain import plain_notebook
 from ruamel.yaml import YAML
+from small_notebooks import plain_notebook
 from study.paths import ROOT
 from study.pipeline import dvc_records, execute, inputs, versions
 from study.pipeline.inputs import (

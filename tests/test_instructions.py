@@ -119,7 +119,7 @@ def test_a_processor_without_avx2_is_refused(tmp_path, environment, monkeypatch)
         pin_instructions(_params(tmp_path, "reproducible: true\n"))
 
 
-def test_stages_run_again_when_it_changes(tmp_path, monkeypatch):
+def test_stages_run_again_when_the_switch_changes(tmp_path, monkeypatch):
     parameters = read_params()
     monkeypatch.setattr(code, "read_params", lambda _: parameters | {"reproducible": False})
     write_code(tmp_path)

@@ -94,7 +94,7 @@ def test_random_signs_change_directions_only(cell, inputs):
     ("location", "steps"),
     [("beginning", [0, 1, 2]), ("end", [7, 8, 9]), ("everywhere", [0, 4, 9])],
 )
-def test_rows_stand_where_they_are_asked_to(location, steps):
+def test_rows_of_an_image_are_at_the_given_location(location, steps):
     assert row_steps(3, 10, location).tolist() == steps
     pixels = np.arange(36, dtype=np.float32).reshape(4, 9, 1) / 36
     part = Split(pixels, np.arange(4))

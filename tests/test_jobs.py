@@ -44,12 +44,12 @@ SMALL |= {"start": "text", "order": ("sequential",), "noise": ("none", "post"), 
 LOCAL = Jobs(scheduler="local", workers=1)
 
 
-def run_study(where, prepared, cache):
-    return study(where, prepared, cache, **SMALL)
+def run_study(cluster_settings, prepared, cache):
+    return study(cluster_settings, prepared, cache, **SMALL)
 
 
-def test_a_finished_study_runs_nothing_again(where, prepared, tmp_path, monkeypatch):
-    whole = run_study(where, prepared, tmp_path / "whole")
+def test_a_finished_study_runs_nothing_again(shared_cluster, prepared, tmp_path, monkeypatch):
+    whole = run_study(shared_cluster, prepared, tmp_path / "whole")
     assert (results.FACTORIAL.validate(whole)["status"] == COMPLETED).all()
     assert whole["time_steps"].sel(dataset="digits", noise="none").item() == 64
     assert whole["parameters"].sel(architecture="rnn", width=3, dataset="digits").item() == 15
@@ -58,7 +58,7 @@ def test_a_finished_study_runs_nothing_again(where, prepared, tmp_path, monkeypa
     cost = json.loads(path.read_text())
     assert cost["jobs"] == len(list(tmp_path.glob("*.npz"))) and cost["core_seconds"] > 0
     monkeypatch.setattr("study.training.jobs.connect", lambda *_: pytest.fail("connected again"))
-    again = run_study(where, prepared, tmp_path)
+    again = run_study(shared_cluster, prepared, tmp_path)
     assert again.identical(whole)
     assert json.loads(path.read_text()) == cost, "what was found in shards cost as much"
     first = results.FACTORIAL.save(whole, tmp_path / "a" / "same.nc").read_bytes()
@@ -183,12 +183,12 @@ def _counts(failures, path, resume):
 
 
 @pytest.mark.parametrize(("failures", "tries"), [(0, 1), (1, 2), (2, 3), (9, 3)])
-def test_failed_job_is_retried_twice_and_named(where, tmp_path, failures, tries):
+def test_failed_job_is_retried_twice_and_named(shared_cluster, tmp_path, failures, tries):
     path = tmp_path / "tries"
     good = plain_job(_counts, (0, tmp_path / "good"), {"i": 1})
     bad = plain_job(_counts, (failures, path), batch_key="x", pass_size=2)
     neighbor = replace(good, levels={"i": 2}, batch_key="x", pass_size=2)
-    study = partial(run_jobs, {"test": [bad, neighbor, good]}, tmp_path, where)
+    study = partial(run_jobs, {"test": [bad, neighbor, good]}, tmp_path, shared_cluster)
     if failures < tries:
         assert [one["value"] for one in study()["test"].results] == [7, 7, 7]
     else:
@@ -203,26 +203,27 @@ def _diverges(resume):
     return {"status": np.array([DIVERGED, COMPLETED, DIVERGED]), "small": small.item()}
 
 
-def test_jobs_flush_denormals_and_count_diverged_attempts(where, tmp_path, capsys):
-    actual = run_jobs({"test": [plain_job(_diverges)]}, tmp_path, where)["test"]
+def test_jobs_flush_denormals_and_count_diverged_attempts(shared_cluster, tmp_path, capsys):
+    actual = run_jobs({"test": [plain_job(_diverges)]}, tmp_path, shared_cluster)["test"]
     assert actual.results[0]["small"] == 0
     assert (actual.jobs, actual.trained, actual.diverged, actual.resumed) == (1, 1, 2, 0)
     output = capsys.readouterr().err
     assert "1 of 1 jobs to run" in output and "job 1/1, 2 attempts diverged" in output
 
 
-def test_job_of_two_groups_runs_once(where, tmp_path):
+def test_job_of_two_groups_runs_once(shared_cluster, tmp_path):
     path = tmp_path / "runs"
     same = plain_job(_counts, (0, path), {"i": 0})
     other = replace(same, levels={"i": 1})
-    actual = run_jobs({"a": [same, other, same], "b": [replace(same, title="x")]}, tmp_path, where)
+    groups = {"a": [same, other, same], "b": [replace(same, title="x")]}
+    actual = run_jobs(groups, tmp_path, shared_cluster)
     assert len(path.read_text().splitlines()) == 2
     values = []
     for group in actual.values():
         values.append([result["value"] for result in group.results])
     assert values == [[7] * 3, [7]]
     assert [(one.jobs, one.trained) for one in actual.values()] == [(2, 2), (1, 1)]
-    again = run_jobs({"b": [same]}, tmp_path, where)["b"]
+    again = run_jobs({"b": [same]}, tmp_path, shared_cluster)["b"]
     assert again == replace(actual["b"], trained=0) and again.jobs == 1
 
 
@@ -334,15 +335,15 @@ def test_each_gpu_has_its_own_worker(tmp_path, monkeypatch):
     for module in (designs, sys.modules[__name__]):  # which workers cannot import
         cloudpickle.register_pickle_by_value(module)
     jobs = [plain_job(_visible_device, levels={"i": i}) for i in range(4)]
-    where = Jobs(scheduler="local", workers="auto")
-    trained = run_jobs({"test": jobs}, tmp_path, where)["test"]
+    one_per_gpu = Jobs(scheduler="local", workers="auto")
+    trained = run_jobs({"test": jobs}, tmp_path, one_per_gpu)["test"]
     assert {str(result["device"]) for result in trained.results} == {"4", "7"}
     assert trained.workers == 2
 
 
-def test_results_of_workers_with_several_threads_are_ignored(where, tmp_path, capsys):
+def test_results_of_workers_with_several_threads_are_ignored(shared_cluster, tmp_path, capsys):
     job = plain_job(_counts, (0, tmp_path / "runs"))
-    actual = run_jobs({"test": [job]}, tmp_path, where)["test"]
+    actual = run_jobs({"test": [job]}, tmp_path, shared_cluster)["test"]
     assert actual.threads == actual.workers == 1
     cost = json.loads((tmp_path / "test.cost.json").read_text())
     assert (cost["threads"], cost["workers"]) == (1, 1)
@@ -351,7 +352,7 @@ def test_results_of_workers_with_several_threads_are_ignored(where, tmp_path, ca
     for threads in ({}, {THREADS: 2}):
         kept = {name: value for name, value in written.items() if name != THREADS}
         write_shard(tmp_path, cache_key(job, None), kept | threads)
-        assert run_jobs({"test": [job]}, tmp_path, where)["test"].trained == 1
+        assert run_jobs({"test": [job]}, tmp_path, shared_cluster)["test"].trained == 1
         assert "not come from a single-threaded worker; its job runs" in capsys.readouterr().err
     assert len((tmp_path / "runs").read_text().splitlines()) == 3
 
@@ -364,7 +365,7 @@ def test_missing_data_and_silent_schedulers_are_named(prepared, tmp_path, monkey
         run_study(Jobs(scheduler="tcp://127.0.0.1:1", workers=1), prepared, tmp_path)
 
 
-def test_local_processes_admit_no_stranger_and_are_counted():
+def test_local_workers_are_counted_and_refuse_strangers():
     with cluster.connect("local", 2) as client:
         address = client.scheduler.address
         assert address.startswith("tls://127.0.0.1:") and len(client.nthreads()) == 2
@@ -387,7 +388,7 @@ def test_scheduler_with_certificates_is_reached(tmp_path):
     named = {f"distributed.comm.tls.{name}": part for name, part in zip(names, parts, strict=True)}
     job = plain_job(_counts, (0, tmp_path / "runs"))
     with LocalCluster(n_workers=1, processes=False, **secured) as remote, dask.config.set(named):
-        where = Jobs(scheduler=remote.scheduler_address, workers=0)
-        assert where.scheduler.startswith("tls://")
-        actual = run_jobs({"test": [job]}, tmp_path, where)
+        with_tls = Jobs(scheduler=remote.scheduler_address, workers=0)
+        assert with_tls.scheduler.startswith("tls://")
+        actual = run_jobs({"test": [job]}, tmp_path, with_tls)
     assert actual["test"].results[0]["value"] == 7

@@ -20,8 +20,8 @@ from claim_verdicts import (
     verdict_of,
     verdicts_on_evidence,
 )
-from drawn_claims import evidence
-from drawn_judged import (
+from evidence_for_comparisons import evidence
+from evidence_for_judges import (
     FALSE,
     IN_NOTEBOOKS,
     JUDGES,
@@ -145,7 +145,7 @@ def test_an_invalid_list_names_claim_and_field(tmp_path, text, message):
         ("  unit: share of the runs\n", None),
     ],
 )
-def test_a_claim_needs_a_unit_that_says_of_what(tmp_path, unit, message):
+def test_missing_or_vague_units_are_refused(tmp_path, unit, message):
     path = tmp_path / "lem.yaml"
     path.write_text(
         f"- id: lem-x\n  section: '1'\n  statement: a\n  artefact: b\n  quantity: c\n{unit}"
@@ -158,7 +158,7 @@ def test_a_claim_needs_a_unit_that_says_of_what(tmp_path, unit, message):
             read_claims(path)
 
 
-def test_units_are_those_of_what_is_estimated():
+def test_units_fit_the_verbs_of_claims():
     """By verb and measure, where these leave no choice."""
     for claim in COMPARED:
         comparison = claim.comparison
@@ -459,7 +459,7 @@ def test_stored_results_are_judged(asked):
 
 
 @pytest.mark.parametrize("claim", ["lem-B1-dtadding-error", "lem-B1-dtadding-steps"])
-def test_lengths_of_one_rule_cover_those_of_the_paper(claim):
+def test_judged_lengths_cover_those_of_the_paper(claim):
     """The paper's Figure 3 has lengths from 250 to 2,000."""
     rows = Networks(load(REFERENCE / "real" / "long_memory.nc")).all_rows
     judged = claims()[claim].comparison.tasks_where.select(rows)

@@ -20,7 +20,7 @@ def small():
 
 
 @pytest.mark.parametrize("name", ["linear_gaps", "latching", "adding"])
-def test_interrupted_runs_on_drawn_sequences_end_alike(name, small, tmp_path, monkeypatch):
+def test_resumed_runs_on_drawn_sequences_equal_whole_ones(name, small, tmp_path, monkeypatch):
     job = single_job(small, steps=6) if name == "linear_gaps" else one_job(name)
     whole = job.train()
     checkpoint = Checkpoint(tmp_path / "a.state")

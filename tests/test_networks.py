@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
-from drawn import RECORD, drawn
-from drawn_judged import factorial, linear
+from evidence_for_judges import factorial, linear
+from random_groups import RECORD, group_sampler
 from study.results import networks
 from study.results.data_used import has_stand_ins
 from study.results.learned import SIGNIFICANCE, above_chance, chance_bound, networks_learned
@@ -23,7 +23,7 @@ def ds():
     """Three networks with two runs each; two differ in the learning rate, one run diverged."""
     scores = dict.fromkeys([("LEM", "first"), ("LEM", "made up"), ("LSTM", "made up")], 50.0)
     rng = np.random.default_rng(0)
-    ds = drawn(scores, spread=1, guess=25.0, test_sequences=400, dt=[0.5, 0.5, 0.5])(rng, 2)
+    ds = group_sampler(scores, spread=1, guess=25.0, test_sequences=400, dt=[0.5, 0.5, 0.5])(rng, 2)
     ds = ds.assign_coords(run=["fast", "slow", "lstm"]).drop_dims("record")
     ds = ds.assign(
         learning_rate=("run", [0.1, 0.01, 0.01]),
@@ -157,7 +157,7 @@ STAND_INS = [
 
 
 @pytest.mark.parametrize(("substitute", "dataset", "expected"), STAND_INS)
-def test_stand_ins_are_seen(ds, substitute, dataset, expected):
+def test_stand_ins_are_recognized(ds, substitute, dataset, expected):
     columns = {"substitute": substitute, "task_settings": f'{{"dataset": "{dataset}"}}'}
     assert has_stand_ins(ds.assign({k: ("run", [v] * 3) for k, v in columns.items()})) is expected
 

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 import xarray as xr
 from designs import loaded
-from notebook_house import ALL, BENCHMARKS, open_house
+from notebook_runner import ALL, BENCHMARKS, notebook_runner
 from study.paths import NOTEBOOKS, ROOT
 from study.report.contents import SUFFIXES
 from study.report.coverage import COLUMNS
@@ -19,8 +19,8 @@ from study.tasks import load_prepared
 
 
 @pytest.fixture(scope="module")
-def house(tmp_path_factory):
-    with open_house(tmp_path_factory.mktemp("house")) as opened:
+def runner(tmp_path_factory):
+    with notebook_runner(tmp_path_factory.mktemp("notebooks")) as opened:
         yield opened
 
 
@@ -44,12 +44,12 @@ def test_notebooks_are_stripped_and_have_one_structure(name):
 
 @pytest.mark.notebook
 @pytest.mark.parametrize("name", [name for name in ALL if name not in BENCHMARKS])
-def test_notebook_runs_and_its_outputs_validate(house, name):
-    house.validate(name)
+def test_notebook_runs_and_its_outputs_validate(runner, name):
+    runner.validate(name)
     if "2" <= name < "8":
-        _validate_artefacts(house, name)
+        _validate_artefacts(runner, name)
     else:
-        _VALIDATE[name[0]](Path(house.values(name)["out"]))
+        _VALIDATE[name[0]](Path(runner.values(name)["out"]))
 
 
 def _validate_prepared(out):
@@ -73,8 +73,8 @@ def _validate_results(out):
             assert missing == (ds.attrs["profile"] == "simulated")
 
 
-def _validate_artefacts(house, name):
-    made = [item for item in load_artefacts(house.data) if item.notebook == name]
+def _validate_artefacts(runner, name):
+    made = [item for item in load_artefacts(runner.data) if item.notebook == name]
     assert made, f"{name} made neither a figure nor a table"
     for item in made:
         assert item.caption and (ROOT / item.file).exists()

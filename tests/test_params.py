@@ -224,7 +224,7 @@ def test_later_layers_win():
     assert short.recipe.learning_rate == 0.02
 
 
-def test_a_label_identifies_nothing():
+def test_runs_with_the_same_label_have_different_names():
     tasks = {
         name: {"maker": "adding", "set": {"time_steps": steps}}
         for steps, name in enumerate(("c", "b, c"), 5)

@@ -145,7 +145,7 @@ DIFFERENT = artefacts()["same_data"].isna().sum()
         ("publications/dissertation", f"{OF_DISSERTATION} claims : 1 agrees, 1 differs"),
     ],
 )
-def test_a_page_says(site, page, text):
+def test_a_page_contains_this_text(site, page, text):
     assert text in read(site / f"{page}.html").text
 
 
@@ -254,7 +254,7 @@ def test_failed_and_repeated_notebooks_are_refused(tmp_path):
         load_notebooks(tmp_path)
 
 
-def test_what_is_no_report_is_never_replaced(data, tmp_path):
+def test_folders_without_a_report_are_never_replaced(data, tmp_path):
     (tmp_path / "results.nc").touch()
     with pytest.raises(ReportError, match="holds something that is not a report"):
         build(data, tmp_path)
@@ -530,7 +530,7 @@ def test_p_values_are_written_without_powers():
     assert list(map(formatter(column), column)) == ["0.5", "0.012", "< 0.0001", "–"]
 
 
-def test_results_say_which_data_they_are_of():
+def test_stored_results_name_their_data_and_length():
     stored = {"pixels": "MNIST, 196 time steps", "latching": "40 time steps"}
     for name, description in stored.items():
         with xr.open_dataset(ROOT / f"data/reference/real/{name}.nc") as ds:
@@ -591,7 +591,7 @@ def test_scale_names_the_data_of_its_task():
     assert description.endswith("Penn Treebank, characters")
 
 
-def test_tables_set_ours_beside_theirs():
+def test_tables_pair_our_numbers_with_published_ones():
     assert paired_html(error_rates()) is None, "a single key"
     assert paired_html(counts().drop(columns="published")) is None, "nothing to compare"
     assert paired_html(counts().assign(quartile=range(8))) is None, "most cells would be empty"
@@ -634,6 +634,6 @@ def test_a_caption_names_the_panels_of_its_data(tmp_path):
     assert panels(item) == "N=200, N=2000"
 
 
-def test_what_a_table_holds_is_escaped():
+def test_texts_of_tables_are_escaped():
     html = to_html(pd.DataFrame({"what": ["a < b", "<script>"], "value": [0.1, np.nan]}))
     assert "a &lt; b" in html and "&lt;script&gt;" in html

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from claim_verdicts import CLAIMS, true_of
-from drawn import RECORD, drawn
+from random_groups import RECORD, group_sampler
 from study.claims.networks import Networks
 from study.claims.shuffled import AT_THRESHOLD, judge_shuffled, shuffle_labels
 
@@ -13,7 +13,7 @@ SCORE = (*RECORD[:2], "test_sequence")
 
 def test_runs_are_dealt_with_all_that_belongs_to_them():
     levels = {("LEM", "a"): 80.0, ("LSTM", "a"): 60.0, ("LEM", "b"): 40.0, ("LSTM", "b"): 20.0}
-    ds = drawn(levels, spread=0.1)(np.random.default_rng(0))
+    ds = group_sampler(levels, spread=0.1)(np.random.default_rng(0))
     answers = ds["test_metric"].isel(record=0).values[..., None].repeat(5, -1)
     ds = ds.assign(sequence_score=(SCORE, answers))
     networks = Networks(ds)

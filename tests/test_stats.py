@@ -10,8 +10,8 @@ import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
-from drawn import RECORD, drawn
-from drawn_judged import linear, sweep
+from evidence_for_judges import linear, sweep
+from random_groups import RECORD, group_sampler
 from refusals import refused
 from statsmodels.stats.proportion import proportion_confint
 from study.claims.padding import nearness
@@ -166,7 +166,7 @@ def padded():
     """
     methods, padding, scale = zip(*RUNS, strict=True)
     labels = {f"{method}, {run}": 50.0 for run, method in enumerate(methods)}
-    make = drawn(labels, spread=1, padding=[*padding], input_scale=[*scale])
+    make = group_sampler(labels, spread=1, padding=[*padding], input_scale=[*scale])
     ds = make(np.random.default_rng(0), 3).drop_dims("record")
     ds["status"][2, 2] = DIVERGED
     ds["status"][3, 1:] = [MISSING, NOT_PLANNED]
@@ -294,7 +294,7 @@ MIDDLES = 10 ** (DECADES + 0.05)
 
 def rows_of(shares):
     """Return histograms of networks with these shares of their time steps in `DECADES`."""
-    ds = drawn({"LEM": 80.0}, spread=1)(np.random.default_rng(0))
+    ds = group_sampler({"LEM": 80.0}, spread=1)(np.random.default_rng(0))
     below = round(DECADES[0] - 0.1, 1)
     above = round(DECADES[-1] + 0.1, 1)
     decades = [below, *DECADES, above]  # the outermost bins are empty
@@ -390,7 +390,7 @@ def test_equal_seeds_do_not_narrow_a_correlation():
 
 
 def test_tasks_with_the_same_data_get_published_rows():
-    networks = drawn({("RNN", "HAR-2"): 80.0, ("RNN", "HAR-2 in full"): 90.0}, spread=0.1)
+    networks = group_sampler({("RNN", "HAR-2"): 80.0, ("RNN", "HAR-2 in full"): 90.0}, spread=0.1)
     ds = incremental.with_readings(networks(np.random.default_rng(0)))
     same_data = {"HAR-2 in full": "HAR-2", "not trained": "HAR-2"}
     table = incremental.compare_networks(ds, "irnn-tab-activity", same_data=same_data)

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import xarray as xr
-from drawn import drawn
+from random_groups import group_sampler
 from study.claims import extremes
 from study.claims.claim import Claim, NetworkSelection
 from study.claims.estimates import ByVerdict, Estimate, gather
@@ -48,7 +48,8 @@ def at_rates(scores, rates=RATES, measure="accuracy", **more):
     parts = []
     for place, rate in enumerate(rates):
         level = {name: each[min(place, len(each) - 1)] for name, each in scores.items()}
-        part = drawn(level, spread=1e-3, measure=measure, **more)(np.random.default_rng(place))
+        draw = group_sampler(level, spread=1e-3, measure=measure, **more)
+        part = draw(np.random.default_rng(place))
         part["learning_rate"][:] = rate
         parts.append(part.assign_coords(run=[f"{run}, {rate}" for run in part["run"].values]))
     ds = xr.concat(parts, "run", data_vars="minimal")
@@ -176,13 +177,14 @@ def test_a_dt_of_other_lengths_refutes_nothing(levels, verdict):
     """Sequences of 200 steps, where the paper has 800."""
     scores = dict.fromkeys(levels, 60.0) | {"LSTM": 80.0}
     dt = [*levels.values(), np.nan]
-    ds = drawn(scores, spread=1e-3, time_steps={"made up": 200}, dt=dt)(np.random.default_rng(0))
+    draw = group_sampler(scores, spread=1e-3, time_steps={"made up": 200}, dt=dt)
+    ds = draw(np.random.default_rng(0))
     claim = made_claim(networks=({"label": "LEM", "best": "dt"},), **DT)
     actual = judged(ds, claim)
     assert actual.verdict == verdict
     assert ("only at dt = 0.2, on 200 time steps" in actual.reason) == (verdict == UNDECIDED)
     # The same network ahead, or without a note on the paper's dt.
-    ahead = drawn(scores | {"LSTM": 20.0}, spread=1e-3, time_steps={"made up": 200}, dt=dt)
+    ahead = group_sampler(scores | {"LSTM": 20.0}, spread=1e-3, time_steps={"made up": 200}, dt=dt)
     assert judged(ahead(np.random.default_rng(0)), claim).verdict == AGREES
     assert judged(ds, made_claim(networks=({"label": "LEM", "best": "dt"},))).verdict == DIFFERS
 
@@ -192,7 +194,7 @@ def test_a_dt_of_other_lengths_refutes_nothing(levels, verdict):
 )
 def test_more_units_than_in_the_paper_win_nothing(units, verdict):
     """In the paper LEM and the LSTM have 256 units each."""
-    ds = drawn({"LEM": 80.0, "LSTM": 60.0}, spread=1e-3)(np.random.default_rng(0))
+    ds = group_sampler({"LEM": 80.0, "LSTM": 60.0}, spread=1e-3)(np.random.default_rng(0))
     ds = ds.assign(width=("run", [*units]))
     as_many = made_claim(paper_width={"LEM": 256, "LSTM": 256})
     actual = judged(ds, as_many)
@@ -204,7 +206,7 @@ def test_more_units_than_in_the_paper_win_nothing(units, verdict):
 
 
 def test_fewer_units_refute_nothing():
-    ds = drawn({"LEM": 60.0, "LSTM": 80.0}, spread=1e-3)(np.random.default_rng(0))
+    ds = group_sampler({"LEM": 60.0, "LSTM": 80.0}, spread=1e-3)(np.random.default_rng(0))
     ds = ds.assign(width=("run", [32, 64]))
     actual = judged(ds, made_claim(paper_width={"LEM": 256, "LSTM": 256}))
     assert (actual.verdict, "LSTM has 64 units and LEM 32" in actual.reason) == (UNDECIDED, True)

@@ -475,8 +475,8 @@ def design(**changes):
     return smoke(**SMALL | changes)
 
 
-def trained(where, prepared, cache, **changes):
-    return study(where, prepared, cache, **SMALL | changes)
+def trained(shared_cluster, prepared, cache, **changes):
+    return study(shared_cluster, prepared, cache, **SMALL | changes)
 
 
 def shards(cache):
@@ -484,18 +484,18 @@ def shards(cache):
 
 
 @pytest.fixture(scope="module")
-def whole(where, prepared, tmp_path_factory):
+def whole(shared_cluster, prepared, tmp_path_factory):
     """Three replicates of two rates, trained uninterrupted: six attempts, three in a pass."""
     cache = tmp_path_factory.mktemp("whole")
-    return trained(where, prepared, cache, replicates=3), cache
+    return trained(shared_cluster, prepared, cache, replicates=3), cache
 
 
-def test_each_attempt_has_a_shard_of_its_own(where, prepared, whole, tmp_path, capsys):
-    trained(where, prepared, tmp_path)
+def test_each_attempt_has_a_shard_of_its_own(shared_cluster, prepared, whole, tmp_path, capsys):
+    trained(shared_cluster, prepared, tmp_path)
     before = {path: path.stat().st_mtime_ns for path in tmp_path.glob("*.npz")}
     assert len(before) == 4
     capsys.readouterr()
-    ds = trained(where, prepared, tmp_path, replicates=3)
+    ds = trained(shared_cluster, prepared, tmp_path, replicates=3)
     stderr = capsys.readouterr().err
     assert "2 of 6 jobs to run" in stderr and "and 1 more" in stderr
     assert {path: path.stat().st_mtime_ns for path in before} == before
@@ -567,7 +567,9 @@ def test_batches_start_smallest_per_cell_largest_per_group():
     assert titles == order
 
 
-def test_cut_off_apart_they_end_alike(where, prepared, whole, tmp_path, monkeypatch, capsys):
+def test_runs_of_one_pass_resume_from_checkpoints_of_different_steps(
+    shared_cluster, prepared, whole, tmp_path, monkeypatch, capsys
+):
     jobs = plan_jobs([design(replicates=3)])[:3]
     saved = []
 
@@ -584,7 +586,7 @@ def test_cut_off_apart_they_end_alike(where, prepared, whole, tmp_path, monkeypa
             other.submit(run_batch, jobs, keys, prepared, tmp_path).result()
     assert len(list(tmp_path.glob("*.state"))) == 3 and not shards(tmp_path)
     expected, cache = whole
-    assert trained(where, prepared, tmp_path, replicates=3).identical(expected)
+    assert trained(shared_cluster, prepared, tmp_path, replicates=3).identical(expected)
     stderr = capsys.readouterr().err
     assert {f"resumes at step {k}" in stderr for k in (1, 2)} == {True}
     assert shards(tmp_path).keys() == shards(cache).keys()

@@ -6,7 +6,7 @@ import zipfile
 import numpy as np
 import pytest
 from archives import packed, tarred, zipped
-from plain import plain_notebook
+from small_notebooks import plain_notebook
 from study.config.file import read_params
 from study.config.section import ParameterError
 from study.pipeline.notebooks import NotebookError, read_parameters

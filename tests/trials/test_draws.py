@@ -2,7 +2,7 @@
 
 import pytest
 from claim_verdicts import COMPARED, judgments_of_false_data, verdict_of, verdicts_on_evidence
-from drawn_judged import FALSE, IN_NOTEBOOKS
+from evidence_for_judges import FALSE, IN_NOTEBOOKS
 from scipy.stats import binom
 from study.claims.verdict import AGREES
 

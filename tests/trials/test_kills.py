@@ -151,8 +151,8 @@ import sys
 sys.path.insert(0, "tests")
 from trials.test_kills import _bytes_are_equal, _jobs, run_jobs, Jobs
 if __name__ == "__main__":
-    where = Jobs(scheduler="local", workers=2)
-    done = run_jobs({"killed": _jobs(0.05, 40)}, sys.argv[1], where)["killed"]
+    settings = Jobs(scheduler="local", workers=2)
+    done = run_jobs({"killed": _jobs(0.05, 40)}, sys.argv[1], settings)["killed"]
     assert len(done.results) == 40
     assert _bytes_are_equal(done.results)
 """
@@ -238,8 +238,8 @@ def _run_struck(tmp_path, kind, pause, workers=1):
     with ThreadPoolExecutor(1) as pool:
         strike = pool.submit(_strike, cache, kind, pause, workers)
         try:
-            where = Jobs(scheduler="local", workers=workers)
-            results = run_jobs({"struck": _jobs(0.2)}, cache, where)["struck"].results
+            settings = Jobs(scheduler="local", workers=workers)
+            results = run_jobs({"struck": _jobs(0.2)}, cache, settings)["struck"].results
         finally:
             cache.with_suffix(".ended").touch()
             struck = strike.result()
@@ -263,10 +263,10 @@ def test_local_workers_that_never_return_are_reported(trials, tmp_path, monkeypa
     monkeypatch.setattr(cluster, "CLOSE_SECONDS", 5.0)
     call = partial(_run_struck, tmp_path, signal.SIGKILL, 300)
     trials.refuse("stopped", call, ConnectionError)
-    where = Jobs(scheduler="local", workers=1)
+    settings = Jobs(scheduler="local", workers=1)
 
     def run_again():
-        return run_jobs({"struck": _jobs(0.2)}, tmp_path / "SIGKILL", where)["struck"].results
+        return run_jobs({"struck": _jobs(0.2)}, tmp_path / "SIGKILL", settings)["struck"].results
 
     trials.accept("again", run_again, _bytes_are_equal)
 
@@ -313,8 +313,8 @@ def test_lost_scheduler_keeps_finished_jobs(trials, tmp_path):
     cache = tmp_path / "cache"
     with _scheduler(tmp_path, workers=2) as (address, processes), ThreadPoolExecutor(1) as pool:
         kill = pool.submit(_kill_after, cache, 5, processes[0])
-        where = Jobs(scheduler=address, workers=0)
-        call = partial(run_jobs, {"lost": _jobs(0.3, 40)}, cache, where)
+        settings = Jobs(scheduler=address, workers=0)
+        call = partial(run_jobs, {"lost": _jobs(0.3, 40)}, cache, settings)
         trials.refuse("lost scheduler", call, ConnectionError)
         kill.result()
     trials.accept("cached", lambda: _count_shards(cache), range(5, 40).__contains__)
@@ -324,10 +324,10 @@ def test_killed_remote_worker_loses_one_job(trials, tmp_path):
     cache = tmp_path / "cache"
     with _scheduler(tmp_path, workers=2) as (address, processes), ThreadPoolExecutor(1) as pool:
         kill = pool.submit(_kill_after, cache, 5, processes[2])
-        where = Jobs(scheduler=address, workers=0)
+        settings = Jobs(scheduler=address, workers=0)
 
         def run():
-            return run_jobs({"lost": _jobs(0.2, 20)}, cache, where)["lost"].results
+            return run_jobs({"lost": _jobs(0.2, 20)}, cache, settings)["lost"].results
 
         trials.accept("one worker left", run, _bytes_are_equal)
         kill.result()

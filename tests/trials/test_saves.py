@@ -9,7 +9,7 @@ from pathlib import Path
 
 import nbformat
 import pytest
-from plain import plain_notebook
+from small_notebooks import plain_notebook
 from study.paths import ROOT
 
 pytestmark = pytest.mark.trials

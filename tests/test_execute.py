@@ -18,8 +18,8 @@ import nbformat
 import papermill
 import psutil
 import pytest
-from plain import plain_notebook
 from processes import python
+from small_notebooks import plain_notebook
 from study.paths import NOTEBOOKS, ROOT
 from study.pipeline import execute, fork_server, runs
 from study.pipeline.cleaning import clean

@@ -8,7 +8,7 @@ from functools import cache, partial
 
 import numpy as np
 import xarray as xr
-from drawn import RECORD, drawn
+from random_groups import RECORD, group_sampler
 from study.claims import models, tasks
 from study.claims.coadjoint_gaps import judge_coadjoint_gaps
 from study.claims.counterexamples import COUNTEREXAMPLES, judge_examples, judge_vanished
@@ -164,7 +164,8 @@ def coadjoint(rng, rises=True, learned=1.0) -> xr.Dataset:
     spread = spread + 0.5 * rng.standard_normal(shape)
     accuracy = (RECORD, np.where(rng.random((*shape, 1)) < learned, 1.0, 0.5))
     adjoint = -abs(spread)[:, :, None, None] * np.linspace(1, 0, 5)
-    make = drawn({f"RNN, kappa={kappa:g}": 50.0 for kappa in kappas}, spread=1, kappa=[*kappas])
+    scores = {f"RNN, kappa={kappa:g}": 50.0 for kappa in kappas}
+    make = group_sampler(scores, spread=1, kappa=[*kappas])
     variables = {"adjoint_norm": ((*RECORD[:2], "sequence", "time"), adjoint), "record": [0]}
     variables |= {"validation_metric": accuracy, "test_metric": accuracy}
     ds = make(rng, replicates).assign(variables)
@@ -201,7 +202,7 @@ def sweep(rng, together=False, networks=24) -> xr.Dataset:
     levels = {"padding": [0, 3] * networks, "dataset": [PAPERS_DATA[1]] * 2 * networks}
     start = np.repeat(["orthogonal", "glorot"], networks).tolist()
     levels |= {"kappa": [0.0] * 2 * networks, "initialisation": start}
-    make = drawn({f"{SWEEP}, {n}": 50.0 for n in range(2 * networks)}, spread=1, **levels)
+    make = group_sampler({f"{SWEEP}, {n}": 50.0 for n in range(2 * networks)}, spread=1, **levels)
     ends = {"adjoint_norm_first": (stage, metric), "adjoint_norm_last": (stage, 0 * metric)}
     return make(rng, 1).assign(ends | {"test_metric": (RECORD, accuracy), "stage": ["trained"]})
 

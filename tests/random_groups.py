@@ -19,7 +19,7 @@ class Measure(NamedTuple):
     chance: float
     """Score at chance."""
     unit: float
-    """Of differences between networks."""
+    """Unit of differences between networks."""
     spread: float
     """Standard deviation over runs."""
 
@@ -36,7 +36,7 @@ RECORD = ("run", "replicate", "record")
 """Dimensions of what is recorded during runs."""
 
 
-def drawn(
+def group_sampler(
     scores: Mapping[str | tuple[str, str], float],
     *,
     spread: float,

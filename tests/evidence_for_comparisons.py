@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 import xarray as xr
-from drawn import MEASURES, RECORD, Measure, drawn
+from random_groups import MEASURES, RECORD, Measure, group_sampler
 from study.claims.claim import Claim, Comparison, NetworkSelection
 from study.results.networks import BIN_WIDTH
 
@@ -135,7 +135,7 @@ def _draw_group(case: Case, levels: Levels, spread: float) -> xr.Dataset:
     if comparison.paper_length:
         lengths |= dict.fromkeys([task for _, task in scores], comparison.paper_length)
     settings = [_setting(label, comparison) for label, _ in scores]
-    draw = drawn(
+    draw = group_sampler(
         scores,
         spread=spread,
         measure=case.measure,

@@ -1,4 +1,4 @@
-"""A folder in which notebooks run with smoke parameters, in the order of the pipeline."""
+"""Run notebooks with smoke parameters in one folder, in the order of the pipeline."""
 
 import functools
 import os
@@ -30,13 +30,13 @@ SMALL = {
     "85_bill_of_the_factorial": {"cells": "rnn unicornn", "widths": "128"},
     "86_conformance": {"layers": "LRU"},
 }
-"""Parameters of notebooks that take long, with values that show as well that they run."""
+"""Parameters with which notebooks that take long take less."""
 IMPORTED = ("longrnn.cells", "study.training.profile", "study.claims.models", "study.stats.opened")
-"""Modules of ours that the process imports from which notebooks are forked."""
+"""Our modules that the process to fork notebooks from imports."""
 
 
-class House:
-    """A folder in which notebooks run in order, each once, in forks of one process."""
+class NotebookRunner:
+    """Runs notebooks in one folder, each once and after those that it needs, in forks."""
 
     def __init__(self, folder: Path, socket: str) -> None:
         self.data = folder / "data"
@@ -88,8 +88,8 @@ class House:
 
 
 @contextmanager
-def open_house(folder: Path) -> Iterator[House]:
+def notebook_runner(folder: Path) -> Iterator[NotebookRunner]:
     """Start the process that notebooks are forked from; end it afterwards."""
     with fork_server.serving(*IMPORTED):
         socket = os.environ.pop(fork_server.SOCKET)  # other tests start their own
-        yield House(folder, socket)
+        yield NotebookRunner(folder, socket)
