@@ -169,6 +169,7 @@ def test_convergence_times_equal_those_of_r(ds, frame, of_r):
 
 def test_error_rate_statistics_equal_those_of_r(ds, of_r):
     table = comparisons.compare_error_rates(attempts(ds))
+    assert set(table["architecture"]) == set(of_r["errors"])
     for row in table.itertuples():
         assert_allclose(row.statistic, of_r["errors"][row.architecture], **CLOSE)
 
