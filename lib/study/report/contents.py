@@ -121,10 +121,10 @@ class Inputs:
             Such as ``this run (quick)``.
         """
         profiles = {item.profile for item in self.artefacts if item.result_set == result_set}
-        return described(result_set, ", ".join(sorted(profiles - {NO_PROFILE})))
+        return result_set_label(result_set, ", ".join(sorted(profiles - {NO_PROFILE})))
 
 
-def described(result_set: str, profile: str) -> str:
+def result_set_label(result_set: str, profile: str) -> str:
     """Return a reader's name for a set of results.
 
     Parameters

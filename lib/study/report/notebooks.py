@@ -71,7 +71,7 @@ def write_notebooks(inputs: Inputs, source: Path, files: Path, warn: Callable[[s
                 copy,
                 source,
                 files,
-                described=inputs.describe(copy.result_set),
+                results_label=inputs.describe(copy.result_set),
                 others=_links_to_copies(copy, copies, inputs),
                 pages=_links_to_notebooks(copy, by_name),
                 warn=warn,
@@ -124,7 +124,7 @@ def write_notebook(
     source: Path,
     files: Path,
     *,
-    described: str,
+    results_label: str,
     others: Sequence[tuple[str, str]] = (),
     pages: Mapping[str, str] | None = None,
     warn: Callable[[str], None] = lambda sentence: None,
@@ -139,7 +139,7 @@ def write_notebook(
         Folder of Sphinx's sources; the page goes to ``<notebook.page>.md`` below it.
     files : Path
         Folder of files that the site gets as they are.
-    described : str
+    results_label : str
         A reader's name for its results; it joins the title.
     others : sequence of (name, address)
         The same notebook with other results, linked below the title.
@@ -156,7 +156,7 @@ def write_notebook(
     if not searchable:
         search = "nosearch: true\n"
     page.parts.append(f"---\n{search}notebook: {notebook.name}\n---\n")
-    page.add_heading(1, f"{escape_markdown(notebook.title)} — {escape_markdown(described)}")
+    page.add_heading(1, f"{escape_markdown(notebook.title)} — {escape_markdown(results_label)}")
     for number, cell in enumerate(content.cells):
         page.cell = number  # for warnings
         if number == 0 and cell.cell_type == "markdown":

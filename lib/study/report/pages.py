@@ -14,7 +14,7 @@ from toolz import groupby
 from study.claims.short_runs import rule_in_words
 from study.report.answers import answer
 from study.report.claim_text import describe_claim
-from study.report.contents import Artefact, Inputs, described
+from study.report.contents import Artefact, Inputs, result_set_label
 from study.report.coverage import STATES, main_files, state
 from study.report.findings import Sentence, read_findings, summarize, write_sentence
 from study.report.groups import Group, group_artefacts
@@ -31,7 +31,7 @@ from study.report.notebooks import short_name, write_notebooks
 from study.report.numbers import counted
 from study.report.questions import questions, tables_by_question
 from study.report.restricted import caption_html
-from study.report.tables import PAGES, panels, show, to_html
+from study.report.tables import PAGES, panels, prepare_table, to_html
 from study.report.tally import (
     CAUSES,
     SMALL_EFFECT,
@@ -279,16 +279,16 @@ _FUNCTIONS = (
     chapter_name,
     count_verdicts,
     counted,
-    described,
-    read_table,
+    counts_in_words,
     escape_markdown,
     get_image_size,
-    counts_in_words,
     inches,
     panels,
+    prepare_table,
+    read_table,
+    result_set_label,
     rule_in_words,
     short_name,
-    show,
     slug,
     state,
     text_name,

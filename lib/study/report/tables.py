@@ -66,10 +66,10 @@ def to_html(table: pd.DataFrame) -> Markup:
         if name in numbers:
             break
         leading += 1
-    return _grid(table.apply(_written), css, groups=leading)
+    return _grid(table.apply(_write_column), css, groups=leading)
 
 
-def show(path: Path) -> dict:
+def prepare_table(path: Path) -> dict:
     """Prepare a table for a page.
 
     Parameters
@@ -194,12 +194,12 @@ def paired_html(table: pd.DataFrame) -> Markup | None:
     across = cells.columns.to_series()
     chance = _chance(table, keys[:-1])
     # A number needs the name of its column; a word does not.
-    cells.columns = _written(across)
+    cells.columns = _write_column(across)
     if pd.api.types.is_numeric_dtype(across):
         cells.columns = f"{keys[-1]} " + cells.columns
-    shown = lines.apply(_written)
+    shown = lines.apply(_write_column)
     if chance is not None:
-        shown["chance"] = _written(chance.reset_index(drop=True)).to_numpy()
+        shown["chance"] = _write_column(chance.reset_index(drop=True)).to_numpy()
     css = [""] * len(lines.columns)
     if chance is not None:
         css.append("number")
@@ -215,8 +215,8 @@ def _paired_cells(table: pd.DataFrame, pair: tuple[str, str]) -> list[Markup]:
         written_ours = ours.map(percent)
         written_theirs = theirs.map(percent)
     else:  # each side with its own decimals: a published 97.2 is not 97.200
-        written_ours = _written(ours)
-        written_theirs = _written(theirs)
+        written_ours = _write_column(ours)
+        written_theirs = _write_column(theirs)
     if theirs.isna().all():
         written_theirs = theirs.map(lambda _: "")
     texts = zip(written_ours, _spreads(table, pair), written_theirs, strict=True)
@@ -232,7 +232,7 @@ def _spreads(table: pd.DataFrame, pair: tuple[str, str]) -> list[str]:
     words = []
     written = [""] * len(table)
     if spread:
-        written = _written(table[spread])
+        written = _write_column(table[spread])
     for position, text in enumerate(written):
         parts = []
         if spread and pd.notna(table[spread].iloc[position]):
@@ -264,7 +264,7 @@ def _pair(ours: str, spread: str, theirs: str) -> Markup:
     return cell
 
 
-def _written(column: pd.Series) -> pd.Series:
+def _write_column(column: pd.Series) -> pd.Series:
     return column.map(formatter(column)).astype(object)
 
 
