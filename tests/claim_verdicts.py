@@ -134,7 +134,7 @@ def true_of(claim: Claim, **more) -> xr.Dataset:
     claim
         One of `COMPARED`.
     more
-        Keywords of `drawn_claims.evidence`.
+        Keywords of `evidence_for_comparisons.evidence`.
 
     Returns
     -------
