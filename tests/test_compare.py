@@ -6,8 +6,10 @@ import numpy as np
 import pandas as pd
 import pytest
 from study.report import compare as module
-from study.report.compare import COLUMNS, VERDICT, collect, compare
+from study.report import rebuild_numbers
+from study.report.compare import compare
 from study.report.contents import ReportError
+from study.report.rebuild_numbers import COLUMNS, MACHINE, VERDICT, collect_numbers
 
 REBUILT = "a/rebuilt/tables/x"
 
@@ -15,7 +17,7 @@ REBUILT = "a/rebuilt/tables/x"
 def _numbers(values=(1.0, 2.0, 3.0, 4.0), verdict="agrees", item=REBUILT):
     table = pd.DataFrame({"label": ["a"] * len(values), "score": values})
     claim = {"item": VERDICT, "quantity": "claim", "text": verdict}
-    return pd.DataFrame([*module._column_rows(item, table), claim], columns=COLUMNS)
+    return pd.DataFrame([*rebuild_numbers._column_rows(item, table), claim], columns=COLUMNS)
 
 
 STORED = "a/reference/tables/x"
@@ -52,7 +54,7 @@ def test_swapped_rows_are_different(item):
 def longest():
     """Return as many values as the longest table has, and what `collect` keeps of them."""
     stored = pd.read_csv(module.NUMBERS)
-    rows = int(stored.loc[stored["item"] != module.MACHINE, "count"].max())
+    rows = int(stored.loc[stored["item"] != MACHINE, "count"].max())
     values = 5 + np.random.default_rng(1).normal(size=rows)
     return values, _numbers(values, item=STORED)
 
@@ -130,19 +132,21 @@ def test_changed_verdicts_and_missing_tables_are_named():
 @pytest.mark.parametrize(("verdict", "status"), [("agrees", 0), ("differs", 1)])
 def test_a_changed_verdict_is_an_error(monkeypatch, tmp_path, verdict, status):
     machine = [
-        {"item": module.MACHINE, "quantity": "processor", "text": "x"},
-        {"item": module.MACHINE, "quantity": "profile", "text": "quick"},
+        {"item": MACHINE, "quantity": "processor", "text": "x"},
+        {"item": MACHINE, "quantity": "profile", "text": "quick"},
     ]
     about = pd.DataFrame(machine, columns=COLUMNS)
     pd.concat([about, _numbers()]).to_csv(tmp_path / "numbers.csv", index=False)
     monkeypatch.setattr(module, "NUMBERS", tmp_path / "numbers.csv")
-    monkeypatch.setattr(module, "collect", lambda: pd.concat([about, _numbers(verdict=verdict)]))
+    monkeypatch.setattr(
+        module, "collect_numbers", lambda: pd.concat([about, _numbers(verdict=verdict)])
+    )
     assert module.main([]) == status
 
 
 def test_without_a_rebuild_one_sentence_says_so(tmp_path):
     with pytest.raises(ReportError, match="run `make repro` first"):
-        collect(tmp_path)
+        collect_numbers(tmp_path)
 
 
 def test_numbers_survive_their_file(tmp_path):

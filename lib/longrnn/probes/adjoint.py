@@ -115,7 +115,8 @@ def adjoint_norms(
     Raises
     ------
     TypeError
-        `cell` is no cell or layer, `u` is not a tensor, or `losses` cannot take float64 outputs.
+        `cell` is neither a cell nor a layer, `u` is not a tensor, or `losses` cannot take float64
+        outputs.
     ValueError
         The layer has several cells or takes inputs batch first, the sequences don't fit the cell,
         the losses don't have the shape (batch,), a time point lies outside the sequence, or

@@ -112,7 +112,7 @@ def coadjoint_loss(
     Raises
     ------
     TypeError
-        `cell` is no cell or layer, or `u` is not a tensor.
+        `cell` is neither a cell nor a layer, or `u` is not a tensor.
     ValueError
         The layer has several cells or takes inputs batch first, the sequences don't fit the cell,
         kappa is negative or not finite, the cell's step has a discontinuous derivative, the engine

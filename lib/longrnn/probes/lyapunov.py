@@ -65,7 +65,7 @@ def step_jacobians(
     Raises
     ------
     TypeError
-        `cell` is no cell or layer, or `u` is not a tensor.
+        `cell` is neither a cell nor a layer, or `u` is not a tensor.
     ValueError
         The layer has several cells or takes inputs batch first, the sequences don't fit the cell,
         or no step is left after `start`.

@@ -42,7 +42,7 @@ def count_time_steps(cell: Cell | OneStep | Recurrent, u: Tensor) -> np.ndarray:
     Raises
     ------
     TypeError
-        `cell` is no cell or layer, or `u` is not a tensor.
+        `cell` is neither a cell nor a layer, or `u` is not a tensor.
     ValueError
         The layer has several cells or takes inputs batch first, the sequences don't fit the cell,
         or the cell has no time steps, or more kinds than `SCALES`.

@@ -118,15 +118,15 @@ def _bring_up_to_date(lock: int) -> int:
         if status:
             return status
         stages = _find_stages()
-    names = [
+    analyses = [
         name for name in stages.names if name in stages.stale and name.startswith(_INDEPENDENT)
     ]
-    # Stages are dealt to the parts in turn, so that all parts take about the same time.
+    # Analyses are dealt to the parts in turn, so that all parts take about the same time.
     parts = _cores() * _PARTS_PER_CORE
-    status = _in_parallel(lock, [names[number::parts] for number in range(parts)])
+    status = _in_parallel(lock, [analyses[number::parts] for number in range(parts)])
     if status:
         return status
-    return _dvc_repro(lock)
+    return _dvc_repro(lock)  # what needs the analyses: coverage and report
 
 
 def _cores() -> int:
@@ -142,7 +142,9 @@ def _find_stages() -> Stages:
         names += [stage.addressing for stage in repo.index.stages]
         stale = {stage.addressing for stage in repo.reproduce(dry=True)}
         return Stages(names, stale - {_CODE})
-    return Stages(names, {*names, "unknown"})  # DVC reports the error when it runs
+    # DVC must run in any case, because it reports the error. So at least one stage is stale, even
+    # if no stage could be read.
+    return Stages(names, {*names, "unknown"})
 
 
 def _in_parallel(lock: int, parts: list[list[str]]) -> int:

@@ -15,6 +15,6 @@ From files to pages:
    with the Markdown and HTML that ``restricted`` allows.
 5. ``build`` runs Sphinx with the settings in ``conf``, and replaces the old site.
 
-Other commands: ``look`` (`make look`), ``compare`` (`make compare`), and ``readme`` with
-``readme_numbers`` (`make readme`).
+Other commands: ``look`` (`make look`), ``compare`` with ``rebuild_numbers`` (`make compare`), and
+``readme`` with ``readme_numbers`` (`make readme`).
 """

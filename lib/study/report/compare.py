@@ -1,14 +1,8 @@
 """`make compare`: did this rebuild give the numbers of the committed one?
 
-``data/reference/rebuild/numbers.csv`` keeps the key numbers of a rebuild:
-
-- for every numeric column of every table (and of the data behind every figure): the number of
-  values, their mean, their standard deviation, their mean weighted by row number, and a sum with
-  fixed random weights, one for each row;
-- the verdict of every claim.
-
-`python -m study.report.compare` compares the last `make repro` with them. ``--keep`` stores those
-of the last `make repro` instead.
+``data/reference/rebuild/numbers.csv`` keeps the key numbers of a rebuild
+(`study.report.rebuild_numbers`). `python -m study.report.compare` compares the last `make repro`
+with them. ``--keep`` stores those of the last `make repro` instead.
 
 A column is *equal* if these numbers agree to a relative 1e-6. If mean and deviation agree far
 better than that but the sum with random weights does not, values changed places, and the column is
@@ -40,27 +34,18 @@ import sys
 from pathlib import Path
 from typing import NamedTuple
 
-import numpy as np
 import pandas as pd
 from scipy.stats import norm
 from scipy.stats import t as student_t
 from toolz import groupby
 
-from study.paths import DATA, REFERENCE, ROOT
+from study.paths import REFERENCE, ROOT
 from study.pipeline.files import write_whole
-from study.pipeline.machine import processor
-from study.report.contents import NO_PROFILE, ReportError
-from study.report.inputs import load_artefacts
+from study.report.contents import ReportError
+from study.report.rebuild_numbers import COLUMNS, MACHINE, STATISTICS, VERDICT, collect_numbers
 
 NUMBERS = REFERENCE / "rebuild" / "numbers.csv"
-_NUMBERS = ("mean", "deviation", "weighted_mean", "random_sum")
-"""Numbers of a column that are compared."""
-COLUMNS = ["item", "quantity", "count", *_NUMBERS, "text"]
-VERDICT = "verdict"
-"""Item of the rows that hold the verdict of a claim as a text."""
-MACHINE = "machine"
-"""Item of the rows that hold the processor and the profile as texts."""
-
+"""The stored numbers."""
 EQUAL = 1e-6
 """Largest relative difference of equal numbers."""
 CLOSE = 0.01
@@ -120,91 +105,13 @@ def _is_rebuilt(item: str) -> bool:
     return "/rebuilt/" in item
 
 
-def collect(data: Path = DATA) -> pd.DataFrame:
-    """Return the key numbers of the last rebuild.
-
-    Parameters
-    ----------
-    data
-        Folder of ``made/`` and ``report/``.
-
-    Returns
-    -------
-    pandas.DataFrame
-        A row per numeric column of a table and per claim, with the columns `COLUMNS`.
-
-    Raises
-    ------
-    ReportError
-        `data` holds no rebuild.
-    """
-    claims = data / "report" / "files" / "claims.csv"
-    artefacts = load_artefacts(data)
-    if not artefacts or not claims.is_file():
-        raise ReportError(f"no report in {data}; run `make repro` first")
-    profiles = sorted({item.profile for item in artefacts if item.result_set == "rebuilt"})
-    profile = ", ".join(name for name in profiles if name != NO_PROFILE)
-    rows = [
-        {"item": MACHINE, "quantity": "processor", "text": processor()},
-        {"item": MACHINE, "quantity": "profile", "text": profile},
-    ]
-    for artefact in artefacts:
-        path = artefact.path(".csv")
-        item = path.relative_to(data / "made").with_suffix("").as_posix()
-        rows += _column_rows(item, pd.read_csv(path, low_memory=False))
-    verdicts = pd.read_csv(claims).set_index("id")["verdict"].fillna("")
-    rows += [{"item": VERDICT, "quantity": name, "text": text} for name, text in verdicts.items()]
-    return pd.DataFrame(rows, columns=COLUMNS)
-
-
-def _column_rows(item: str, table: pd.DataFrame) -> list[dict]:
-    rows = []
-    for name in table.select_dtypes("number"):
-        values = table[name].to_numpy(float)
-        values = values[np.isfinite(values)]
-        if len(values):
-            rows.append(
-                {
-                    "item": item,
-                    "quantity": name,
-                    "count": len(values),
-                    "mean": _rounded(values.mean()),
-                    "deviation": _rounded(values.std()),
-                    "weighted_mean": _rounded(np.average(values, weights=_row_numbers(values))),
-                    "random_sum": _rounded(_random_sum(values)),
-                }
-            )
-    if not rows:  # a table of texts counts with its number of rows
-        row = {"item": item, "quantity": "rows", "count": len(table)}
-        rows.append(row | dict.fromkeys(_NUMBERS, 0.0))
-    return rows
-
-
-def _row_numbers(values: np.ndarray) -> np.ndarray:
-    return np.arange(1, len(values) + 1)
-
-
-def _random_sum(values: np.ndarray) -> float:
-    """Return a sum of values with a fixed random weight for each row, over the root of its size.
-
-    Two swapped values change it by their difference over that root, and a mean weighted by row
-    number by much less.
-    """
-    weights = np.random.default_rng(0).uniform(-1, 1, len(values))
-    return float(weights @ values / math.sqrt(len(values)))
-
-
-def _rounded(value: float) -> float:
-    return float(f"{value:.12g}")
-
-
 def compare(stored: pd.DataFrame, current: pd.DataFrame) -> RebuildComparison:
     """Compare the numbers of two rebuilds.
 
     Parameters
     ----------
     stored : pandas.DataFrame
-        Numbers of the earlier rebuild, as from `collect`.
+        Numbers of the earlier rebuild, as from `collect_numbers`.
     current : pandas.DataFrame
         Numbers of the later one.
 
@@ -237,7 +144,7 @@ def _state(row: dict) -> str:
         return "missing"
     if row["count"] != row["count_stored"]:
         return "different"
-    if _agrees(row, _NUMBERS, EQUAL):
+    if _agrees(row, STATISTICS, EQUAL):
         return "equal"
     if _changed_places(row):
         return "different"
@@ -319,7 +226,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--keep", action="store_true", help="store the numbers of this rebuild")
     options = parser.parse_args(arguments)
     try:
-        current = collect()
+        current = collect_numbers()
     except ReportError as error:
         print(f"compare: {error}", file=sys.stderr)
         return 1

@@ -18,8 +18,8 @@ does not depend on :math:`\theta`, and in the second, groups of one size share a
 rows become one small matrix per size, and the search over :math:`\theta` takes almost no time.
 
 Bates, Mächler, Bolker, Walker: *Fitting linear mixed-effects models using lme4*, J. Stat. Soft. 67,
-2015, whose criterion (its equation 41) this is. The tests hold its estimates to lme4 and to
-statsmodels.
+2015, whose criterion (its equation 41) this is. The tests compare its estimates with those of
+lme4 and statsmodels.
 """
 
 from typing import NamedTuple

@@ -7,10 +7,8 @@ The graph contains only the forward and backward pass, not clipping, optimizers 
 """
 
 import os
-import sys
 from collections.abc import Callable
 
-import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 from torch.nn.utils import parametrize
@@ -129,16 +127,8 @@ class GraphedObjective:
         for part in tensors[:-2]:  # the parameters' own memory, which is not copied
             static.append(part.detach().requires_grad_(part.requires_grad))
         static += [part.clone() for part in tensors[-2:]]
-        try:
-            replay = torch.cuda.make_graphed_callables(
-                self._run, tuple(static), allow_unused_input=True
-            )
-        except torch.OutOfMemoryError:
-            raise
-        except RuntimeError as error:
-            reason = str(error).partition("\n")[0]
-            message = f"training without a CUDA graph, which is slower: {reason}"
-            print(message, file=sys.stderr, flush=True)
+        replay = vmapped_pass.capture_graph(self._run, tuple(static))
+        if replay is None:
             self._refused = True
             return self._run
         self.captured += 1

@@ -143,16 +143,11 @@ class VmappedPass:
     def _capture(self, tensors: tuple[Tensor, ...]) -> Callable[..., Tensor]:
         """Return `_run` as a CUDA graph for tensors of these shapes; `_run` if that fails."""
         static = tuple(tensor.detach().requires_grad_(tensor.requires_grad) for tensor in tensors)
-        try:
-            return torch.cuda.make_graphed_callables(self._run, static, allow_unused_input=True)
-        except torch.OutOfMemoryError:
-            raise
-        except RuntimeError as error:
-            reason = str(error).partition("\n")[0]
-            message = f"training without a CUDA graph, which is slower: {reason}"
-            print(message, file=sys.stderr, flush=True)
+        replay = capture_graph(self._run, static)
+        if replay is None:
             self.uses_cuda_graph = False
             return self._run
+        return replay
 
     def _stack_weights(self, models: Sequence[nn.Module]) -> list[Tensor]:
         """Return stacked weights, each (run, ...), as functions of the models' own parameters."""
@@ -170,6 +165,41 @@ class VmappedPass:
         """Stack one tensor per network, filled up with copies of the first."""
         missing = self._stack_size - len(tensors)
         return torch.stack(tensors + [tensors[0].detach()] * missing)
+
+
+def capture_graph(
+    compute: Callable[..., Tensor], static: tuple[Tensor, ...]
+) -> Callable[..., Tensor] | None:
+    """Capture a function's forward and backward pass as a CUDA graph.
+
+    Parameters
+    ----------
+    compute : callable
+        The function of these tensors.
+    static : tuple of Tensor
+        Tensors whose memory the graph reads. A replay first copies its arguments there, unless they
+        already have this memory.
+
+    Returns
+    -------
+    callable or None
+        A function of equally shaped tensors that replays the graph. None if the capture failed; a
+        line on standard error says why.
+
+    Raises
+    ------
+    torch.OutOfMemoryError
+        The device has too little memory.
+    """
+    try:
+        return torch.cuda.make_graphed_callables(compute, static, allow_unused_input=True)
+    except torch.OutOfMemoryError:
+        raise
+    except RuntimeError as error:
+        reason = str(error).partition("\n")[0]
+        message = f"training without a CUDA graph, which is slower: {reason}"
+        print(message, file=sys.stderr, flush=True)
+        return None
 
 
 def _parametrized_weights_of(model: nn.Module) -> nn.Module:
