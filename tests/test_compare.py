@@ -85,7 +85,7 @@ def test_numbers_of_another_version_are_named(monkeypatch, tmp_path, capsys):
     monkeypatch.setattr(module, "ROOT", tmp_path)
     monkeypatch.setattr(module, "NUMBERS", tmp_path / "numbers.csv")
     _numbers().drop(columns=["random_sum"]).to_csv(tmp_path / "numbers.csv", index=False)
-    monkeypatch.setattr(module, "collect", _numbers)
+    monkeypatch.setattr(module, "collect_numbers", _numbers)
     assert module.main([]) == 1
     words = capsys.readouterr().err
     assert words.startswith("compare: numbers.csv has no column random_sum, so another version")
