@@ -36,6 +36,28 @@ RECORD = ("run", "replicate", "record")
 """Dimensions of what is recorded during runs."""
 
 
+def _columns_of_runs(
+    keys: list[tuple[str, str]],
+    measure: str,
+    guess: float,
+    test_sequences: int,
+    time_steps: Mapping[str, int],
+) -> dict[str, list]:
+    """Return the variables that have one value per run, for runs with these labels and tasks."""
+    guess_loss, guess_metric = map(float, MEASURES[measure].recorded(np.array(float(guess))))
+    same = {"architecture": "lem", "width": 16, "learning_rate": 0.001, "parameters": 1}
+    same |= {"task_settings": '{"task": "made up"}', "substitute": "", "sequences": 100}
+    same["metric"] = "error" if measure in ("error", "squared error") else "accuracy"
+    same |= {"guess_loss": guess_loss, "guess_metric": guess_metric}
+    same["test_sequences"] = test_sequences
+    columns = {name: [value] * len(keys) for name, value in same.items()}
+    columns["label"] = [label for label, _ in keys]
+    columns["network"] = [label.partition(", ")[0] for label, _ in keys]
+    columns["task"] = [task for _, task in keys]
+    columns["time_steps"] = [time_steps.get(task, 10) for _, task in keys]
+    return columns
+
+
 def group_sampler(
     scores: Mapping[str | tuple[str, str], float],
     *,
@@ -71,23 +93,9 @@ def group_sampler(
         Takes a random generator and the number of replicates (6), and returns the group.
     """
     keys = [key if isinstance(key, tuple) else (key, "made up") for key in scores]
-    labels = [label for label, _ in keys]
-    tasks = [task for _, task in keys]
     means = np.array(list(scores.values()), float)[:, None]
-    lengths = time_steps or {}
     recorded = MEASURES[measure].recorded
-    guess_loss, guess_metric = map(float, recorded(np.array(float(guess))))
-
-    same = {"architecture": "lem", "width": 16, "learning_rate": 0.001, "parameters": 1}
-    same |= {"task_settings": '{"task": "made up"}', "substitute": "", "sequences": 100}
-    same["metric"] = "error" if measure in ("error", "squared error") else "accuracy"
-    same |= {"guess_loss": guess_loss, "guess_metric": guess_metric}
-    same["test_sequences"] = test_sequences
-    by_run = {name: [value] * len(keys) for name, value in same.items()}
-    by_run["label"] = labels
-    by_run["network"] = [label.partition(", ")[0] for label in labels]
-    by_run["task"] = tasks
-    by_run["time_steps"] = [lengths.get(task, 10) for task in tasks]
+    by_run = _columns_of_runs(keys, measure, guess, test_sequences, time_steps or {})
 
     def draw(rng: np.random.Generator, replicates: int = 6) -> xr.Dataset:
         noise = spread * rng.uniform(0.5, 1.5) * rng.standard_normal((len(keys), replicates))

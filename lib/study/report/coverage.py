@@ -23,7 +23,7 @@ STATES = ("drawn", "learned", "comparable", "at published scale")
 """
 
 
-def weight(item: Artefact) -> int:
+def evidence_level(item: Artefact) -> int:
     """Return the evidence level of an artefact.
 
     Parameters
@@ -59,7 +59,7 @@ def state(item: Artefact) -> str:
     str
         One of `STATES`, or `SIMULATED`.
     """
-    level = weight(item)
+    level = evidence_level(item)
     if level < 0:
         return SIMULATED
     return STATES[level]
@@ -127,7 +127,7 @@ def summarize_coverage(coverage: pd.DataFrame, published: pd.DataFrame) -> pd.Da
     """
     levels = {name: level for level, name in enumerate(STATES, start=1)}
     best = coverage["state"].map(levels).fillna(0).groupby(coverage["id"]).max()
-    listed = published.assign(level=published["id"].map(best), data=own_data(published))
+    listed = published.assign(level=published["id"].map(best), data=artefact_of_data(published))
     reached = listed.groupby(["text", "data"], sort=False)["level"].max()
     counts = {}
     for least, name in enumerate(("total", *STATES)):
@@ -135,7 +135,7 @@ def summarize_coverage(coverage: pd.DataFrame, published: pd.DataFrame) -> pd.Da
     return pd.DataFrame(counts)
 
 
-def own_data(published: pd.DataFrame) -> pd.Series:
+def artefact_of_data(published: pd.DataFrame) -> pd.Series:
     """Return the artefact whose data each artefact shows.
 
     Parameters

@@ -8,7 +8,7 @@ import pandas as pd
 from toolz import groupby
 
 from study.report.contents import Artefact
-from study.report.coverage import weight
+from study.report.coverage import evidence_level
 from study.report.titles import OURS, own_name
 
 
@@ -59,7 +59,7 @@ class Group:
             The weightiest set first and quick runs last; within a set the main file comes before
             its companions.
         """
-        ordered = sorted(self.items, key=lambda item: (item.toy, -weight(item)))
+        ordered = sorted(self.items, key=lambda item: (item.toy, -evidence_level(item)))
         in_set = groupby(attrgetter("result_set"), sorted(self.items, key=attrgetter("part")))
         return {item.result_set: in_set[item.result_set] for item in ordered}
 

@@ -8,7 +8,7 @@ import pandas as pd
 from toolz import groupby
 
 from study.report.contents import NO_PROFILE, Artefact, Inputs, Notebook
-from study.report.coverage import weight
+from study.report.coverage import evidence_level
 from study.report.groups import Group
 from study.report.titles import OURS, SHARED
 
@@ -82,12 +82,12 @@ def _results(made_by: _ByNotebook, notebook: Notebook) -> list[Artefact]:
 
 
 def _evidence(items: list[Artefact]) -> int:
-    """Return the weight of the strongest evidence among artefacts; -1 if there is none."""
-    weights = []
+    """Return the highest evidence level among artefacts; -1 if none of them is evidence."""
+    levels = []
     for item in items:
         if not item.toy and item.profile != NO_PROFILE:
-            weights.append(weight(item))
-    return max(weights, default=-1)
+            levels.append(evidence_level(item))
+    return max(levels, default=-1)
 
 
 def _made_by(notebook: str, groups: list[Group]) -> tuple[Group, ...]:
