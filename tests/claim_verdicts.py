@@ -27,7 +27,7 @@ from study.results.datasets import load
 CLAIMS = claims()
 """By identifier."""
 COMPARED = [claim for claim in CLAIMS.values() if claim.comparison]
-"""Those that compare networks by a verb."""
+"""Those that name networks and an estimator."""
 REFERENCE = DATA / "reference" / "real"
 KNOWN_FILE = Path(__file__).parent / "data" / "verdicts.csv"
 NUMBERS = ["estimate", "low", "high"]

@@ -1,7 +1,7 @@
 """Groups of runs in which a claim of the list is true, or false.
 
-A claim names a quantity by its verb (`study.claims.estimating.VERBS`). Each kind of verb has its
-own function here, which draws runs with a given value of that quantity.
+A claim names its estimator (`study.claims.estimating.ESTIMATORS`). Each kind of estimator has its
+own function here, which draws runs in which the estimated quantity has a given value.
 """
 
 import math
@@ -26,9 +26,9 @@ RATIOS = (
     "span",
     "decay",
 )
-"""Verbs whose quantity is a ratio."""
+"""Estimators whose quantity is a ratio."""
 OF_ERRORS = ("ratio", "steps_needed", "longer", "share_of_chance", "memoryless")
-"""Verbs that are about errors if a claim names no measure."""
+"""Estimators that are about errors if a claim names no measure."""
 Levels = dict[NetworkSelection, float]
 """Mean scores of networks."""
 
@@ -49,8 +49,8 @@ class Case(NamedTuple):
         return self.claim.comparison
 
     @property
-    def verb(self) -> str:
-        return self.claim.comparison.verb
+    def estimator(self) -> str:
+        return self.claim.comparison.estimator
 
     @property
     def scale(self) -> Measure:
@@ -83,20 +83,20 @@ def evidence(
     xr.Dataset
         The group.
     """
-    verb = claim.comparison.verb
+    estimator = claim.comparison.estimator
     value = _quantity(claim, rng, true)
     measure = claim.comparison.measure
     if not measure:
-        measure = "error" if verb in OF_ERRORS else "accuracy"
+        measure = "error" if estimator in OF_ERRORS else "accuracy"
     case = Case(claim, true, value, measure, rng, replicates)
-    return DRAW.get(verb, _draw_compared)(case)
+    return DRAW.get(estimator, _draw_compared)(case)
 
 
 def _quantity(claim: Claim, rng: np.random.Generator, true: bool) -> float:
     """Return a value well inside the claim's region, or on its threshold or beyond."""
-    verb = claim.comparison.verb
+    estimator = claim.comparison.estimator
     region = claim.region
-    ratio = verb in RATIOS
+    ratio = estimator in RATIOS
     if true and region.bounded:
         if ratio:
             return math.sqrt(region.above * region.below)
@@ -112,13 +112,13 @@ def _quantity(claim: Claim, rng: np.random.Generator, true: bool) -> float:
             border = region.below
             sign = -1
         sign = -sign
-    if verb == "deviation":
+    if estimator == "deviation":
         return border * (0.15 if true else rng.uniform(2, 4))
     if ratio:
         return border * math.exp(sign * (0.7 if true else rng.uniform(0, 0.5)))
-    if verb == "apart" and sign < 0:
+    if estimator == "apart" and sign < 0:
         return 0.02 * border if true else border - rng.uniform(0, 0.5 * border)
-    size = {"over_chance": 5.0, "gain": 1.0, "decades": 1.0}.get(verb, 8.0)
+    size = {"over_chance": 5.0, "gain": 1.0, "decades": 1.0}.get(estimator, 8.0)
     return border + sign * size * (1 if true else rng.uniform(0, 1))
 
 
@@ -202,7 +202,7 @@ def _pairs(comparison: Comparison) -> list[tuple[NetworkSelection, NetworkSelect
 
 def _paired_levels(case: Case) -> Levels:
     """Return scores such that each of a pair is `value` times, or so much above, the other."""
-    ratio = case.verb in ("ratio", "longer")
+    ratio = case.estimator in ("ratio", "longer")
     step = case.value
     if not ratio:
         sign = 1 if case.measure == "accuracy" else -1
@@ -217,7 +217,7 @@ def _paired_levels(case: Case) -> Levels:
     return levels
 
 
-# Each kind of verb
+# Each kind of estimator
 
 
 def _draw_compared(case: Case) -> xr.Dataset:
@@ -237,7 +237,7 @@ def _draw_near_chance(case: Case) -> xr.Dataset:
     chance = case.scale.chance
     learned = [name for name in (comparison.control, "another") if name not in ("", "any")]
     levels = {NetworkSelection(label=name): case.scale.typical for name in learned}
-    level = chance + case.value if case.verb == "over_chance" else chance * case.value
+    level = chance + case.value if case.estimator == "over_chance" else chance * case.value
     levels |= dict.fromkeys(_networks(comparison), level)
     return _draw_group(case, levels, case.spread)
 
@@ -269,7 +269,7 @@ def _draw_solving(case: Case) -> xr.Dataset:
     """Draw 200 records in which each network solves the adding problem at its own step."""
     levels = _paired_levels(case)
     ds = _draw_equal(case, levels)
-    if case.verb == "steps_needed":
+    if case.estimator == "steps_needed":
         solved_at = np.full(ds.sizes["run"], case.value)
     else:
         solved_at = _steps_in_proportion(ds, levels)
@@ -305,7 +305,7 @@ def _draw_gains(case: Case) -> xr.Dataset:
     ((first, second),) = _pairs(case.comparison)
     ds = _draw_equal(case, _paired_levels(case))
     lower = 0.5 if second else 0.0
-    higher = lower * case.value if second and case.verb == "decay" else lower + case.value
+    higher = lower * case.value if second and case.estimator == "decay" else lower + case.value
     gains = {first.label: higher}
     if second:
         gains[second.label] = lower
@@ -348,17 +348,17 @@ def _shares(case: Case, time_step: np.ndarray, largest: float) -> np.ndarray:
     """Return the weight of each class of time steps after training."""
     low = -3.0
     high = 0.3
-    if case.verb == "span":
+    if case.estimator == "span":
         low = np.log10(largest / case.value)
         high = np.log10(largest)
-    if case.verb == "decades":
+    if case.estimator == "decades":
         low = -case.value
         high = 0.0
     inside = (np.log10(time_step) > low) & (np.log10(time_step) < high)
-    if case.verb == "peak":
+    if case.estimator == "peak":
         peak = np.exp(-(np.log10(time_step / 0.02) ** 2) / 0.02)
         return inside * (0.1 * time_step + case.true * peak)
-    if case.verb == "power_law":
+    if case.estimator == "power_law":
         fall = time_step**-1.5 if case.true else np.exp(-5 * time_step)
         return inside * time_step * fall
     return inside.astype(float)
@@ -379,4 +379,4 @@ DRAW = {
     "decades": _draw_stepping,
     "power_law": _draw_stepping,
 }
-"""The function for each verb; all others compare networks."""
+"""The function for each estimator; all others compare networks."""

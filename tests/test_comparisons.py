@@ -12,7 +12,7 @@ from study.claims.claim import NetworkSelection
 from study.claims.comparisons import UNSETTLED
 from study.claims.cross_fitting import optimism_of_rate
 from study.claims.estimates import gather, write_reasons
-from study.claims.estimating import VERBS, estimate_claim
+from study.claims.estimating import ESTIMATORS, estimate_claim
 from study.claims.estimators import Z
 from study.claims.extremes import smallest
 from study.claims.measurements import WITH_SAMPLING
@@ -45,10 +45,12 @@ def _draw(scores=LEVELS, spread=0.5, **more):
     return group_sampler(scores, spread=spread, **more)(np.random.default_rng(0))
 
 
-def ask(networks, verb, *names):
-    """Return what a verb estimates for one network, or for two."""
-    learners = {"lead": names[:1], "ratio": names[:1], "longer": names[1:]}.get(verb, ())
-    return refuse_claim(networks, names, learners) or VERBS[verb].estimate(networks, *names)
+def ask(networks, estimator, *names):
+    """Return what an estimator estimates for one network, or for two."""
+    learners = {"lead": names[:1], "ratio": names[:1], "longer": names[1:]}.get(estimator, ())
+    return refuse_claim(networks, names, learners) or ESTIMATORS[estimator].estimate(
+        networks, *names
+    )
 
 
 def test_leads_are_ahead_behind_or_undecided():
@@ -129,11 +131,11 @@ def test_a_falling_error_bars_verdicts_against_the_network(late, falls):
     assert reasons({"below": 0.1}) == ((), reasons_against)
 
 
-@pytest.mark.parametrize("verb", ["share_of_chance", "over_chance"])
+@pytest.mark.parametrize("estimator", ["share_of_chance", "over_chance"])
 @pytest.mark.parametrize(("runs", "decides"), [(4, False), (5, True)])
-def test_one_network_needs_five_runs(verb, runs, decides):
+def test_one_network_needs_five_runs(estimator, runs, decides):
     ds = _draw({"LEM": 0.3, "LSTM": 0.5}, spread=1e-3, measure="error", guess=1.0)
-    reason = ask(Networks(ds.isel(replicate=range(runs))), verb, "LEM").undecided_because
+    reason = ask(Networks(ds.isel(replicate=range(runs))), estimator, "LEM").undecided_because
     if decides:
         assert reason == ()
     else:

@@ -36,7 +36,7 @@ from study.claims import extremes
 from study.claims.claim import ClaimError
 from study.claims.coadjoint_gaps import every_weight_learns
 from study.claims.estimates import ByVerdict, Cause, Estimate, Scale, gather
-from study.claims.estimating import VERBS
+from study.claims.estimating import ESTIMATORS
 from study.claims.estimators import proportion
 from study.claims.factorial import Evidence
 from study.claims.judging import (
@@ -74,7 +74,7 @@ Draws have fixed seeds, so only the rounding of sums depends on the processor. W
 OpenBLAS limited to SSE4.2, no number moved by more than 1.4e-11 of itself against AVX-512. The file
 has seven digits, which are right to 5e-7.
 """
-FIRST_OF_VERB = {claim.comparison.verb: claim.id for claim in reversed(COMPARED)}.values()
+FIRST_OF_ESTIMATOR = {claim.comparison.estimator: claim.id for claim in reversed(COMPARED)}.values()
 
 
 # the list
@@ -84,7 +84,7 @@ def test_claims_are_complete_and_have_one_judge():
     for column in ("paper", "section", "statement", "quantity", "unit", "region", "refuted_by"):
         assert (LISTED[column] != "").all(), column
     assert set(LISTED["artefact"]) <= set(artefacts()["id"])
-    assert {claim.comparison.verb for claim in COMPARED} <= set(VERBS)
+    assert {claim.comparison.estimator for claim in COMPARED} <= set(ESTIMATORS)
     judged = [claim for judges in JUDGES.values() for claim in judges]
     assert sorted(judged) == sorted(FALSE)
     compared = [claim.id for claim in COMPARED]
@@ -106,7 +106,7 @@ def two_pairs_in_a_bounded_region():
 
 test_an_invalid_claim_is_named = refused(
     ClaimError,
-    ("expected one of lead", lambda: changed(verb="beats")),
+    ("expected one of lead", lambda: changed(estimator="beats")),
     ("write a claim for each", two_pairs_in_a_bounded_region),
     ("about the group 'imdb'; .*reviews", lambda: judge_group(true_of(GATED), "imdb")),
 )
@@ -118,7 +118,7 @@ test_an_invalid_claim_is_named = refused(
         ("region: {above: 2, below: 1}", "field 'region'.*contains nothing or everything"),
         ("region: {above: high}", "field 'region.above'"),
         ("region: {above: 0}\n  color: red", "field 'color'"),
-        ("region: {above: 0}\n  comparison: {group: a, verb: lead}", "paper_steps"),
+        ("region: {above: 0}\n  comparison: {group: a, estimator: lead}", "paper_steps"),
         ("region: {above: 0}\n  paper: irnn", "names a paper; remove it"),
     ],
 )
@@ -158,20 +158,20 @@ def test_missing_or_vague_units_are_refused(tmp_path, unit, message):
             read_claims(path)
 
 
-def test_units_fit_the_verbs_of_claims():
-    """By verb and measure, where these leave no choice."""
+def test_units_fit_the_estimators_of_claims():
+    """By estimator and measure, where these leave no choice."""
     for claim in COMPARED:
         comparison = claim.comparison
         unit = claim.unit
-        if comparison.verb == "longer":
+        if comparison.estimator == "longer":
             assert unit == "times as many steps", claim.id
-        elif comparison.verb in ("ratio", "share_of_chance", "memoryless", "span"):
+        elif comparison.estimator in ("ratio", "share_of_chance", "memoryless", "span"):
             assert unit.startswith("times the "), claim.id
-        elif comparison.verb == "decay":
+        elif comparison.estimator == "decay":
             assert unit.startswith("times the ") == bool(comparison.others), claim.id
-        elif comparison.verb in ("lead", "apart") and not comparison.measure:
+        elif comparison.estimator in ("lead", "apart") and not comparison.measure:
             assert unit == "points", claim.id
-        elif comparison.verb == "power_law":
+        elif comparison.estimator == "power_law":
             assert unit == "nats per step", claim.id
         else:
             assert not unit.startswith("times"), claim.id
@@ -207,14 +207,14 @@ def test_judges_accept_true_data(name):
 
 
 @pytest.mark.parametrize("name", [claim.id for claim in COMPARED])
-def test_verbs_agree_with_true_data_only(name):
+def test_estimators_agree_with_true_data_only(name):
     claim = CLAIMS[name]
-    # The first claim of each verb tests the verb; the others that each claim means its region.
-    draws = DRAWS if name in FIRST_OF_VERB else 3
+    # The first claim of an estimator tests the estimator, the others the regions of their claims.
+    draws = DRAWS if name in FIRST_OF_ESTIMATOR else 3
     false = verdicts_on_evidence(claim, draws, true=False)
     assert false.count(AGREES) <= 1
     assert false.count(UNTESTABLE) < draws / 2
-    true_draws = 2 if name in FIRST_OF_VERB else 1
+    true_draws = 2 if name in FIRST_OF_ESTIMATOR else 1
     assert verdicts_on_evidence(claim, true_draws, true=True) == [AGREES] * true_draws
 
 

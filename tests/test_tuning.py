@@ -19,11 +19,11 @@ from study.claims.verdict import AGREES, DIFFERS, UNDECIDED, verdict_on
 RATES = (0.001, 0.003, 0.01)
 
 
-def made_claim(verb="lead", region=None, **comparison):
+def made_claim(estimator="lead", region=None, **comparison):
     """Return a claim that LEM is better than the LSTM on a made-up task."""
     asked = {
         "group": "made up",
-        "verb": verb,
+        "estimator": estimator,
         "tasks": ("made up",),
         "networks": ("LEM",),
         "others": ("LSTM",),

@@ -13,9 +13,9 @@
 - ``testable``: whether a claim about networks can be tested;
 - ``undecided``, ``caveats``, ``tuning``, ``short_runs``: objections to a verdict on networks;
 - ``sampling``, ``cross_fitting``: the finite test set, and learning rates chosen on it;
-- ``comparisons``, ``training_steps``, ``measurements``, ``time_steps``: the quantities that claims
-  name, by verb;
-- ``estimating``: the quantity that decides a claim, from its verb and its networks;
+- ``comparisons``, ``training_steps``, ``measurements``, ``time_steps``: the estimators that claims
+  name;
+- ``estimating``: the estimate that decides a claim, from its estimator and its networks;
 - ``judging``: every claim of a group as a row of a table, and as a sentence;
 - ``standings``: columns for tables of networks: who leads, and who learned;
 - ``factorial``, ``error_rates``, ``counterexamples``, ``tasks``, ``models``, ``linear_gaps``,

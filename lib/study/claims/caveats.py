@@ -14,7 +14,7 @@ caveats:
 import json
 
 from study.claims.claim import Claim, NetworkRef
-from study.claims.estimates import ByVerdict, Estimate, Reasons, gather
+from study.claims.estimates import SEPARATOR, ByVerdict, Estimate, Reasons, gather, write_reasons
 from study.claims.networks import Networks
 from study.claims.search import rates_tried, settings_tried
 from study.claims.short_runs import ClaimKind, claim_kind
@@ -26,8 +26,6 @@ TRIED_ONCE = "trained at a single setting"
 """Words of the caveat that no network of a claim was tuned."""
 NOT_ROBUST = "not robust:"
 """How a notebook begins a caveat about a verdict that other choices change."""
-SEPARATOR = "; "
-"""Text between two caveats in tables."""
 TEST_SET_LEFT_OUT = "the interval leaves out the error of the finite test set"
 
 
@@ -62,7 +60,7 @@ def find_caveats(
     if estimate.test_set_left_out:
         left_out = TEST_SET_LEFT_OUT
     to_agree = [left_out, *unequal.to_agree]
-    if claim_kind(claim.comparison.verb, claim.region) is ClaimKind.LEARNS:
+    if claim_kind(claim.comparison.estimator, claim.region) is ClaimKind.LEARNS:
         to_agree.extend(stopped_at_target(networks, name) for name in pair)
     to_differ = gather(left_out, unequal.to_differ)
     return ByVerdict(to_agree=gather(*to_agree), to_differ=to_differ)
@@ -219,7 +217,7 @@ def write_caveats(caveats: Reasons) -> str:
                 f"the caveat {caveat!r} contains a semicolon, which separates caveats in tables; "
                 "use a comma, or make it two caveats"
             )
-    return SEPARATOR.join(caveats)
+    return write_reasons(caveats)
 
 
 def read_caveats(text: str) -> Reasons:

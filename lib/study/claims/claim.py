@@ -97,9 +97,9 @@ class Comparison(Frozen):
     ----------
     group
         Group of runs in ``params.yaml``, and name of their results.
-    verb
-        Kind of quantity to estimate, one of `study.claims.estimating.VERBS`: ``lead`` is a
-        difference of scores, for example.
+    estimator
+        What is estimated from the scores of the networks, one of
+        `study.claims.estimating.ESTIMATORS`: ``lead`` is a difference of scores, for example.
     tasks, tasks_where
         The tasks, either by name or by a condition.
     networks, others
@@ -135,7 +135,7 @@ class Comparison(Frozen):
     """
 
     group: str
-    verb: str
+    estimator: str
     tasks: tuple[str, ...] = ()
     tasks_where: TaskCondition | None = None
     networks: tuple[NetworkSelection, ...] = ()

@@ -1,4 +1,4 @@
-"""Quantities that compare two networks: the verbs lead, ratio and apart."""
+"""Quantities that compare two networks: the estimators lead, ratio and apart."""
 
 from dataclasses import replace
 

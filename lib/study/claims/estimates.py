@@ -11,6 +11,8 @@ from typing import NamedTuple
 
 Reasons = tuple[str, ...]
 """Reasons or remarks, each a text of its own. They become one text when they are written."""
+SEPARATOR = "; "
+"""Text between two reasons when they are written."""
 
 
 class Cause(StrEnum):
@@ -229,4 +231,4 @@ def write_reasons(reasons: Reasons) -> str:
     str
         Separated by semicolons; empty without a reason.
     """
-    return "; ".join(reasons)
+    return SEPARATOR.join(reasons)

@@ -20,8 +20,8 @@ from study.claims.testable import refuse_claim, refuse_without_control
 from study.claims.tuning import find_untuned
 
 
-class Verb(NamedTuple):
-    """A quantity that a claim can name.
+class Estimator(NamedTuple):
+    """How to estimate the quantity of a claim, by the name that the claim gives.
 
     Attributes
     ----------
@@ -39,25 +39,25 @@ class Verb(NamedTuple):
     argument: str = ""
 
 
-VERBS = {
-    "lead": Verb(lead, "ahead"),
-    "ratio": Verb(ratio, "ahead"),
-    "apart": Verb(apart, "ahead"),
-    "longer": Verb(training_steps.longer, "second"),
-    "over_chance": Verb(measurements.over_chance, "control"),
-    "share_of_chance": Verb(measurements.share_of_chance, "control"),
-    "gain": Verb(measurements.gain, "nobody"),
-    "decay": Verb(measurements.decay, "nobody"),
-    "memoryless": Verb(measurements.memoryless, "nobody"),
-    "deviation": Verb(measurements.deviation, "itself", "paper_accuracy"),
-    "trend": Verb(measurements.trend, "itself", "against"),
-    "steps_needed": Verb(training_steps.steps_needed, "nobody"),
-    "peak": Verb(time_steps.peak, "itself", "peak_dt"),
-    "span": Verb(time_steps.span, "itself"),
-    "decades": Verb(time_steps.decades, "itself"),
-    "power_law": Verb(time_steps.power_law, "itself"),
+ESTIMATORS = {
+    "lead": Estimator(lead, "ahead"),
+    "ratio": Estimator(ratio, "ahead"),
+    "apart": Estimator(apart, "ahead"),
+    "longer": Estimator(training_steps.longer, "second"),
+    "over_chance": Estimator(measurements.over_chance, "control"),
+    "share_of_chance": Estimator(measurements.share_of_chance, "control"),
+    "gain": Estimator(measurements.gain, "nobody"),
+    "decay": Estimator(measurements.decay, "nobody"),
+    "memoryless": Estimator(measurements.memoryless, "nobody"),
+    "deviation": Estimator(measurements.deviation, "itself", "paper_accuracy"),
+    "trend": Estimator(measurements.trend, "itself", "against"),
+    "steps_needed": Estimator(training_steps.steps_needed, "nobody"),
+    "peak": Estimator(time_steps.peak, "itself", "peak_dt"),
+    "span": Estimator(time_steps.span, "itself"),
+    "decades": Estimator(time_steps.decades, "itself"),
+    "power_law": Estimator(time_steps.power_law, "itself"),
 }
-"""The quantities that claims name."""
+"""By the name that claims give (`Comparison.estimator`)."""
 
 
 def estimate_claim(networks: Networks, claim: Claim) -> Estimate:
@@ -80,12 +80,13 @@ def estimate_claim(networks: Networks, claim: Claim) -> Estimate:
     Raises
     ------
     ClaimError
-        The verb is unknown, or several pairs are compared for a region with two ends.
+        The estimator is unknown, or several pairs are compared for a region with two ends.
     """
     comparison = claim.comparison
-    if comparison.verb not in VERBS:
+    if comparison.estimator not in ESTIMATORS:
         raise ClaimError(
-            f"the verb of {claim.id} is {comparison.verb!r}; expected one of {', '.join(VERBS)}"
+            f"the estimator of {claim.id} is {comparison.estimator!r}; expected one of "
+            f"{', '.join(ESTIMATORS)}"
         )
     estimates = []
     tasks = _tasks_of(networks, comparison)
@@ -99,7 +100,7 @@ def estimate_claim(networks: Networks, claim: Claim) -> Estimate:
             caveats = estimate.caveats._replace(to_differ=to_differ)
             about = Compared(" and ".join(map(str, pair)), task)
             estimates.append(replace(estimate, caveats=caveats, about=about))
-    takes_largest = comparison.verb == "apart" or math.isinf(claim.region.above)
+    takes_largest = comparison.estimator == "apart" or math.isinf(claim.region.above)
     if len(estimates) > 1 and not takes_largest and claim.region.bounded:
         raise ClaimError(
             f"{claim.id} compares several pairs, but its region has two ends; "
@@ -113,18 +114,18 @@ def estimate_claim(networks: Networks, claim: Claim) -> Estimate:
 def _estimate_pair(networks: Networks, claim: Claim, pair: tuple[NetworkRef, ...]) -> Estimate:
     """Estimate the quantity for one network or a pair, with the objections to each verdict."""
     comparison = claim.comparison
-    verb = VERBS[comparison.verb]
-    if verb.learners == "control":
+    estimator = ESTIMATORS[comparison.estimator]
+    if estimator.learners == "control":
         refusal = refuse_without_control(networks, comparison)
         if refusal:
             return refusal
-    refusal = refuse_claim(networks, pair, _learners(verb, pair, claim))
+    refusal = refuse_claim(networks, pair, _learners(estimator, pair, claim))
     if refusal:
         return refusal
     arguments = []
-    if verb.argument:
-        arguments = [getattr(comparison, verb.argument)]
-    estimate = verb.estimate(networks, *pair, *arguments)
+    if estimator.argument:
+        arguments = [getattr(comparison, estimator.argument)]
+    estimate = estimator.estimate(networks, *pair, *arguments)
     if not estimate.known:
         return estimate
     ahead = _ahead(claim, pair)
@@ -140,7 +141,7 @@ def _note_failing(
     networks: Networks, claim: Claim, pairs: list[tuple[NetworkSelection, ...]]
 ) -> Reasons:
     """Name the networks that fail, if a claim says that several fail and only some of them do."""
-    kind = claim_kind(claim.comparison.verb, claim.region)
+    kind = claim_kind(claim.comparison.estimator, claim.region)
     if kind is not ClaimKind.FAILS or len(pairs) < 2:
         return ()
     return networks_that_fail(networks, [name for (name,) in pairs])
@@ -148,7 +149,7 @@ def _note_failing(
 
 def _mark_too_short(estimate: Estimate, short: str, claim: Claim) -> Estimate:
     """Add the reason `short` to an estimate and its parts, for the verdicts that short runs bar."""
-    barred = barred_verdicts(claim.comparison.verb, claim.region, estimate)
+    barred = barred_verdicts(claim.comparison.estimator, claim.region, estimate)
     too_short = ByVerdict()
     if barred.agrees:
         too_short = too_short._replace(to_agree=gather(short))
@@ -158,13 +159,15 @@ def _mark_too_short(estimate: Estimate, short: str, claim: Claim) -> Estimate:
     return replace(estimate, parts=parts, too_short=too_short)
 
 
-def _learners(verb: Verb, pair: tuple[NetworkRef, ...], claim: Claim) -> tuple[NetworkRef, ...]:
+def _learners(
+    estimator: Estimator, pair: tuple[NetworkRef, ...], claim: Claim
+) -> tuple[NetworkRef, ...]:
     """Return the networks that must have learned for the claim to be tested."""
-    if verb.learners == "second":
+    if estimator.learners == "second":
         return pair[1:]
-    if verb.learners == "itself":
+    if estimator.learners == "itself":
         return pair
-    if verb.learners == "ahead":
+    if estimator.learners == "ahead":
         return _ahead(claim, pair)
     return ()
 
@@ -172,7 +175,7 @@ def _learners(verb: Verb, pair: tuple[NetworkRef, ...], claim: Claim) -> tuple[N
 def _ahead(claim: Claim, pair: tuple[NetworkRef, ...]) -> tuple[NetworkRef, ...]:
     """Return the network that is ahead if the claim is true; both if they are then equal."""
     region = claim.region
-    if claim.comparison.verb == "apart":
+    if claim.comparison.estimator == "apart":
         if math.isinf(region.above):
             return pair
         return pair[:1]
@@ -180,7 +183,7 @@ def _ahead(claim: Claim, pair: tuple[NetworkRef, ...]) -> tuple[NetworkRef, ...]
         return pair
     # The first network is ahead if its lead is large, or if its ratio of errors is small.
     says_large = math.isinf(region.below)
-    large_is_better = claim.comparison.verb == "lead"
+    large_is_better = claim.comparison.estimator == "lead"
     if says_large == large_is_better:
         return pair[:1]
     return pair[1:]

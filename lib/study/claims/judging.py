@@ -271,7 +271,11 @@ def _caveats(estimate: Estimate, claim: Claim, verdict: str) -> Reasons:
         edges = ", ".join(scale.at_edge)
         caveats.append(f"best learning rate at the edge of the grid: {edges}")
     comparison = claim.comparison
-    if scale.at_chance and comparison and claim_kind(comparison.verb, claim.region) in COMPARES:
+    if (
+        scale.at_chance
+        and comparison
+        and claim_kind(comparison.estimator, claim.region) in COMPARES
+    ):
         caveats.append(f"no better than chance: {', '.join(scale.at_chance)}")
     return gather(*caveats)
 

@@ -92,17 +92,17 @@ def claim_table() -> pd.DataFrame:
         Indexed by ``id``; columns ``id``, ``paper``, ``chapter``, ``section``, ``page``,
         ``statement``, ``quotation`` (`Claim.quoted`), ``artefact``, ``quantity``, ``unit``,
         ``region`` (as text), ``published``, ``null``, ``refuted_by``, ``denies_effect``,
-        ``threshold`` (``ours``, or empty if it is the paper's), and ``group`` and ``verb`` (empty
-        if the claim has no `Comparison`).
+        ``threshold`` (``ours``, or empty if it is the paper's), and ``group`` and ``estimator``
+        (empty if the claim has no `Comparison`).
     """
     rows = []
     for claim in claims().values():
         comparison = claim.comparison
         group = ""
-        verb = ""
+        estimator = ""
         if comparison:
             group = comparison.group
-            verb = comparison.verb
+            estimator = comparison.estimator
         threshold = ""
         if claim.threshold:
             threshold = "ours"
@@ -125,7 +125,7 @@ def claim_table() -> pd.DataFrame:
                 "denies_effect": claim.denies_effect,
                 "threshold": threshold,
                 "group": group,
-                "verb": verb,
+                "estimator": estimator,
             }
         )
     return pd.DataFrame(rows).set_index("id", drop=False)

@@ -64,13 +64,13 @@ _LARGE_IF_LEARNED = {"over_chance": True, "share_of_chance": False, "memoryless"
 """Whether a quantity is large if the network learned, or small."""
 
 
-def claim_kind(verb: str, region: Region) -> ClaimKind:
+def claim_kind(estimator: str, region: Region) -> ClaimKind:
     """Return the kind of a claim about networks.
 
     Parameters
     ----------
-    verb
-        The claim's verb.
+    estimator
+        The claim's estimator.
     region
         Where the quantity lies if the claim is true.
 
@@ -78,31 +78,31 @@ def claim_kind(verb: str, region: Region) -> ClaimKind:
     -------
     ClaimKind
     """
-    if verb in _NO_DIFFERENCE:
-        same = _NO_DIFFERENCE[verb]
+    if estimator in _NO_DIFFERENCE:
+        same = _NO_DIFFERENCE[estimator]
         if not region.contains(same, same):
             return ClaimKind.LEADS
-        one_sided = verb != "apart" and not region.bounded
+        one_sided = estimator != "apart" and not region.bounded
         if one_sided:
             return ClaimKind.NO_WORSE
         return ClaimKind.EQUAL
-    if verb in _LARGE_IF_LEARNED:
+    if estimator in _LARGE_IF_LEARNED:
         says_large = math.isinf(region.below)
-        if says_large == _LARGE_IF_LEARNED[verb]:
+        if says_large == _LARGE_IF_LEARNED[estimator]:
             return ClaimKind.LEARNS
         return ClaimKind.FAILS
-    if verb in ("longer", "steps_needed"):
+    if estimator in ("longer", "steps_needed"):
         return ClaimKind.COUNTS_STEPS
     return ClaimKind.CONVERGED
 
 
-def barred_verdicts(verb: str, region: Region, estimate: Estimate) -> Barred:
+def barred_verdicts(estimator: str, region: Region, estimate: Estimate) -> Barred:
     """Return which verdicts cannot rest on runs that are shorter than the paper's.
 
     Parameters
     ----------
-    verb
-        The claim's verb.
+    estimator
+        The claim's estimator.
     region
         Where the quantity lies if the claim is true.
     estimate
@@ -114,19 +114,19 @@ def barred_verdicts(verb: str, region: Region, estimate: Estimate) -> Barred:
     Barred
         According to the table of this module.
     """
-    if verb == "steps_needed" and math.isinf(estimate.high):
+    if estimator == "steps_needed" and math.isinf(estimate.high):
         return Barred(agrees=False, differs=True)
-    barred = _BARRED[claim_kind(verb, region)]
-    if _is_even_ahead(verb, region, estimate):
+    barred = _BARRED[claim_kind(estimator, region)]
+    if _is_even_ahead(estimator, region, estimate):
         return barred._replace(agrees=False)
     return barred
 
 
-def _is_even_ahead(verb: str, region: Region, estimate: Estimate) -> bool:
+def _is_even_ahead(estimator: str, region: Region, estimate: Estimate) -> bool:
     """Return whether a network leads although the claim is only that it is not worse."""
-    if claim_kind(verb, region) is not ClaimKind.NO_WORSE:
+    if claim_kind(estimator, region) is not ClaimKind.NO_WORSE:
         return False
-    same = _NO_DIFFERENCE[verb]
+    same = _NO_DIFFERENCE[estimator]
     large_is_better = math.isinf(region.below)
     if large_is_better:
         return estimate.low > same
@@ -201,7 +201,7 @@ def lead_caveat(claim: Claim, steps: int | None) -> str:
     shorter = steps < comparison.steps  # False if the paper gives no number of steps
     if not shorter:
         return ""
-    kind = claim_kind(comparison.verb, claim.region)
+    kind = claim_kind(comparison.estimator, claim.region)
     # After short runs, a claim "not worse" agrees only if the network is even ahead.
     if kind not in (ClaimKind.LEADS, ClaimKind.NO_WORSE):
         return ""

@@ -89,7 +89,7 @@ def judge_shuffled(ds: xr.Dataset, group: str, shuffles: int) -> pd.DataFrame:
     Returns
     -------
     pandas.DataFrame
-        One row per claim and shuffle that gave an interval: ``id``, ``verb``, ``says`` (one of
+        One row per claim and shuffle that gave an interval: ``id``, ``estimator``, ``says`` (one of
         `AT_THRESHOLD`, `BEYOND` and `DENIED`), ``pairs`` (number of pairs of networks),
         ``excluding`` (number of pairs whose interval excludes `NO_EFFECT`), ``agrees`` and
         ``differs`` (whether the claim's interval lies inside or outside its region).
@@ -107,7 +107,7 @@ def judge_shuffled(ds: xr.Dataset, group: str, shuffles: int) -> pd.DataFrame:
             for claim in compared:
                 if claim.comparison.measure == measure:
                     rows.append(_row(claim, estimate_claim(shuffled, claim)))
-    columns = ["id", "verb", "says", "pairs", "excluding", "agrees", "differs"]
+    columns = ["id", "estimator", "says", "pairs", "excluding", "agrees", "differs"]
     return pd.DataFrame([row for row in rows if row], columns=columns)
 
 
@@ -115,7 +115,7 @@ def _compares(claim: Claim) -> bool:
     """Return whether a claim compares networks with each other."""
     comparison = claim.comparison
     has_pairs = bool(comparison.pairs) or bool(comparison.others)
-    return has_pairs and comparison.verb in NO_EFFECT
+    return has_pairs and comparison.estimator in NO_EFFECT
 
 
 def _row(claim: Claim, estimate: Estimate) -> dict[str, object]:
@@ -123,7 +123,7 @@ def _row(claim: Claim, estimate: Estimate) -> dict[str, object]:
     if not estimate.known:
         return {}
     region = claim.region
-    no_effect = NO_EFFECT[claim.comparison.verb]
+    no_effect = NO_EFFECT[claim.comparison.estimator]
     if no_effect in (region.above, region.below):
         says = AT_THRESHOLD
     elif region.contains(no_effect, no_effect):
@@ -137,7 +137,7 @@ def _row(claim: Claim, estimate: Estimate) -> dict[str, object]:
             excluding += 1
     return {
         "id": claim.id,
-        "verb": claim.comparison.verb,
+        "estimator": claim.comparison.estimator,
         "says": says,
         "pairs": len(parts),
         "excluding": excluding,

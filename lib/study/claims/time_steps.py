@@ -1,4 +1,4 @@
-"""Quantities of the time steps dt that networks learned: the verbs peak, span, decades, power_law.
+"""Learned time steps dt: the estimators peak, span, decades and power_law.
 
 The time steps are stored as histograms with bins of a tenth of a decade
 (`longrnn.probes.time_steps`), so every quantity here is exact to a factor of 1.26.

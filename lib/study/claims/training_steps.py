@@ -1,4 +1,4 @@
-"""Training steps until a network solves the adding problem: the verbs longer and steps_needed.
+"""Training steps until a network solves the adding problem: the estimators longer and steps_needed.
 
 The step of a run is known only up to the spacing of its records. A run that never solved the
 problem counts with the last step of the longest run, and the interval is unbounded on that side.

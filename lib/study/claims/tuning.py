@@ -51,7 +51,7 @@ FAIR_UNITS = 1.5
 SMALL_ERROR = 0.1
 """Share of the error at chance below which an error is small."""
 _ERROR_RATIOS = ("ratio", "share_of_chance", "memoryless")
-"""Verbs whose quantity is the first network's error over another error."""
+"""Estimators whose quantity is the first network's error over another error."""
 
 
 class Losers(NamedTuple):
@@ -77,9 +77,9 @@ def losers(claim: Claim, pair: tuple[NetworkRef, ...], ahead: tuple[NetworkRef, 
     -------
     Losers
     """
-    verb = claim.comparison.verb
-    kind = claim_kind(verb, claim.region)
-    if kind is ClaimKind.LEADS and verb != "apart":
+    estimator = claim.comparison.estimator
+    kind = claim_kind(estimator, claim.region)
+    if kind is ClaimKind.LEADS and estimator != "apart":
         behind = tuple(name for name in pair if name not in ahead)
         return Losers(behind or pair, ahead)
     if kind is ClaimKind.LEARNS:
@@ -134,7 +134,7 @@ def find_untuned(
             texts.append(_at_chance_at_few_rates(networks, name))
             texts.append(dt_kept(networks, name, comparison.paper_dt, comparison.paper_length))
             texts.extend(fewer_units(networks, name, pair, comparison.paper_width))
-            if comparison.verb == "share_of_chance":
+            if comparison.estimator == "share_of_chance":
                 texts.append(still_falling(networks, name))
         return gather(*texts)
 
@@ -177,14 +177,14 @@ def _with_better_rate(
     Each is assumed to bring the gain of the last step of the grid. The interval is infinite unless
     the quantity is a difference of scores or a ratio of errors.
     """
-    verb = claim.comparison.verb
-    if verb != "lead" and verb not in _ERROR_RATIOS:
+    estimator = claim.comparison.estimator
+    if estimator != "lead" and estimator not in _ERROR_RATIOS:
         return -math.inf, math.inf
-    gain = FURTHER_RATES * gain_of_last_rate(networks, name, logs=verb in _ERROR_RATIOS)
+    gain = FURTHER_RATES * gain_of_last_rate(networks, name, logs=estimator in _ERROR_RATIOS)
     shift = gain
     if name != pair[0]:
         shift = -gain
-    if verb == "lead":
+    if estimator == "lead":
         return estimate.low + shift, estimate.high + shift
     factor = math.exp(-shift)  # a smaller error makes the ratio smaller
     return estimate.low * factor, estimate.high * factor
