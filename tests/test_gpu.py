@@ -441,6 +441,11 @@ def test_a_slice_of_the_factorial_is_timed(not_on_a_box, monkeypatch):
     assert values[graph, "rate, node_us"] == pytest.approx(step / of.operators)
     assert values[graph, "bits in a smaller pass"] == 0
     assert values[graph, "rate, tflops"] == pytest.approx(2 * of.flop / step / 1e6)
+    # An engine that takes all networks has other operators, and therefore another rate.
+    of_engine = "lipschitz, 2, numba-cpu, graph"
+    step = 1e3 * values[of_engine, "median time"] / 5
+    assert values[of_engine, "rate, pass_us"] == pytest.approx(step)
+    assert values[of_engine, "bits of a plain pass"] == 0
 
 
 def test_the_benchmark_names_machine_and_engines(monkeypatch):

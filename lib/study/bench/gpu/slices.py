@@ -1,5 +1,8 @@
 """A slice of the factorial experiment: the time of one network, and of many in one vmapped pass.
 
+Many networks run by the reference and by the engine that takes them all in one call. Rates per
+operator are those of the reference, whose operators `study.bench.counts` counts.
+
 A pass is a training step without the optimizer and without moving the batch to the device. All
 passes are loops over time, so the time per time step is the same for all lengths. Notebook 85
 computes the cost of the whole experiment from these rates.
@@ -7,6 +10,7 @@ computes the cost of the whole experiment from these rates.
 
 from collections.abc import Callable
 from functools import partial
+from itertools import product
 
 import torch
 from longrnn import kernels
@@ -66,9 +70,17 @@ class _Slice:
         classes = torch.zeros(workload.batch, dtype=torch.int64, device=device)
         self.batch = (inputs, classes)
         self.passes = {}
-        for use_cuda_graph in (False, True):
-            self.passes[use_cuda_graph] = VmappedPass(
-                self.networks[0], _loss, pass_size, use_cuda_graph=use_cuda_graph
+        """Passes by engine, and by whether they replay a graph."""
+        self.engines = ["reference"]
+        """Engines of passes of several networks."""
+        chosen = kernels.choose_for_runs(
+            name, torch.device(device).type, self.batch[0].dtype, workload.hidden
+        )
+        if not chosen.startswith("reference"):
+            self.engines.append(chosen)
+        for engine, use_cuda_graph in product(self.engines, (False, True)):
+            self.passes[engine, use_cuda_graph] = VmappedPass(
+                self.networks[0], _loss, pass_size, use_cuda_graph=use_cuda_graph, engine=engine
             )
 
     def gradients_of_one(self) -> tuple[Tensor, ...]:
@@ -76,16 +88,16 @@ class _Slice:
         loss = _loss(self.networks[0], *self.batch)
         return torch.autograd.grad(loss, self.parameters[0], allow_unused=True)
 
-    def gradients(self, count: int, *, use_cuda_graph: bool) -> tuple[Tensor, ...]:
+    def gradients(self, count: int, engine: str, *, use_cuda_graph: bool) -> tuple[Tensor, ...]:
         """Return the gradients of the first `count` networks, computed in one pass."""
-        vmapped = self.passes[use_cuda_graph]
+        vmapped = self.passes[engine, use_cuda_graph]
         losses = vmapped.losses(self.networks[:count], [self.batch] * count)
         parameters = [parameter for network in self.parameters[:count] for parameter in network]
         return torch.autograd.grad(losses, parameters, materialize_grads=True)
 
-    def first_gradient(self, count: int, *, use_cuda_graph: bool) -> Tensor:
+    def first_gradient(self, count: int, engine: str, *, use_cuda_graph: bool) -> Tensor:
         """Return the first network's gradient as one vector, from a pass of `count` networks."""
-        gradients = self.gradients(count, use_cuda_graph=use_cuda_graph)
+        gradients = self.gradients(count, engine, use_cuda_graph=use_cuda_graph)
         of_first = gradients[: len(self.parameters[0])]
         return torch.cat([gradient.flatten() for gradient in of_first])
 
@@ -124,33 +136,38 @@ def time_slice(
     networks = _Slice(name, workload, pass_size, device)
     engine = kernels.choose(name, torch.device(device).type)
     single = f"{name}, one, {engine}"
-    several = f"{name}, {pass_size}"
-    graph = f"{name}, {pass_size}, graph"
-    passes = {
-        single: networks.gradients_of_one,
-        several: partial(networks.gradients, pass_size, use_cuda_graph=False),
-        graph: partial(networks.gradients, pass_size, use_cuda_graph=True),
-    }
+    passes = {single: networks.gradients_of_one}
+    rates = {single: "launch_us" if engine.startswith("reference") else "engine_us"}
+    baselines = {}
+    graphs = {}
+    for engine in networks.engines:
+        several = f"{name}, {pass_size}"
+        rate, rate_in_graph = "launch_us", "node_us"
+        if engine != "reference":
+            several += f", {engine}"
+            rate = rate_in_graph = "pass_us"
+        graphs[engine] = f"{several}, graph"
+        plain = partial(networks.gradients, pass_size, engine, use_cuda_graph=False)
+        graphed = partial(networks.gradients, pass_size, engine, use_cuda_graph=True)
+        passes |= {several: plain, graphs[engine]: graphed}
+        rates |= {several: rate, graphs[engine]: rate_in_graph}
+        baselines |= {several: (single,), graphs[engine]: (single,)}
     timer = wall_timer
     if device == "cuda":
         timer = device_timer
     entrants = {label: timer(run) for label, run in passes.items()}
-    baselines = {several: (single,), graph: (single,)}
     rows = race(entrants, ledger, size=workload, rounds=rounds, baselines=baselines)
-    captured = networks.passes[True].uses_cuda_graph
-    ledger.add(graph, "recorded", size=workload, passed=captured)
-
-    counts = count(name, workload.hidden, workload.inputs, TRAINING, workload.batch)
-    rate_of_one = "engine_us"
-    if engine.startswith("reference"):
-        rate_of_one = "launch_us"
-    rates = {single: rate_of_one, several: "launch_us", graph: "node_us"}
     times = {row["what"]: row["value"] for row in rows}
+    counts = count(name, workload.hidden, workload.inputs, TRAINING, workload.batch)
     _add_rates(ledger, workload, times, rates, counts)
-    if graph in times:
-        tflops = pass_size * counts.flop * workload.time_steps / times[graph] / 1e9
-        ledger.add(graph, "rate, tflops", size=workload, value=tflops, unit="TFLOP/s")
-    _check_bits(networks, pass_size, partial(ledger.add, graph, size=workload))
+    for engine, graph in graphs.items():
+        captured = networks.passes[engine, True].uses_cuda_graph
+        ledger.add(graph, "recorded", size=workload, passed=captured)
+        if graph in times:
+            tflops = pass_size * counts.flop * workload.time_steps / times[graph] / 1e9
+            ledger.add(graph, "rate, tflops", size=workload, value=tflops, unit="TFLOP/s")
+        add = partial(ledger.add, graph, size=workload)
+        _check_bits(networks, pass_size, engine, add)
 
 
 def _add_rates(
@@ -169,25 +186,25 @@ def _add_rates(
     times
         Milliseconds of a pass, by label of the entrant.
     rates
-        Name of the rate of each entrant. ``engine_us`` is a time per time step; the others are
-        times per operator.
+        Name of the rate of each entrant. ``engine_us`` is a time per time step of one network, and
+        ``pass_us`` of all networks of a pass; the others are times per operator.
     counts
         The work of one time step.
     """
     for label, milliseconds in times.items():
         rate = rates[label]
         microseconds = 1e3 * milliseconds / workload.time_steps
-        if rate != "engine_us":
+        if rate not in ("engine_us", "pass_us"):
             microseconds /= counts.operators
         ledger.add(label, f"rate, {rate}", size=workload, value=microseconds, unit="us")
 
 
-def _check_bits(networks: _Slice, pass_size: int, add: Callable[..., dict]) -> None:
+def _check_bits(networks: _Slice, pass_size: int, engine: str, add: Callable[..., dict]) -> None:
     """Compare the first network's gradient with that from other passes; `add` appends a row."""
-    expected = networks.first_gradient(pass_size, use_cuda_graph=True)
+    expected = networks.first_gradient(pass_size, engine, use_cuda_graph=True)
     others = {
-        "bits in a smaller pass": networks.first_gradient(1, use_cuda_graph=True),
-        "bits of a plain pass": networks.first_gradient(pass_size, use_cuda_graph=False),
+        "bits in a smaller pass": networks.first_gradient(1, engine, use_cuda_graph=True),
+        "bits of a plain pass": networks.first_gradient(pass_size, engine, use_cuda_graph=False),
     }
     for quantity, gradient in others.items():
         difference = (expected - gradient).abs().max() / expected.abs().max()
