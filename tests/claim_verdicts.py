@@ -25,44 +25,44 @@ from study.paths import DATA
 from study.results.datasets import load
 
 CLAIMS = claims()
-"""By identifier."""
+"""The claims by identifier."""
 COMPARED = [claim for claim in CLAIMS.values() if claim.comparison]
-"""Those that name networks and an estimator."""
+"""Claims that name networks and an estimator."""
 REFERENCE = DATA / "reference" / "real"
 KNOWN_FILE = Path(__file__).parent / "data" / "verdicts.csv"
 NUMBERS = ["estimate", "low", "high"]
 """Columns of `KNOWN_FILE` besides the id, the verdict and its cause."""
 
 
-class Asked(NamedTuple):
+class StoredResults(NamedTuple):
     """Stored results, and the claims that they judge."""
 
     name: str
     path: Path
-    """It may not exist: the archive of the worms is not always at hand."""
+    """The file; that of the worms may be missing, because its archive is not always at hand."""
     judge: Callable[[xr.Dataset], pd.DataFrame]
     ids: list[str]
 
 
-def asked_claims() -> list[Asked]:
-    """Return all claims that stored results judge.
+def stored_results() -> list[StoredResults]:
+    """Return the stored results of every judge, with the claims that they judge.
 
     Returns
     -------
-    list of Asked
+    list of StoredResults
         One for each judge.
     """
-    asked = []
+    stored = []
     for name, judges in JUDGES.items():
         path = REFERENCE / f"{name.partition(',')[0]}.nc"
-        asked.append(Asked(name, path, judges, [*judges]))
+        stored.append(StoredResults(name, path, judges, [*judges]))
     by_group: dict[str, list[str]] = {}
     for claim in COMPARED:
         by_group.setdefault(claim.comparison.group, []).append(claim.id)
     for group, ids in by_group.items():
         judge = partial(judge_group, group=group)
-        asked.append(Asked(group, REFERENCE / f"{group}.nc", judge, ids))
-    return asked
+        stored.append(StoredResults(group, REFERENCE / f"{group}.nc", judge, ids))
+    return stored
 
 
 def write_known() -> None:
@@ -71,7 +71,8 @@ def write_known() -> None:
     Claims that notebooks judge keep their rows.
     """
     known = pd.read_csv(KNOWN_FILE, index_col="id").reindex(columns=["verdict", "cause", *NUMBERS])
-    tables = [asked.judge(load(asked.path)) for asked in asked_claims() if asked.path.exists()]
+    present = [stored for stored in stored_results() if stored.path.exists()]
+    tables = [stored.judge(load(stored.path)) for stored in present]
     judged = pd.concat(tables).set_index("id")[known.columns]
     kept = known.loc[known.index.difference(judged.index)]
     pd.concat([judged, kept]).sort_index().to_csv(KNOWN_FILE, float_format="%.7g")

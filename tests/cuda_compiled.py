@@ -42,7 +42,10 @@ PERSISTENT = [
 ]
 """Widths at which kernels with persistent weights are compiled."""
 WIDTH = int(os.environ.get("LTD_WIDTH", _cuda_launch.MOST_THREADS))
-"""Of the networks: the widest block leaves a thread the fewest registers. Trials set another."""
+"""Width of the networks: the widest block leaves a thread the fewest registers.
+
+Trials set another width.
+"""
 NARROW = 128
 """Width at which all kernels are compiled in float64, too."""
 DEVICE = SimpleNamespace(compute_capability=(9, 0))

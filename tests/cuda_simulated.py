@@ -132,7 +132,7 @@ def test_whole_numbers_reach_kernels_as_floats(name, monkeypatch):
 
 
 def test_any_number_of_networks_fits_one_grid(monkeypatch):
-    """Along its second dimension a grid has at most 65,535 blocks."""
+    """A grid has at most 65,535 blocks along its second dimension."""
     grids = []
     monkeypatch.setattr(_cuda_launch, "launch", lambda _, blocks, *__, **___: grids.append(blocks))
     networks = 70_000

@@ -30,9 +30,9 @@ from study.training.profile import check_or_refuse, load_profile
 from study.training.run_checks import check_settings
 
 loaded = functools.cache(load_profile)
-"""Profiles are frozen, and to read one takes seconds."""
+"""A profile, read once, because that takes seconds. It can't be changed."""
 sections = functools.cache(merge_profile)
-"""To read from alone."""
+"""The sections of a profile. They are shared, so tests must not change them."""
 
 
 def copy_to_edit(folder, monkeypatch, *names):

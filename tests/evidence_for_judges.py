@@ -216,7 +216,7 @@ JUDGES = {
     "latching": judge_latching,
     "padding": judge_padding,
 }
-"""By the results that they judge."""
+"""Judges by the name of the results that they judge."""
 
 _AGAINST_NO_EFFECT = ("terminal-stronger", "terminal-mild", "reverse-terminal-stronger")
 by_task = with_metric(
@@ -266,4 +266,4 @@ IN_NOTEBOOKS = {
     "irnn-3.2-surface": lambda rng: proportion(int(rng.binomial(200, 1 / 3)), 200),
     "irnn-a.6.6-negative": lambda rng: mean(rng.normal(0.9, 0.02, 8)),
 }
-"""What notebooks 54 and 55 count: a third of the paths, nine tenths of the eigenvalues."""
+"""Quantities that notebooks 54 and 55 count."""

@@ -19,7 +19,7 @@ from study.results.artefacts import Artefacts
 TAGGED = r"$$\begin{aligned} y &= a \cr &+ b \end{aligned} \tag{1.11}$$"
 TAKE = "document.title = 'taken'"
 HOSTILE = f'<script>{TAKE}</script><img src=x onerror="{TAKE}">'
-"""What must be read, and never run."""
+"""HTML that the report must show as text and never run."""
 RUNNING = rf"$\href{{javascript:{TAKE}}}{{press}}$"
 """A formula whose link would run a script."""
 ANSWER = "Hardly ever: **two** of twelve do, with $a < b$."

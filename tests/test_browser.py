@@ -17,7 +17,10 @@ MOST = 4
 `make exhaustive` visits more.
 """
 WIDTHS = (420, 1200, 1400)
-"""Of windows, in pixels: a phone, a small screen, and a larger one. The next page opens in it."""
+"""Widths of windows in pixels: a phone, a small screen, and a larger one.
+
+The next page opens in the last one.
+"""
 
 # Once formulas are drawn; pictures that load when they come into view are told to load now.
 SEEN = """async () => {
@@ -133,7 +136,7 @@ def faults_by_page(fault, visits):
 
 @pytest.fixture(scope="module")
 def visits(each_site, browser):
-    """What the largest pages of every folder asked for and drew, each visited once."""
+    """Return what the largest pages of every folder loaded and drew, each visited once."""
     return visit_largest(each_site, browser, MOST)
 
 

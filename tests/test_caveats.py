@@ -29,7 +29,7 @@ def estimated(ds, **claim):
 
 
 def test_a_network_trained_once_is_a_caveat():
-    """It is one of verdicts against the network only."""
+    """It is a caveat only of verdicts against the network."""
     once = f"LEM was {TRIED_ONCE}"
     for region, caveats in (
         ({"below": 0.1}, ("", once)),
@@ -65,7 +65,7 @@ def test_networks_that_fail_are_counted(levels, caveat):
     [(("LSTM", "GRU"), ("LEM and GRU", "made up")), (("LSTM",), None)],
 )
 def test_an_extreme_names_the_networks_that_decide(others, decided_by):
-    """Of a single comparison the claim itself says what it is about."""
+    """If there is a single comparison, the claim itself names the networks."""
     ds = errors({"LEM": 0.1, "LSTM": 0.9, "GRU": 0.5})
     claim = made_claim("ratio", region={"below": 1.0}, networks=("LEM",), others=others)
     assert estimate_claim(Networks(ds), claim).about == decided_by

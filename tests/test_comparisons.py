@@ -70,7 +70,7 @@ def test_leads_are_ahead_behind_or_undecided():
 
 @pytest.mark.parametrize("validated", [True, False])
 def test_leads_say_whether_networks_still_improved(validated):
-    """By validation; if nothing is validated, by the test metric, whose last record counts."""
+    """The validation metric decides; without one, the test metric at the last record."""
     end = _draw()
     end = end.assign(validation_metric=end["test_metric"] * (1 if validated else np.nan))
     worse = end.assign({f"{part}_metric": end[f"{part}_metric"] - 0.2 for part in PARTS})
@@ -200,7 +200,7 @@ def test_choosing_rates_on_the_test_part_gives_no_advantage(favoured, agree):
 
 @pytest.mark.parametrize("at_end", [0.5, 0.9])
 def test_a_lead_reports_another_one_at_the_end(at_end):
-    """At the last record the network that validates best has fallen behind, or has not."""
+    """The network that validates best has fallen behind at the last record, or it has not."""
     best = _draw({"good": 90.0, "fair": 70.0})
     end = best.assign(validation_metric=best["validation_metric"] - 0.3)
     fallen = (end["label"] == "good") & (end["test_metric"] > 0)
@@ -453,7 +453,7 @@ def test_windows_of_stored_runs_have_a_patient():
 
 
 def test_the_error_of_windows_of_unknown_patients_is_unknown():
-    """At the paper's scale there are more windows than those whose patients are listed."""
+    """At the paper's scale there are more windows than the list of patients covers."""
     ds = load(DATA / "reference/real/vitals.nc")
     known = Networks(ds).on_task("respiratory rate")
     assert sampling_error(known, "LSTM").paired

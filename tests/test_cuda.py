@@ -63,7 +63,7 @@ WAITS = {"_local_scalar_dense", "equal", "nonzero", "masked_select", "unique_dim
 WAITS |= {"linalg_matrix_exp"}
 """Operators that make the host wait for the device, or read its memory."""
 TELLING = {torch.Tag.data_dependent_output, torch.Tag.dynamic_output_shape}
-"""What PyTorch says itself of operators whose results, or whose shapes, the host must wait for."""
+"""PyTorch's own tags of operators for whose results or shapes the host must wait."""
 
 # Their weights are maps of free parameters (an exponential, an inverse), and PyTorch looks at the
 # values to compute them: evaluate them before the capture.
@@ -251,7 +251,7 @@ def test_launches_and_dispatches_of_a_pass(name, monkeypatch):
 
 @pytest.mark.parametrize("name", sorted(set(ON_GPU) - COMPUTED))
 def test_a_layer_adds_only_the_zeros_of_its_state(name):
-    """What a user runs: a layer of one cell launches what its engine does, and sets its state."""
+    """A layer of one cell launches what its engine does, and sets its state."""
     layer = LAYERS[name](1, 128).to("meta")
     cell = layer.cells["l0"]
     u = torch.randn(6, 3, 1, device="meta")

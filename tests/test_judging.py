@@ -12,10 +12,10 @@ from claim_verdicts import (
     COMPARED,
     KNOWN_FILE,
     NUMBERS,
-    asked_claims,
     between,
     estimated,
     judgments_of_false_data,
+    stored_results,
     true_of,
     verdict_of,
     verdicts_on_evidence,
@@ -68,7 +68,7 @@ LISTED = claim_table()
 GATED = CLAIMS["unicornn-4-imdb-gated"]
 KNOWN = pd.read_csv(KNOWN_FILE, index_col="id")
 TOLERANCE = 1e-6
-"""Of estimates and ends of intervals, relative.
+"""Relative tolerance of estimates and ends of intervals.
 
 Draws have fixed seeds, so only the rounding of sums depends on the processor. With NumPy and
 OpenBLAS limited to SSE4.2, no number moved by more than 1.4e-11 of itself against AVX-512. The file
@@ -222,7 +222,7 @@ def test_estimators_agree_with_true_data_only(name):
 
 
 def test_claims_that_shuffled_data_support_are_marked():
-    """What models say of accuracies unrelated to the metric supports no claim of an effect."""
+    """Models of accuracies that are unrelated to the metric support no claim of an effect."""
     rng = np.random.default_rng(5)
     draws = 10
     agreed = []
@@ -438,17 +438,17 @@ def test_a_run_that_stopped_early_has_a_last_record():
 # stored results
 
 
-ASKED = asked_claims()
+STORED_RESULTS = stored_results()
 
 
-@pytest.mark.parametrize("asked", ASKED, ids=[asked.name for asked in ASKED])
-def test_stored_results_are_judged(asked):
-    if not asked.path.exists():
-        assert asked.name == "worms", asked.path
+@pytest.mark.parametrize("stored", STORED_RESULTS, ids=[stored.name for stored in STORED_RESULTS])
+def test_stored_results_are_judged(stored):
+    if not stored.path.exists():
+        assert stored.name == "worms", stored.path
         pytest.skip("the archive of the worms is not at hand")
-    actual = asked.judge(load(asked.path))
-    assert actual["id"].tolist() == asked.ids
-    expected = KNOWN.loc[asked.ids]
+    actual = stored.judge(load(stored.path))
+    assert actual["id"].tolist() == stored.ids
+    expected = KNOWN.loc[stored.ids]
     message = "the verdicts changed: run `python tests/claim_verdicts.py`, and edit README"
     assert actual["verdict"].tolist() == expected["verdict"].tolist(), message
     assert actual["cause"].tolist() == expected["cause"].fillna("").tolist(), message
@@ -469,7 +469,7 @@ def test_judged_lengths_cover_those_of_the_paper(claim):
 
 
 def test_gradients_of_runs_at_chance_are_counted():
-    (asked,) = (asked for asked in ASKED if asked.name == "irnn_memory")
-    estimate = estimated(load(asked.path), CLAIMS["irnn-a.6.8-identity"])
+    (stored,) = (stored for stored in STORED_RESULTS if stored.name == "irnn_memory")
+    estimate = estimated(load(stored.path), CLAIMS["irnn-a.6.8-identity"])
     (note,) = estimate.notes
     assert note.startswith("5 of 20 runs of iRNN K=10 on adding 200 in full stay at chance")

@@ -25,7 +25,10 @@ from tests import engines
 SIMULATED = _cuda.SIMULATED
 """Then cases are small: the simulator takes microseconds for each step of each thread."""
 CHAINS = ("indrnn", "sru", "unicornn")
-"""On the GPU they are fetched 16 steps ahead: their lengths lie on both sides of 16 and 32."""
+"""Cells whose GPU kernels fetch inputs 16 steps ahead.
+
+Their sequences have lengths on both sides of 16 and 32.
+"""
 
 
 def by_engine(cell, *more):

@@ -26,7 +26,7 @@ ENGINES = [
 ENGINES += [("lstm", "numba-cpu")]  # which only runs if it is named
 OURS = [case for case in ENGINES if case[1] != "library"]
 CHOSEN = [(name, engine) for name, engine in ENGINES if engine == kernels.choose(name, "cpu")]
-"""Those that `auto` chooses, with which test_conformance.py compiles every layer."""
+"""Engines that `auto` chooses; test_conformance.py compiles every layer with them."""
 by_engine = pytest.mark.parametrize(("name", "engine"), ENGINES)
 by_kernel = pytest.mark.parametrize(("name", "engine"), OURS)
 

@@ -214,7 +214,7 @@ def verdict_of(claim, estimate):
 
 
 def test_judges_accept_the_published_models():
-    """On data of the published coefficients and a tenth of the text's attempts, too."""
+    """Data drawn from the published coefficients have a tenth of the paper's attempts."""
     fits = Evidence(simulate(7, replicates=2, training_length=[25]))
     of_text = set()
     of_law = set()
@@ -304,7 +304,7 @@ def observed(kind: str) -> tuple[Observations, pd.DataFrame]:
 
 @pytest.fixture(scope="module")
 def values():
-    """What R found, by model, quantity and term; of no term are the summaries."""
+    """R's results by model, quantity and term; summaries have an empty term."""
     types = {"model": str, "term": str}
     table = pd.read_csv(FOLDER / "values.csv", dtype=types, keep_default_na=False)
     table = table[table["quantity"] != "version"].astype({"value": float})

@@ -19,9 +19,9 @@ from study.tasks.prepared import SPLITS, load_file
 def load_prepared(path: str | Path, train_size: int = 0, test_size: int = 0) -> Task:
     """Load a prepared data set, or some of its sequences.
 
-    A subset has the classes in the proportions of the whole data set. So have the first sequences
-    of it, whatever their number, even if the file is sorted by class. The subset and its order
-    depend only on the data set's name and its targets, so all runs see the same sequences. A
+    A subset has the classes in the proportions of the whole data set, even if the file is sorted by
+    class. The same is true of the first n sequences of the subset, for every n. The subset and its
+    order depend only on the data set's name and its targets, so all runs see the same sequences. A
     validation split is always whole. The rows of a stream (``steps``) keep their order.
 
     Parameters
