@@ -21,13 +21,15 @@ look for an error, leave them out, for example with ``dvc repro -s analyse@46_la
 
 Why each part exists:
 
-- `repro`: DVC runs one stage after the other, but most stages are analyses that do not need each
-  other. Without it, analyses run on one core.
+- `repro`: DVC runs one stage after the other (its queue runs whole experiments in parallel, not
+  stages), but most stages are analyses that do not need each other. Without it, analyses run on one
+  core.
 - `fork_server`: a rebuild starts 49 processes with papermill and 100 kernels, which import packages
   for one and a half seconds each. Without it, a rebuild on two cores takes two minutes longer.
 - `code` and `fingerprint`: a stage depends on the modules that its notebook reaches, one by one,
-  and not on their docstrings. If stages depended on the whole of `lib`, every change would train
-  everything again. If `dvc.yaml` listed modules by hand, nobody would notice one that is missing.
+  and not on their docstrings. If stages depended on the whole of `lib`, every change would run every
+  stage again. If `dvc.yaml` listed modules by hand, nobody would notice one that is missing. The
+  same fingerprints name cached training runs (`study.training.cache_key`).
 - `inputs` and `dvc_records`: DVC hashes the inputs of a stage after its command has ended, and
   JupyterLab saves open notebooks by itself. Without them, DVC could record a new notebook as the
   one that made the old results, and would consider these up to date. `inputs` notices what was
