@@ -27,9 +27,9 @@ Why each part exists:
 - `fork_server`: a rebuild starts 49 processes with papermill and 100 kernels, which import packages
   for one and a half seconds each. Without it, a rebuild on two cores takes two minutes longer.
 - `code` and `fingerprint`: a stage depends on the modules that its notebook reaches, one by one,
-  and not on their docstrings. If stages depended on the whole of `lib`, every change would run every
-  stage again. If `dvc.yaml` listed modules by hand, nobody would notice one that is missing. The
-  same fingerprints name cached training runs (`study.training.cache_key`).
+  and not on their docstrings. If stages depended on the whole of `lib`, every change would run
+  every stage again. If `dvc.yaml` listed modules by hand, nobody would notice one that is missing.
+  The same fingerprints name cached training runs (`study.training.cache_key`).
 - `inputs` and `dvc_records`: DVC hashes the inputs of a stage after its command has ended, and
   JupyterLab saves open notebooks by itself. Without them, DVC could record a new notebook as the
   one that made the old results, and would consider these up to date. `inputs` notices what was
