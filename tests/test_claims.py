@@ -437,6 +437,13 @@ def test_null_claims_state_the_detectable_effect(low, high, verdict):
     assert not CLAIMS["diss-3.5-terminal-mild"].denies_effect
 
 
+@pytest.mark.parametrize(("low", "noted"), [(-0.001, True), (0.01, False)])
+def test_undecided_null_claims_state_the_detectable_effect_if_none_was_found(low, noted):
+    row = judged_row("diss-3.5-training-alone", between(low, 0.021))
+    assert row["verdict"] == UNDECIDED
+    assert ("claim of no effect; smallest effect detectable" in row["note"]) == noted
+
+
 def test_a_rise_is_not_counted_as_little_or_no_effect():
     """The claim denies a fall by two points or more, and has no effect at zero."""
     claim = CLAIMS["lem-google12-clip-slow"]

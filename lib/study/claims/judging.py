@@ -228,8 +228,9 @@ def _notes(estimate: Estimate, claim: Claim, verdict: Verdict) -> Reasons:
     if verdict.verdict == DIFFERS and verdict.power < ENOUGH_POWER:
         rarely_agrees = low_power_in_words(verdict.power)
         notes.append(f"the interval excludes the claim, although {rarely_agrees}")
-    denies_this_effect = claim.denies_effect and _null_is(estimate, claim) in (INSIDE, OUTSIDE)
-    if denies_this_effect and verdict.verdict != DIFFERS:
+    null_is = _null_is(estimate, claim)
+    agrees_on_no_effect = verdict.verdict == AGREES and null_is in (INSIDE, OUTSIDE)
+    if claim.denies_effect and (agrees_on_no_effect or null_is == INSIDE):
         notes.append(_null_note(estimate, verdict.verdict))
     if estimate.known:
         notes.append(_published_note(estimate, claim, verdict.verdict))
