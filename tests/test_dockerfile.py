@@ -4,9 +4,15 @@ import re
 import shutil
 import subprocess
 
+from ruamel.yaml import YAML
 from study.paths import ROOT
 
 LINES = (ROOT / "Dockerfile").read_text("utf-8").replace("\\\n", " ").splitlines()
+IGNORED = [
+    line
+    for line in (ROOT / ".dockerignore").read_text("utf-8").splitlines()
+    if not line.startswith("#")
+]
 COPIED = [line.split()[1:-1] for line in LINES if line.startswith("COPY ") and " . " not in line]
 
 
@@ -27,8 +33,36 @@ def test_environment_needs_only_the_files_copied_first(tmp_path):
     assert {name for pair in installed for name in pair} <= set(COPIED[0])
 
 
-def test_image_holds_no_results():
-    ignored = (ROOT / ".dockerignore").read_text("utf-8").split()
-    kept_by_git = {"data/published", "data/readme", "data/reference"}
-    assert {".git", ".venv", "data/cache", "data/raw", "data/results"} <= set(ignored)
-    assert kept_by_git.isdisjoint(ignored)
+def _is_in_image(path):
+    """Whether `COPY . .` copies a path: the last pattern that matches it or a parent decides."""
+    copied = True
+    for line in IGNORED:
+        escaped = re.escape(line.removeprefix("!"))
+        pattern = escaped.replace(r"\*\*/", "(.*/)?").replace(r"\*", "[^/]*")
+        if re.fullmatch(f"{pattern}(/.*)?", path):
+            copied = line.startswith("!")
+    return copied
+
+
+def test_image_has_what_make_reads():
+    names = ["Makefile", "dvc.lock", "dvc.yaml", "params.yaml", "pyproject.toml", ".dvc/config"]
+    kinds = ["lib/**/*.py", "notebooks/*.ipynb", "tests/**/*.py"]
+    kinds += ["data/published/**/*.yaml", "data/reference/**/*.nc", "data/readme/*.png"]
+    for kind in kinds:
+        names += [path.relative_to(ROOT).as_posix() for path in ROOT.glob(kind)]
+    assert {"data/published/claims/lem.yaml", "data/reference/real/factorial.nc"} <= set(names)
+    assert [name for name in names if not _is_in_image(name)] == []
+
+
+def test_image_has_no_results_and_nothing_of_one_checkout():
+    names = ["data/raw/a.zip", "data/cache/a.npz", "lib/longrnn/cells/__pycache__/lem.pyc"]
+    names += [".git/config", ".dvc/tmp/a", ".dvc/cache/a", ".dvc/config.local", "shared/a"]
+    names += ["data/look/report/index.html", "data/interactive/a.ipynb", "slurm-1.out"]
+    git_ignores = (ROOT / ".gitignore").read_text("utf-8").splitlines()
+    names += [line.strip("/").replace("*", "1") for line in git_ignores if line[0] != "#"]
+    stages = YAML(typ="safe").load(ROOT / "dvc.yaml")["stages"].values()
+    for stage in stages:
+        for out in stage.get("do", stage).get("outs", []):
+            names.append(out if isinstance(out, str) else next(iter(out)))
+    assert {"data/code", "data/results", "data/simulated/factorial.nc", ".venv"} <= set(names)
+    assert [name for name in names if _is_in_image(name)] == []
