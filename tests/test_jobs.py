@@ -4,6 +4,7 @@ import contextlib
 import hashlib
 import json
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -21,11 +22,12 @@ import designs
 import numpy as np
 import pytest
 import torch
-from dask.distributed import LocalCluster, Security
+from dask.distributed import Client, LocalCluster, Security
 from designs import copy_to_edit, edit, first_attempt, make_run, plain_job, single_job, study
 from distributed.client import _get_global_client
 from processes import python
 from study.config.jobs import Jobs
+from study.paths import ROOT
 from study.pipeline import fingerprint
 from study.results import factorial as results
 from study.results.schema import COMPLETED, DIVERGED
@@ -309,10 +311,32 @@ def test_a_worker_with_two_threads_is_refused(dropout_jobs, tmp_path):
         worker = subprocess.Popen([*command, "--nthreads", "2", "--no-dashboard"], **silent)
         stack.callback(worker.wait)
         stack.callback(worker.kill)
-        advice = f"has 2 threads, which would share .*`dask worker {address} --nthreads 1`"
+        advice = f"has 2 threads, which would share .*`{cluster.worker_command(address)}`, once"
         with pytest.raises(ConnectionError, match=advice):
             run_jobs({"test": dropout_jobs}, tmp_path, Jobs(scheduler=address, workers=0))
         assert not list(tmp_path.glob("*.npz"))
+
+
+def test_the_printed_command_starts_one_worker_without_a_memory_limit():
+    local = "tcp://127.0.0.1:8786"
+    printed = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
+    assert printed.count(f" {cluster.worker_command(local)} &\n") == 2
+    on_slurm = cluster.worker_command('"tcp://$(hostname):8786"')
+    assert f"\nsrun {on_slurm} &\n" in printed
+
+    scheduler = LocalCluster(
+        n_workers=0, protocol="tcp://", processes=False, dashboard_address=None
+    )
+    with scheduler, Client(scheduler) as client, contextlib.ExitStack() as stack:
+        command = shlex.split(cluster.worker_command(scheduler.scheduler_address))
+        silent = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        worker = subprocess.Popen([sys.executable, "-m", *command], **silent)
+        stack.callback(worker.wait)
+        stack.callback(worker.terminate)
+        client.wait_for_workers(1, timeout=60)
+        (started,) = client.scheduler_info()["workers"].values()
+        assert started["nthreads"] == 1
+        assert started["memory_limit"] == 0
 
 
 def test_jobs_in_two_threads_draw_their_own_dropout(dropout_jobs, tmp_path):

@@ -166,8 +166,11 @@ def worker_command(scheduler: str) -> str:
     Returns
     -------
     str
+        One process with one thread and, like local workers, without a memory limit. Dask's default
+        limit for it is the machine's memory divided by the number of cores, and Dask would kill a
+        worker that needs more.
     """
-    return f"dask worker {scheduler} --nthreads 1"
+    return f"dask worker --nthreads 1 --nworkers 1 --memory-limit 0 {scheduler}"
 
 
 def refuse_threads(worker: str, threads: int, scheduler: str) -> None:
