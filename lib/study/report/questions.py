@@ -27,12 +27,15 @@ class Question:
         Runs behind the answer.
     publication : str
         A key of `PUBLICATIONS`, `OURS` or `SHARED`.
+    claims : tuple of str
+        Ids of the claims that it judges.
     """
 
     copies: tuple[Notebook, ...]
     groups: tuple[Group, ...]
     runs: int
     publication: str
+    claims: tuple[str, ...]
 
     @property
     def first(self) -> Notebook:
@@ -62,14 +65,16 @@ def questions(inputs: Inputs, groups: list[Group], judged: pd.DataFrame) -> list
         In the order of the notebooks' numbers.
     """
     made_by = groupby(attrgetter("notebook", "result_set"), inputs.artefacts)
+    judging = judged["judged_by"].map(attrgetter("notebook"), na_action="ignore")
     listed = []
     for name, notebooks in groupby(attrgetter("name"), inputs.notebooks).items():
         evidence = {copy: _evidence(_results(made_by, copy)) for copy in notebooks}
         copies = sorted(notebooks, key=evidence.__getitem__, reverse=True)
         artefacts = _made_by(name, groups)
         runs = max((item.runs for item in _results(made_by, copies[0])), default=0)
-        publication = _publication(name, artefacts, judged, runs)
-        listed.append(Question(tuple(copies), artefacts, runs, publication))
+        claims = judged[judging == name]
+        publication = _publication(artefacts, claims, runs)
+        listed.append(Question(tuple(copies), artefacts, runs, publication, tuple(claims["id"])))
     return listed
 
 
@@ -103,15 +108,14 @@ def _made_by(notebook: str, groups: list[Group]) -> tuple[Group, ...]:
     return tuple(whole or parts)
 
 
-def _publication(notebook: str, made: tuple[Group, ...], judged: pd.DataFrame, runs: int) -> str:
+def _publication(made: tuple[Group, ...], claims: pd.DataFrame, runs: int) -> str:
     """Return the publication of most artefacts that a notebook makes, or of its claims.
 
     Without one the notebook is about an experiment of our own if it analyzes runs.
     """
     texts = [group.text for group in made if group.text]
     if not texts:
-        judging = judged["judged_by"].map(attrgetter("notebook"), na_action="ignore")
-        texts = list(judged.loc[judging == notebook, "paper"])
+        texts = list(claims["paper"])
     if texts:
         return Counter(texts).most_common(1)[0][0]
     if runs:
