@@ -33,9 +33,11 @@ from study.report.claim_text import describe_claim
 from study.report.contents import ReportError
 from study.report.coverage import COLUMNS, STATES, count_coverage, summarize_coverage
 from study.report.findings import read_findings, write_row, write_sentence
-from study.report.inputs import load_artefacts, load_notebooks
+from study.report.groups import group_artefacts
+from study.report.inputs import load_artefacts, load_inputs, load_notebooks
 from study.report.intervals import place_interval
 from study.report.numbers import formatter
+from study.report.questions import questions
 from study.report.tables import PAGES, key_columns, paired_html, panels, to_html
 from study.report.tally import count_causes, count_verdicts, counts_in_words, tally
 from study.report.verdicts import NOT_JUDGED, judge_claims
@@ -147,6 +149,24 @@ DIFFERENT = artefacts()["same_data"].isna().sum()
 )
 def test_a_page_contains_this_text(site, page, text):
     assert text in read(site / f"{page}.html").text
+
+
+def test_a_question_without_an_answer_lists_its_claims(data, monkeypatch):
+    inputs = load_inputs(data)
+    judged = judge_claims(inputs.artefacts)
+    groups = group_artefacts(inputs.artefacts, artefacts().assign(name="Table 1"))
+    listed = questions(inputs, groups, judged)
+    (question,) = (each for each in listed if each.first.name == "22_errors")
+    assert "diss-3.6-longer" in question.claims and "diss-1.4-variance" not in question.claims
+    call = '{% from "_shared.jinja" import question_entry with context %}'
+    template = PAGES.from_string(call + "{{ question_entry(question) }}")
+    claims = {row["id"]: describe_claim(row) for _, row in judged.iterrows()}
+    seen = {"inputs": inputs, "claims": claims, "up": "../", "text": "dissertation", "pages": {}}
+    link = '<a href="../claims/diss-3.6-longer.html">each of the models'
+    assert link not in template.render(seen, question=question)
+    monkeypatch.setitem(PAGES.globals, "answer", lambda notebook: "")
+    page = template.render(seen, question=question)
+    assert link in page and page.count("<li>") == len(question.claims)
 
 
 def test_menu_lists_each_notebook_once(site):
