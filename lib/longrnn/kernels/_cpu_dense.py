@@ -118,6 +118,7 @@ def forward_kernel(W, A, numbers, uses_W, g, x0, outputs, y, start, stop):
     for t in range(len(g)):
         y_here = y[t, start:stop]
         x_here = outputs[t, start:stop]
+        # The products are written to the memory of y and x, which the loop below overwrites.
         if form == INTERCHANGED:
             _multiply_interchanged(uses_W[t, start:stop], W.T, A.T, previous, y_here, other)
         else:
@@ -168,7 +169,7 @@ def backward_kernel(
         Receives the gradients of `numbers` as sums over time; starts at zero.
     """
     flat = numbers.ravel()
-    back = carried[start:stop].ravel()
+    back = carried[start:stop].ravel()  # a view: the products below write to `carried`
     linear = np.empty_like(carried[start:stop])
     phi = TANH
     alpha = ONE
@@ -189,7 +190,7 @@ def backward_kernel(
         if form == LIPSCHITZ:
             lambda_here = lambdas[t, start:stop]
         lambda_t = lambda_here.ravel()
-        before = y_t  # which only FastRNN reads
+        before = y_t  # any array of this type; only FastRNN reads `before`
         if form >= FAST:
             if t > 0:
                 before = outputs[t - 1, start:stop].ravel()

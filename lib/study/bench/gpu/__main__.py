@@ -5,6 +5,7 @@ UnICORNN, every engine, training steps, losses compared with the CPU, fifty netw
 probes, and NVIDIA's sanitizer. Every part runs in its own process, so that a kernel that crashes
 the device doesn't affect other parts. Every measurement is written to the table at once.
 
+All parts but the sanitizer should take about 20 minutes on an H200; that is an estimate.
 ``--minutes 9`` ends in time for a slot of ten minutes, and ``--resume`` goes on with the parts that
 have not finished. ``--keep data/reference/timings/kernels`` stores the medians under the name of
 the GPU.
