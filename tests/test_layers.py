@@ -284,6 +284,15 @@ def test_a_state_of_none_is_the_initial_one():
 
 
 @every_layer
+def test_the_last_state_can_be_detached_in_place(layer_class):
+    """Between two stretches of a long sequence, as users do; PyTorch refuses it for views."""
+    _, state = build(layer_class)(noise(T, B, P))
+    for part in parts(state):
+        part.detach_()
+        assert not part.requires_grad
+
+
+@every_layer
 def test_the_last_state_shares_no_memory(layer_class):
     layer = build(layer_class)
     output, state = layer(noise(T, B, P))

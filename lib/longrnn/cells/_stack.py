@@ -163,8 +163,7 @@ class Stack(nn.Module):
             if self.training and self.dropout > 0 and layer < self.num_layers - 1:
                 output = self._drop(output, segments)
             outputs.append(output)
-        if len(finals) == 1:  # without a copy
-            return outputs[-1], tuple(part.unsqueeze(0) for part in finals[0])
+        # Copies also of one part: PyTorch refuses to detach a view in place, as users detach states.
         final = tuple(torch.stack(parts) for parts in zip(*finals, strict=True))
         return outputs[-1], final
 
