@@ -163,7 +163,7 @@ class Stack(nn.Module):
             if self.training and self.dropout > 0 and layer < self.num_layers - 1:
                 output = self._drop(output, segments)
             outputs.append(output)
-        # Copies also of one part: PyTorch refuses to detach a view in place, as users detach states.
+        # Copies, also of one part: users detach states in place, which PyTorch refuses for views.
         final = tuple(torch.stack(parts) for parts in zip(*finals, strict=True))
         return outputs[-1], final
 
