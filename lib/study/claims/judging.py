@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Mapping
-from functools import cache, partial
+from functools import cache
 
 import pandas as pd
 import xarray as xr
@@ -42,8 +42,8 @@ from study.results.artefacts import Artefacts
 from study.results.manifest import TOYS
 from study.stats.power import detectable
 
-COMPARES = (ClaimKind.LEADS, ClaimKind.NO_WORSE, ClaimKind.EQUAL)
-"""Kinds of claims that compare networks. They get a caveat if a network is at chance."""
+COMPARING = (ClaimKind.LEADS, ClaimKind.NO_WORSE, ClaimKind.EQUAL)
+"""Kinds of claims that compare networks with each other. They get a caveat if one is at chance."""
 Judge = Callable[[object], Estimate]
 """A function that estimates the quantity of one claim, from a dataset or tables made of it."""
 
@@ -94,13 +94,13 @@ def judge_group(ds: xr.Dataset, group: str) -> pd.DataFrame:
         raise ClaimError(f"no claim is about the group {group!r}; expected one of {groups}")
 
     @cache
-    def in_measure(measure: str) -> Networks:
+    def networks_in(measure: str) -> Networks:
         return Networks(ds, measure=measure)
 
-    def judge(claim: Claim, _: object) -> Estimate:
-        return estimate_claim(in_measure(claim.comparison.measure), claim)
+    def judge_of(claim: Claim) -> Judge:
+        return lambda _: estimate_claim(networks_in(claim.comparison.measure), claim)
 
-    return judged_table(ds, {claim.id: partial(judge, claim) for claim in chosen})
+    return judged_table(ds, {claim.id: judge_of(claim) for claim in chosen})
 
 
 def judged_table(evidence: object, judges: Mapping[str, Judge]) -> pd.DataFrame:
@@ -271,14 +271,16 @@ def _caveats(estimate: Estimate, claim: Claim, verdict: str) -> Reasons:
     if scale.at_edge:
         edges = ", ".join(scale.at_edge)
         caveats.append(f"best learning rate at the edge of the grid: {edges}")
-    comparison = claim.comparison
-    if (
-        scale.at_chance
-        and comparison
-        and claim_kind(comparison.estimator, claim.region) in COMPARES
-    ):
+    if scale.at_chance and _compares_networks(claim):
         caveats.append(f"no better than chance: {', '.join(scale.at_chance)}")
     return gather(*caveats)
+
+
+def _compares_networks(claim: Claim) -> bool:
+    """Return whether a claim compares networks with each other, and not each with chance."""
+    if claim.comparison is None:
+        return False
+    return claim_kind(claim.comparison.estimator, claim.region) in COMPARING
 
 
 def _reversal(verdict: str, at_other_thresholds: Sensitivity) -> str:
