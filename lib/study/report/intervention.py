@@ -2,6 +2,8 @@
 
 import pandas as pd
 
+from study.report.numbers import unbroken
+
 EXPERIMENT = "31_adjoint_interventions"
 """The notebook of the experiment."""
 EFFECTS = "own-intervention-effects"
@@ -197,4 +199,5 @@ def _points(row: pd.Series) -> str:
 def _signed(row: pd.Series) -> str:
     """Return a change of accuracy in points with its interval, such as ``+26 (+16 to +36)``."""
     change, low, high = (f"{100 * row[name]:+.0f}" for name in ("estimate", "low", "high"))
-    return f"{change} ({low} to {high})".replace("-", "−")
+    interval = f"{low} to {high}"
+    return f"{change} ({unbroken(interval)})".replace("-", "−")

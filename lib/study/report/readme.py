@@ -24,6 +24,7 @@ from study.report.contents import ReportError
 from study.report.findings import read_findings, summarize, write_row
 from study.report.inputs import read_table
 from study.report.intervention import shows_cause, summarize_intervention
+from study.report.numbers import unbroken
 from study.report.readme_numbers import read_stored, store_numbers
 from study.report.tally import TALLY, TESTED, tally
 from study.results.names import PUBLICATIONS
@@ -171,9 +172,8 @@ def _findings(judged: pd.DataFrame) -> str:
             words = title + row.claimed
             if row.measured:
                 words += f" *{row.measured}*"
-            lines.append(
-                f"| {words} | {row.published} | {row.ours} | {row.seeds} | {row.verdict} |"
-            )
+            ours = unbroken(row.ours)
+            lines.append(f"| {words} | {row.published} | {ours} | {row.seeds} | {row.verdict} |")
             title = ""
     return "\n".join(lines)
 
