@@ -431,6 +431,19 @@ def test_compiled_layers_take_packed_and_padded_sequences():
     assert_same(compiled(u, lengths=LENGTHS), layer(u, lengths=LENGTHS))
 
 
+def test_lists_of_lengths_are_compiled_and_exported():
+    torch._dynamo.reset()
+    layer = build(longrnn.LEM, bidirectional=True)
+    u = noise(T, B, P)
+    expected = layer(u, lengths=LENGTHS)
+    compiled = torch.compile(layer, fullgraph=True, backend="eager")
+    assert_same(compiled(u, lengths=LENGTHS), expected)
+    program = torch.export.export(layer, (u,), {"lengths": LENGTHS}).module()
+    assert_same(program(u, lengths=LENGTHS), expected)
+    with pytest.raises(AssertionError, match="Guard failed"):
+        program(u, lengths=[4, 6, 2])
+
+
 def test_lengths_of_an_empty_batch_are_ignored():
     output, _ = longrnn.LEM(P, D)(torch.zeros(T, 0, P), lengths=[])
     assert output.shape == (T, 0, D)
@@ -1091,8 +1104,12 @@ test_values_that_do_not_fit_are_refused = refused(
     ("between 1 and 6, .* got 0", lambda: LAYER(U, lengths=torch.tensor([6, 0, 2]))),
     ("3 whole numbers, one per sequence, got", lambda: LAYER(U, lengths=[6, 2])),
     ("3 whole numbers", lambda: LAYER(U, lengths=torch.tensor([6.0, 1.0, 2.0]))),
-    ("3 whole numbers, one per sequence, got a map that is not",
-     lambda: LAYER(U, lengths=map(len, U.unbind(1)))),
+    ("3 whole numbers, one per sequence, got [[]6.0, 1.0, 2.0[]]",
+     lambda: LAYER(U, lengths=[6.0, 1.0, 2.0])),
+    ("3 whole numbers, one per sequence, got array[(]",
+     lambda: LAYER(U, lengths=np.ones((3, 1), dtype=np.int64))),
+    ("3 whole numbers, one per sequence, got 6", lambda: LAYER(U, lengths=6)),
+    ("3 whole numbers, one per sequence, got '612'", lambda: LAYER(U, lengths="612")),
     ("3 whole numbers, one per sequence, got a tensor on the meta device",
      lambda: LAYER(U, lengths=torch.tensor(LENGTHS, device="meta"))),
     ("no lengths with one sequence", lambda: LAYER(U[:, 0], lengths=[6])),

@@ -7,6 +7,8 @@ whose sequences have one length is one segment.
 """
 
 import itertools
+import operator
+import reprlib
 from collections.abc import Sequence
 from functools import partial
 from typing import NamedTuple
@@ -111,18 +113,22 @@ def pack(
 def _as_counts(label: str, lengths: Tensor | Sequence[int], batch: int) -> list[int]:
     """Return lengths as a list, after checking that there is a whole number per sequence."""
     expected = f"{label}: expected lengths to be {batch} whole numbers, one per sequence"
-    if not isinstance(lengths, Tensor):
-        try:
-            lengths = torch.as_tensor(lengths, device="cpu")  # whatever the default device
-        except (TypeError, ValueError, RuntimeError) as error:
-            kind = type(lengths).__name__
-            raise ValueError(f"{expected}, got a {kind} that is not: {error}") from None
-    if lengths.is_meta:
-        raise ValueError(f"{expected}, got a tensor on the meta device, which has no values")
-    not_whole = lengths.is_floating_point() or lengths.is_complex() or lengths.dtype == torch.bool
-    if lengths.shape != (batch,) or not_whole:
-        raise ValueError(f"{expected}, got {tuple(lengths.shape)} of {lengths.dtype}")
-    return lengths.tolist()
+    if isinstance(lengths, Tensor):
+        if lengths.is_meta:
+            raise ValueError(f"{expected}, got a tensor on the meta device, which has no values")
+        whole = not (lengths.is_floating_point() or lengths.is_complex())
+        if lengths.shape != (batch,) or not whole or lengths.dtype == torch.bool:
+            raise ValueError(f"{expected}, got {tuple(lengths.shape)} of {lengths.dtype}")
+        return lengths.tolist()
+    # Without a tensor, `torch.export` knows the values.
+    try:
+        counts = [operator.index(length) for length in lengths]
+    except TypeError:
+        given = " ".join(reprlib.repr(lengths).split())  # an array has a line per row
+        raise ValueError(f"{expected}, got {given}") from None
+    if len(counts) != batch:
+        raise ValueError(f"{expected}, got {len(counts)}")
+    return counts
 
 
 def unpack(data: Tensor, segments: Sequence[Segment], order: Tensor, time_steps: int) -> Tensor:
