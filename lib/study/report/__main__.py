@@ -38,7 +38,7 @@ def main(arguments: list[str] | None = None) -> int:
     except (ReportError, InputsChanged, OSError) as error:  # such as a full disk
         print(f"report: {error}", file=sys.stderr)
         return 1
-    print(f"report: of {score.sum()} claims of the papers {counts_in_words(score)}")
+    print(f"report: {score.sum()} claims of the papers: {counts_in_words(score)}")
     if page.is_relative_to(ROOT):
         page = page.relative_to(ROOT)
     print(f"report: open {page}")

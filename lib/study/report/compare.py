@@ -254,7 +254,10 @@ def _print_comparison(stored: pd.DataFrame, current: pd.DataFrame) -> int:
     """Print how two rebuilds compare, and return the exit status."""
     profiles = {_machine(table, "profile") for table in (stored, current)}
     if len(profiles) > 1:
-        print(f"compare: the stored numbers are of the profile {_machine(stored, 'profile')}")
+        print(
+            f"compare: the committed numbers are of the profile {_machine(stored, 'profile')}, so "
+            "this rebuild is not compared with them"
+        )
         return 0
     result = compare(stored, current)
     # Tables of stored results come first: they should not differ at all.
