@@ -19,6 +19,7 @@ from longrnn.kernels import _cuda_kernel, _cuda_launch
 from longrnn.kernels._pull_back import Carried
 from numba.cuda import codegen, dispatcher
 from numba.cuda.cudadrv import driver
+from study.paths import ROOT
 
 CELLS = [
     name for name in cell_names() if "numba-cuda" in kernels.engine_names(name, with_opt_in=True)
@@ -49,6 +50,10 @@ Trials set another width.
 NARROW = 128
 """Width at which all kernels are compiled in float64, too."""
 DEVICE = SimpleNamespace(compute_capability=(9, 0))
+PINNED_RELEASE = re.search(
+    r"nvidia-cuda-nvcc==(\d+\.\d+)", (ROOT / "requirements-ptxas.in").read_text("utf-8")
+)[1]
+"""Release of CUDA whose compiler these tests install, such as "13.5"."""
 
 
 def compiled(run, arguments, threads, **sizes):
@@ -144,6 +149,13 @@ def test_a_kernel_asks_for_more_shared_memory(monkeypatch):
     assert others == [200_000, "kernel", 0]
 
 
+def ptxas_release():
+    """Return the release of CUDA that ptxas is from, such as "13.5"."""
+    command = [find_nvidia_binary_utility("ptxas"), "--version"]
+    words = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    return re.search(r"release (\d+\.\d+)", words)[1]
+
+
 def machine_code(ptx, folder):
     """Return the registers that ptxas gives a kernel, and the bytes that spill from them."""
     source = folder / "kernel.ptx"
@@ -229,6 +241,10 @@ def test_no_kernel_contains(what, ptx):
 
 
 def test_nothing_spills_from_the_registers(ptx, tmp_path):
+    # CUDA 13.0 spills 56 bytes in one kernel, that of coRNN with 1,024 units. A machine with its
+    # own CUDA is not refused for that.
+    if ptxas_release() != PINNED_RELEASE:
+        pytest.skip(f"registers are counted for CUDA {PINNED_RELEASE}, not {ptxas_release()}")
     codes = {key: machine_code(text, tmp_path) for key, text in ptx.items()}
     assert not [key for key, (_, spilled) in codes.items() if spilled]
     for (*_, sizes, _), (registers, _) in codes.items():  # those of a whole block fit its processor
