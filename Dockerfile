@@ -1,7 +1,8 @@
 # Everything that `make` needs, for machines with an NVIDIA GPU and without one.
 #
 #   docker build --tag longtime .
-#   docker run --rm --gpus all --volume "$PWD/data:/work/data" longtime make bench-gpu
+#   docker run --rm --gpus all --user "$(id -u):$(id -g)" \
+#     --volume "$PWD/data:/work/data" longtime make bench-gpu
 #
 # The wheel of torch brings CUDA's libraries and requirements-gpu.in NVIDIA's compiler, so that the
 # small base image is enough. The driver of the machine must know CUDA 13.
@@ -22,6 +23,11 @@ RUN make .venv/requirements \
     && .venv/bin/pip install --no-cache-dir -r requirements-gpu.in -c requirements.lock
 
 COPY . .
-RUN make .venv/project
+# Any user may write, so that with --user the files in the mounted folder belong to whoever runs it.
+RUN make .venv/project \
+    && chmod a+w .venv \
+    && find . -path ./.venv -prune -o -exec chmod a+rwX {} +
+# A user whom the image doesn't know has neither a name, which DVC asks for, nor a home folder.
+ENV HOME=/tmp USER=user
 
 CMD ["make", "help"]
