@@ -287,6 +287,7 @@ def _write_numbers(finding: Finding, row: pd.Series) -> dict[str, str]:
         "range": interval,
         "published": published,
         "decided_by": _quote_networks(row),
+        "task": row["decided_on"],
         "threshold": write(_threshold(claims()[finding.claim].region)),
         "shorter": _shorter(row),
     }
