@@ -468,8 +468,9 @@ def test_a_gpu_without_a_compiler_is_reported_once(monkeypatch):
         torch.compile(layer, backend="eager", fullgraph=True)(u)
         for _ in range(2):
             layer(u)
-    (warning,) = raised
-    assert str(warning.message).endswith("by a plain PyTorch loop, which is slow: no compiler")
+    reports = [str(each.message) for each in raised if "plain PyTorch loop" in str(each.message)]
+    (report,) = reports  # PyTorch may warn, too, of some versions of Python
+    assert report.endswith("by a plain PyTorch loop, which is slow: no compiler")
 
 
 def test_the_obstacle_says_what_to_install(monkeypatch):

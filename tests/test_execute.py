@@ -114,8 +114,10 @@ def _cell(source="", **wrong):
         )]),
         ("the parameters cell is not valid Python", [_cell(line) for line in (
             "%magic", "a = '", "a = 1 2", "a = 0777", "a = '\0'", f"a = {'9' * 5000}",
-            f"a = {'[' * 150}", f"a = {'-' * 3000}1",
+            f"a = {'[' * 150}",
         )]),
+        # Python 3.13 parses this, but can't evaluate it.
+        ("is not valid Python|is a deeply nested expression", [_cell(f"a = {'-' * 3000}1")]),
     ],
 )  # fmt: skip
 def test_malformed_notebooks_and_parameters_are_refused(tmp_path, complaint, contents):
@@ -157,7 +159,6 @@ _SETS = "results = 'x'\nresult_set = 'y'\nfolder = '.'"
         ("sets", "out.ipynb", "-s one 1.nc", "and {set} in the output"),
         ("sets", "{set}.ipynb", "-s one 1.nc -s one 2.nc", "are called one, one"),
         ("sets", "{set}.ipynb", "-s ../x 1.nc", "sets of results are called ../x"),
-        ("sets", "loop/{set}.ipynb", "-s one 1.nc", "expected paths of files that can exist"),
         ("a", "x/../a.ipynb", "", "is not a source"),
         ("a", f"{ROOT}/data/../notebooks/{SOURCE}", "", "is not a source"),
         ("a", "link/out.ipynb", "", "is not a source"),
@@ -176,7 +177,6 @@ def test_a_wrong_call_is_refused(
     _notebook(tmp_path / "a.ipynb")
     _notebook(tmp_path / "sets.ipynb", parameters=_SETS)
     _notebook(tmp_path / "untagged.ipynb", tags=())
-    (tmp_path / "loop").symlink_to(tmp_path / "loop")
     (tmp_path / "link").symlink_to(NOTEBOOKS)
     whole = (tmp_path / "a.ipynb").read_text()
     (tmp_path / "outputs.ipynb").write_text(whole.replace('"outputs": []', '"outputs": 3'))
@@ -189,6 +189,16 @@ def test_a_wrong_call_is_refused(
     printed = capsys.readouterr().err
     assert message in printed and len(printed.splitlines()) == 1
     assert _names(tmp_path) == before and (NOTEBOOKS / SOURCE).read_bytes() == source
+
+
+def test_a_link_to_itself_is_refused(tmp_path, capsys):
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    notebook = _notebook(tmp_path / "sets.ipynb", parameters=_SETS)
+    output = tmp_path / "loop" / "{set}.ipynb"
+    # Python 3.13 notices the loop only when the copy is written.
+    assert execute.main([str(notebook), str(output), "-s", "one", "1.nc"]) in (1, 2)
+    printed = capsys.readouterr().err
+    assert f"{tmp_path}/loop" in printed and len(printed.splitlines()) == 1
 
 
 _VARIES = (

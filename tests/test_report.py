@@ -162,7 +162,7 @@ def test_a_question_without_an_answer_lists_its_claims(data, monkeypatch):
     template = PAGES.from_string(call + "{{ question_entry(question) }}")
     claims = {row["id"]: describe_claim(row) for _, row in judged.iterrows()}
     seen = {"inputs": inputs, "claims": claims, "up": "../", "text": "dissertation", "pages": {}}
-    link = '<a href="../claims/diss-3.6-longer.html">each of the models'
+    link = '<a href="../claims/diss-3.6-longer.html">a basic RNN that solves'
     assert link not in template.render(seen, question=question)
     monkeypatch.setitem(PAGES.globals, "answer", lambda notebook: "")
     page = template.render(seen, question=question)

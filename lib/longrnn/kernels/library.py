@@ -148,7 +148,9 @@ def _backward(name, u, W, R, b, c0, h0, grad_outputs, *grad_final):
     # would then run the layer in 16 bits, so it is disabled.
     included = torch._C._dispatch_tls_local_include_set()
     guard = torch._C._ForceDispatchKeyGuard(included, _no_keys())
-    no_autocast = torch.autocast(u.device.type, enabled=False)
+    no_autocast = nullcontext()
+    if torch.amp.is_autocast_available(u.device.type):  # not for the meta device
+        no_autocast = torch.autocast(u.device.type, enabled=False)
     with _precision(u), torch.enable_grad(), guard, no_autocast:
         outputs, final = _run_layer(name, *leaves[1:4], leaves[4:], leaves[0])
         pairs = zip([outputs, *final], [grad_outputs, *grad_final], strict=False)

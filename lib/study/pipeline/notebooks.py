@@ -187,7 +187,7 @@ def _assignment(path: Path, statement: ast.stmt) -> tuple[str, Scalar]:
             pass
         case _:
             raise NotebookError(
-                f"{path}: the parameters cell contains {ast.unparse(statement)!r}; expected only "
+                f"{path}: the parameters cell contains {_as_written(statement)!r}; expected only "
                 "lines such as 'width = 128'"
             )
     try:
@@ -196,7 +196,15 @@ def _assignment(path: Path, statement: ast.stmt) -> tuple[str, Scalar]:
         value = None
     if type(value) not in _EXPECTED or value in (math.inf, -math.inf):
         raise NotebookError(
-            f"{path}: the default of {name} is {ast.unparse(expression)}; "
+            f"{path}: the default of {name} is {_as_written(expression)}; "
             "expected one truth value, number or text"
         )
     return name, value
+
+
+def _as_written(code: ast.AST) -> str:
+    """Return the source of code for a message."""
+    try:
+        return ast.unparse(code)
+    except RecursionError:  # Python 3.13 parses more brackets than it can write
+        return "a deeply nested expression"
