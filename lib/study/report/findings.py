@@ -63,7 +63,7 @@ class Summary(BaseModel):
 
 
 class Topic(BaseModel):
-    """Rows of the findings in README.md: those of `claims`."""
+    """Rows of the findings in README.md, those of `claims`, and their entry in the list below."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -126,14 +126,14 @@ class FindingRow:
 
     Attributes
     ----------
-    claimed, measured : str
-        The claim, and the quantity that decides it; `measured` may be empty.
+    claimed : str
+        The claim.
+    measured : str
+        The quantity that decides it, with the number of steps in short runs; may be empty.
     published, ours : str
         The paper's value, and ours with its 95% interval; may be empty.
     verdict : str
         After Holm's correction, with the marks of `ClaimText.marks`.
-    seeds : str
-        Those of the network that has the fewest; may be empty.
     """
 
     claimed: str
@@ -141,7 +141,6 @@ class FindingRow:
     published: str
     ours: str
     verdict: str
-    seeds: str
 
 
 @cache
@@ -222,26 +221,23 @@ def write_row(finding: Finding, row: pd.Series) -> FindingRow:
     """
     claim = describe_claim(row)
     if claim.interval is None or claim.corrected != finding.verdict:
-        claimed = f"{claim.statement[:1].upper()}{claim.statement[1:]}."
         return FindingRow(
-            claimed=claimed,
+            claimed=f"{claim.statement[:1].upper()}{claim.statement[1:]}",
             measured="",
             published=claim.published,
             ours=claim.estimate,
             verdict=_verdict(claim),
-            seeds="",
         )
     numbers = _write_numbers(finding, row)
-    verdict = " ".join(filter(None, [_verdict(claim), finding.qualifier]))
+    measured = finding.measured.format(**numbers)
     if row["steps"] < row["paper_steps"]:
-        verdict += f", after {row['steps']:,.0f} of the paper's {row['paper_steps']:,.0f} steps"
+        measured += f", after {row['steps']:,.0f} of the paper's {row['paper_steps']:,.0f} steps"
     return FindingRow(
         claimed=finding.claimed.format(**numbers),
-        measured=finding.measured.format(**numbers),
+        measured=measured,
         published=numbers["published"],
         ours=f"{numbers['value']} ({numbers['range']})",
-        verdict=verdict,
-        seeds=f"{row['replicates']:.0f}",
+        verdict=" ".join(filter(None, [_verdict(claim), finding.qualifier])),
     )
 
 

@@ -60,8 +60,8 @@ def describe_intervention(effects: pd.DataFrame) -> list[str]:
     return [" ".join(paragraph) for paragraph in (task, restored, decayed, controls)]
 
 
-def summarize_intervention(effects: pd.DataFrame) -> list[str]:
-    """Return the result of the experiment as a short text for README.md.
+def summarize_intervention(effects: pd.DataFrame) -> str:
+    """Return the result of the experiment as a paragraph for README.md.
 
     Parameters
     ----------
@@ -70,29 +70,23 @@ def summarize_intervention(effects: pd.DataFrame) -> list[str]:
 
     Returns
     -------
-    list of str
-        A paragraph, a table in Markdown, and the same conclusions as in `describe_intervention`.
+    str
+        With the same conclusions as `describe_intervention`.
     """
     rows = effects.set_index("change against plain")
     seeds = int(rows["n"].min())
-    task = (
+    sentences = [
         "In our own experiment, networks recognize a digit early or late in a sequence of noise. "
-        "We changed only how gradients flow backward through time. The table shows the change of "
-        f"test accuracy in points, with 95% intervals ({seeds} seeds)."
-    )
-    changes = {
-        "LSTM, GRU, basic RNN: gradients vanish; we kept their norm constant": _restored(rows),
-        "Lipschitz RNN, antisymmetric RNN, UnICORNN: gradients do not vanish; we made them decay "
-        "by ten orders of magnitude": _decayed(rows),
-    }
-    table = ["| networks, and what we changed | early digit | late digit |", "|---|--:|--:|"]
-    for words, (early, late) in changes.items():
-        table.append(f"| {words} | {_signed(early)} | {_signed(late)} |")
-    conclusions = list(_conclusion(effects))
+        "We changed only how gradients flow backward through time. In LSTMs, GRUs and basic RNNs, "
+        f"a constant gradient norm changes test accuracy by {_both_changes(*_restored(rows))}. "
+        "In Lipschitz RNNs, antisymmetric RNNs and UnICORNNs, forced decay by ten orders of "
+        f"magnitude changes it by {_both_changes(*_decayed(rows))} ({seeds} seeds).",
+        *_conclusion(effects),
+    ]
     if _unpredicted(rows):
-        conclusions.append("But we had predicted no harm for late digits.")
-    conclusions += _unexplained(rows)
-    return [task, "\n".join(table), " ".join(conclusions)]
+        sentences.append("But we had predicted no harm for late digits.")
+    sentences += _unexplained(rows)
+    return " ".join(sentences)
 
 
 def _restored(rows: pd.DataFrame) -> tuple[pd.Series, pd.Series]:
@@ -194,6 +188,11 @@ def _points(row: pd.Series) -> str:
             change = "0"  # without a sign
         words = f"({change} points; {low:+.0f} to {high:+.0f})"
     return words.replace("-", "−")
+
+
+def _both_changes(early: pd.Series, late: pd.Series) -> str:
+    """Return the signed changes of accuracy with an early and a late digit, with intervals."""
+    return f"{_signed(early)} points for early digits, and {_signed(late)} for late ones"
 
 
 def _signed(row: pd.Series) -> str:

@@ -13,7 +13,6 @@ import textwrap
 from collections.abc import Mapping
 from pathlib import Path
 
-import longrnn
 import numpy as np
 import pandas as pd
 
@@ -63,10 +62,6 @@ def render_blocks(stored: Path) -> dict[str, str]:
         f"**Before you quote a verdict** ([all verdicts, and how to read them]({_VERDICTS})):\n"
         f"{_cautions(judged)}",
         "## Main findings",
-        _wrap(
-            "Points are percentage points. Verdicts are corrected (Holm), intervals are not. Seeds "
-            "are those of the network that has the fewest."
-        ),
         _findings(judged),
         _intervention(effects),
     ]
@@ -98,10 +93,10 @@ def _figure_caption(slopes: pd.DataFrame) -> str:
     unrounded = slopes["slope"].iloc[-1]
     picture = "![Test accuracy lost per factor of ten of gradient decay](data/readme/slopes.png)"
     text = _wrap(
-        "*How much less test accuracy goes with each factor of ten by which gradients shrink over "
-        "time, all else equal; 95% intervals. The third row is our main finding. In single "
-        f"precision, as in the dissertation, gradients below 1e-{_LIMIT} are zero. Without this "
-        "limit (last row), they shrink by far more factors of ten, each of which matters less: "
+        "*Percentage points of test accuracy lost per factor of ten by which gradients shrink on "
+        "the way back to the first time step, all else equal; 95% intervals. The third row is "
+        f"finding 1. In single precision, as in the dissertation, gradients below 1e-{_LIMIT} are "
+        "zero. Without that (last row), they shrink further, and each factor of ten costs "
         f"{unrounded:.2f} points.*"
     )
     return f"{picture}\n\n{text}"
@@ -142,12 +137,12 @@ def _cautions(judged: pd.DataFrame) -> str:
     remaining = corrected["agree"] + corrected["differ"]
     points = (
         "*Agree*: our whole 95% interval is on the claim's side of a threshold, such as zero for "
-        "“LEM beats the LSTM”. Our number may still be far from the paper's. *Differ*: the whole "
-        "interval is on the other side, at our scale. *Undecided*: it contains the threshold, or "
-        "there is another objection to a verdict.",
+        "“LEM beats the LSTM”, even if our number is far from the paper's. *Differ*: it is on the "
+        "other side, at our scale. *Undecided*: it contains the threshold, or there is another "
+        "objection.",
         "Most of our runs are shorter than the paper's, so a lead may only mean faster learning. "
-        "Without a clear lead in short runs, a claim counts as *experiment too small*, never as "
-        "*differ*. This favors *agree*.",
+        "No clear lead in short runs is *experiment too small*, never *differ*. This favors "
+        "*agree*.",
         f"Of {len(decided)} claims that agree or differ, {remaining} survive Holm's correction for "
         "testing many claims; the others become undecided. "
         f"{with_caveat} have a caveat (†), such as a lead in short runs. {by_threshold} change at "
@@ -158,43 +153,43 @@ def _cautions(judged: pd.DataFrame) -> str:
 
 
 def _findings(judged: pd.DataFrame) -> str:
-    """Return the claims behind the main findings, our numbers and the verdicts as a table."""
+    """Return the main findings as a table, and below it a list of what its numbers are."""
     rows = judged.set_index("id", drop=False)
     findings = read_findings()
-    lines = [
-        "| claim, *and what we measured* | paper | ours (95% interval) | seeds | verdict |",
-        "|---|--:|--:|--:|---|",
+    table = [
+        "| | claim | paper | ours (95% interval) | verdict after Holm's correction |",
+        "|--:|---|--:|--:|---|",
     ]
+    explained = []  # what the numbers are, by topic
+    number = 0
     for topic in findings.readme:
-        title = f"**[{topic.title}](notebooks/{topic.notebook}.ipynb):** "
+        parts = []
         for finding in findings.of_topic(topic):
             row = write_row(finding, rows.loc[finding.claim])
-            words = title + row.claimed
+            number += 1
+            cells = (str(number), row.claimed, row.published, unbroken(row.ours), row.verdict)
+            table.append(f"| {' | '.join(cells)} |")
             if row.measured:
-                words += f" *{row.measured}*"
-            ours = unbroken(row.ours)
-            lines.append(f"| {words} | {row.published} | {ours} | {row.seeds} | {row.verdict} |")
-            title = ""
-    return "\n".join(lines)
+                parts.append(f"**({number})** {row.measured}")
+        title = f"[{topic.title}](notebooks/{topic.notebook}.ipynb)"
+        explained.append(_wrap(f"- {title}: {'; '.join(parts)}.", hanging="  "))
+    return "\n".join(table) + "\n\n" + "\n".join(explained)
 
 
 def _intervention(effects: pd.DataFrame) -> str:
     """Return the result of our experiment on the backward pass."""
     title = "[Cause or symptom?](notebooks/31_adjoint_interventions.ipynb)"
-    task, table, conclusions = summarize_intervention(effects)
-    return "\n\n".join([_wrap(f"**{title}** {task}"), table, _wrap(conclusions)])
+    return _wrap(f"**{title}** {summarize_intervention(effects)}")
 
 
 def _layers(cells: pd.DataFrame) -> str:
-    """Return which layers there are, and how many of them have fast engines."""
-    one_step = [name for name in longrnn.__all__ if name.endswith("Cell") and name != "Cell"]
-    layers = sorted((name.removesuffix("Cell") for name in one_step), key=str.lower)
+    """Return how many layers there are, and how many of them have fast engines."""
     engines = cells["engines"].str.split(", ")
     compiled = sum("numba-cpu" in names for names in engines)
     on_gpu = sum("numba-cuda" in names for names in engines)
     return (
-        f"The {len(layers)} layers are {', '.join(layers[:-1])} and {layers[-1]}. {compiled} have "
-        f"compiled CPU code, {on_gpu} a CUDA kernel."
+        f"`longrnn.__all__` lists the {len(cells)} layers. {compiled} have compiled CPU code, "
+        f"{on_gpu} a CUDA kernel."
     )
 
 
