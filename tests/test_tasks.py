@@ -13,7 +13,7 @@ from study.tasks.fast_slow import trajectories
 from study.tasks.permutations import PERMUTATIONS, torch_permutation
 from study.tasks.prepared import FIRST_WORD, load_file, prepared_dataset, save_prepared
 from study.tasks.sources.streams import stream
-from study.tasks.variations import SPREADS, noise_mask, vary
+from study.tasks.variations import noise_mask, vary
 from study.training.scores import cross_entropy, predicted_classes
 
 
@@ -85,7 +85,7 @@ def test_noise_is_uniform_over_data_range():
     assert np.abs(shares[FIRST_WORD:] - 1 / 9).max() < 0.01
 
 
-@pytest.mark.parametrize("spread", SPREADS)
+@pytest.mark.parametrize("spread", ["floor", "bresenham"])
 @pytest.mark.parametrize("data", [_counting(6, 9, n=5, features=3), _tokens(n=5)])
 def test_variations_follow_the_seed_and_keep_the_data(data, spread, monkeypatch):
     before = data.train.inputs.copy()

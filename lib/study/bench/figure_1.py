@@ -56,7 +56,9 @@ def figure_1_timers(workload: Workload, device: str) -> tuple[dict[str, Timer], 
         timers |= _timers_of(f"{cell}, {engine}", _network(cell, workload).to(device), u)
     baselines = {}
     for name in timers:
-        baselines[name] = [BASELINE + GRAPH] if name.endswith(GRAPH) else [BASELINE]
+        baselines[name] = [BASELINE]
+        if name.endswith(GRAPH):
+            baselines[name] = [BASELINE + GRAPH]
     return timers, baselines
 
 

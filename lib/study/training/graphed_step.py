@@ -32,7 +32,6 @@ device for a value. Its test on a GPU compares bits with plain steps (tests/test
 ``make bench-gpu`` times a step with and without a graph.
 """
 
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -41,7 +40,7 @@ from torch import Tensor, nn
 
 from study.config.recipe import Recipe
 from study.training.graphed_objective import MOST_SHAPES, GraphedObjective
-from study.training.vmapped_pass import Objective
+from study.training.vmapped_pass import Objective, report_failed_capture
 
 PLAIN_STEPS = 3
 """Steps with a shape of batches before it is captured, as PyTorch's documentation advises."""
@@ -118,7 +117,7 @@ class GraphedStep:
     model : nn.Module
         The model. Its parameters must stay at the same addresses.
     optimizers : sequence of Optimizer
-        They must fit, see `step_obstacle`.
+        Those for which `step_obstacle` finds no obstacle.
     gradient_clip : float
         As in `apply_gradients`.
 
@@ -160,8 +159,8 @@ class GraphedStep:
         if step is None:
             return self._take_step(inputs, targets)
         self._steps[shape] = step
-        for place, values in zip(step.batch, (inputs, targets), strict=True):
-            place.copy_(values)
+        for memory, values in zip(step.batch, (inputs, targets), strict=True):
+            memory.copy_(values)
         step.replay()
         return step.loss
 
@@ -200,9 +199,7 @@ class GraphedStep:
         except torch.OutOfMemoryError:
             raise
         except RuntimeError as error:
-            reason = str(error).partition("\n")[0]
-            message = f"training without a CUDA graph of whole steps, which is slower: {reason}"
-            print(message, file=sys.stderr, flush=True)
+            report_failed_capture(error, "whole steps")
             self._refused = True
             self._model.zero_grad()
             return None

@@ -196,10 +196,23 @@ def capture_graph(
     except torch.OutOfMemoryError:
         raise
     except RuntimeError as error:
-        reason = str(error).partition("\n")[0]
-        message = f"training without a CUDA graph, which is slower: {reason}"
-        print(message, file=sys.stderr, flush=True)
+        report_failed_capture(error, "forward and backward passes")
         return None
+
+
+def report_failed_capture(error: RuntimeError, work: str) -> None:
+    """Print that work is done without a CUDA graph.
+
+    Parameters
+    ----------
+    error : RuntimeError
+        The first line of its message is the reason.
+    work : str
+        What could not be captured, such as ``whole steps``.
+    """
+    reason = str(error).partition("\n")[0]
+    message = f"training without a CUDA graph of {work}, which is slower: {reason}"
+    print(message, file=sys.stderr, flush=True)
 
 
 def _parametrized_weights_of(model: nn.Module) -> nn.Module:

@@ -206,7 +206,9 @@ def _report(out: Path) -> int:
             print(_summary(row))
     failed = [row for row in rows if row["failure"]]
     print(f"{len(failed)} of {len(rows)} rows in {out} report a failure")
-    return int(bool(failed))
+    if failed:
+        return 1
+    return 0
 
 
 def _summary(row: dict[str, str]) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import torch
 from longrnn import kernels
-from longrnn.cells import cell_names, make_cell
+from longrnn.cells import Cell, cell_names, make_cell
 from longrnn.kernels import _cuda
 from longrnn.probes.adjoint import adjoint_norms
 from torch import Tensor
@@ -148,17 +148,17 @@ def time_probes(name: str, workload: Workload, ledger: Ledger, device: str = "cu
     list of dict
         The rows, as from `study.bench.race.race`.
     """
-    u = torch.randn(workload.time_steps, workload.batch, workload.inputs, device=device)
-    cell = make_cell(name, workload.inputs, workload.hidden).to(device)
+    cell, u = _cell_and_inputs(name, workload, device)
 
-    def norms(engine: str) -> Tensor:
+    def compute_norms(engine: str) -> Tensor:
         times = (1, workload.time_steps)
-        found = adjoint_norms(cell, u, lambda x: x.sum(1), times=times, engine=engine)
-        return found.full.cpu()  # waits for the GPU
+        norms = adjoint_norms(cell, u, lambda x: x.sum(1), times=times, engine=engine)
+        return norms.full.cpu()  # waits for the GPU
 
     label = f"probes {name}, "
     timers = {
-        label + engine: wall_timer(partial(norms, engine)) for engine in ("auto", "reference")
+        label + engine: wall_timer(partial(compute_norms, engine))
+        for engine in ("auto", "reference")
     }
     return race(timers, ledger, size=workload, rounds=2, baselines=[label + "reference"])
 
@@ -182,8 +182,7 @@ def time_engines(name: str, workload: Workload, ledger: Ledger, device: str = "c
     list of dict
         The rows, as from `study.bench.race.race`.
     """
-    u = torch.randn(workload.time_steps, workload.batch, workload.inputs, device=device)
-    cell = make_cell(name, workload.inputs, workload.hidden).to(device)
+    cell, u = _cell_and_inputs(name, workload, device)
     entrants = {}
     for engine in engines_on(name, device):
         entrants[f"{name}, {engine}"] = device_timer(training_pass(cell, u, engine=engine))
@@ -194,6 +193,12 @@ def time_engines(name: str, workload: Workload, ledger: Ledger, device: str = "c
             entrants[f"{name}, {engine}, {variant}"] = timer
     baselines = [f"{name}, numba-cuda"]
     return race(entrants, ledger, size=workload, rounds=5, baselines=baselines)
+
+
+def _cell_and_inputs(name: str, workload: Workload, device: str) -> tuple[Cell, Tensor]:
+    """Return a cell on a device, and random inputs (time, batch, features)."""
+    u = torch.randn(workload.time_steps, workload.batch, workload.inputs, device=device)
+    return make_cell(name, workload.inputs, workload.hidden).to(device), u
 
 
 def _machine(ledger: Ledger) -> None:

@@ -68,7 +68,9 @@ def time_steps(
     expected = _weights(networks[plain])
     for way in others:
         passed = torch.equal(_weights(networks[way]), expected)
-        failure = None if passed else "the weights differ from those after plain steps"
+        failure = None
+        if not passed:
+            failure = "the weights differ from those after plain steps"
         quantity = "bits of plain steps"
         ledger.add(f"{name}, {way}", quantity, size=workload, passed=passed, failure=failure)
 
