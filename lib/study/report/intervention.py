@@ -192,11 +192,11 @@ def _points(row: pd.Series) -> str:
 
 def _both_changes(early: pd.Series, late: pd.Series) -> str:
     """Return the signed changes of accuracy with an early and a late digit, with intervals."""
-    return f"{_signed(early)} points for early digits, and {_signed(late)} for late ones"
+    return f"{_signed(early, ' points')} for early digits, and {_signed(late)} for late ones"
 
 
-def _signed(row: pd.Series) -> str:
+def _signed(row: pd.Series, unit: str = "") -> str:
     """Return a change of accuracy in points with its interval, such as ``+26 (+16 to +36)``."""
     change, low, high = (f"{100 * row[name]:+.0f}" for name in ("estimate", "low", "high"))
     interval = f"{low} to {high}"
-    return f"{change} ({unbroken(interval)})".replace("-", "−")
+    return f"{change}{unit} ({unbroken(interval)})".replace("-", "−")
