@@ -60,6 +60,9 @@ class Recurrent(Stack):
     -----
     Layers work with `torch.compile`, `torch.export`, `torch.func`, `torch.nn.DataParallel`,
     autocast and double backward, but not with `torch.jit.script`, which PyTorch has deprecated.
+    `torch.utils.flop_counter.FlopCounterMode` does not see the operations inside an engine: pass
+    ``engine="reference"`` to count them.
+
     FSDP refuses scalar weights, which only `longrnn.FastRNN` and `longrnn.FastGRNN` have: give it
     these as `ignored_params`, and average their gradients over the processes in your program.
     Under autocast layers compute in the dtype of their weights. Call ``backward`` outside of it, as

@@ -4,10 +4,12 @@ PyTorch's layers have two biases per gate, the cells of this library one. The se
 
 `torch.compile` would take a layer apart: into one operator per time step, or into oneDNN's forward
 pass, which saves nothing for a backward pass. So in code that is compiled the layer is one
-operator, and its adjoint another, which runs the layer a second time. So it is under a mode that
-gets every operator, such as that of selective activation checkpointing: the layers write over
-values that they have computed, and a mode that keeps those would pass on wrong ones. Gradients of
-`torch.nn.GRU` are wrong there without an error (torch 2.13).
+operator, and its adjoint another, which runs the layer a second time.
+
+The same holds under a dispatch mode, which sees every operator, such as that of selective
+activation checkpointing. The layers overwrite values that they have computed, and a mode that keeps
+those would pass on wrong ones. Gradients of `torch.nn.GRU` are wrong there without an error (torch
+2.13).
 
 By default cuDNN rounds the factors of float32 products to ten bits (TF32). Here float32 means
 float32 on every device, so TF32 is off during the calls of these engines, forward and backward.
