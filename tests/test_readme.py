@@ -11,7 +11,7 @@ from study.claims.correction import corrected_verdicts
 from study.claims.listed import claims
 from study.claims.verdict import AGREES, DIFFERS, displayed_verdict
 from study.paths import DATA, ROOT
-from study.report.findings import read_findings, summarize
+from study.report.findings import read_findings, summarize, write_brief
 from study.report.inputs import load_artefacts
 from study.report.intervention import describe_intervention, summarize_intervention
 from study.report.readme import README, STORED, fill, main
@@ -91,7 +91,7 @@ def test_decided_claims_add_up():
     assert int(decided) == counts[0][0] + counts[1][0]
     assert int(decided) == judged["counted"].isin((AGREES, DIFFERS)).sum()
     assert int(remaining) == counts[0][1] + counts[1][1]
-    by_threshold = int(re.search(r"(\d+) change at half or twice a threshold of ours", words)[1])
+    by_threshold = int(re.search(r"(\d+) would change if we halved or doubled", words)[1])
     here = judged[judged["counted"].isin((AGREES, DIFFERS)) & (judged["at_half"] != "")]
     kept = (here["at_half"] == here["verdict"]) & (here["at_double"] == here["verdict"])
     assert 0 < by_threshold == (~kept).sum()
@@ -110,29 +110,40 @@ def test_readme_is_short():
 
 
 def test_findings_carry_verdict_and_daggers():
-    block = blocks(STORED)["results"]
-    findings = block.split("## Main findings")[1]
-    judged = read_stored(STORED).set_index("id")
-    table, explained = findings.split("\n\n")[1:3]
-    rows = [line.strip("| ").split(" | ") for line in table.splitlines()[2:]]
-    topics = read_findings().readme
-    claims = [claim for topic in topics for claim in topic.claims]
-    for number, (row, claim) in enumerate(zip(rows, claims, strict=True), start=1):
-        words = judged.loc[claim, "verdict"]
-        if judged.loc[claim, "cause"] == "too small":
-            words = "experiment too small"
-        assert row[0] == str(number) and words in row[-1]
-        assert ("†" in row[-1]) is (judged.loc[claim, "caveat"] != "")
-        other = judged.loc[claim, ["at_half", "at_double"]] != judged.loc[claim, "verdict"]
-        assert ("‡" in row[-1]) is bool(judged.loc[claim, "at_half"] and other.any())
-        assert explained.count(f"**({number})**") == 1
-    assert all(
-        f"- [{topic.title}](notebooks/{topic.notebook}.ipynb)" in explained for topic in topics
+    block = blocks(STORED)["results"].split("## Main findings")[1]
+    _, listed, notebooks, _ = block.split("\n\n")
+    items = re.findall(
+        r"^(\d+)\. \*\*([^*:]+):\*\* (.+)", re.sub(r"\n {3}", " ", listed), re.MULTILINE
     )
-    # A lead in short runs shows how short they are.
-    short = judged.loc[claims].query("steps < paper_steps and verdict == 'agrees'")
-    for steps in short["steps"]:
-        assert f"after {steps:,.0f} of the paper's" in " ".join(explained.split())
+    judged = read_stored(STORED).set_index("id")
+    findings = read_findings().main
+    assert [int(number) for number, _, _ in items] == list(range(1, len(findings) + 1))
+    for finding, (_, verdict, sentence) in zip(findings, items, strict=True):
+        row = judged.loc[finding.claim]
+        words = row["corrected"]
+        if row["cause"] == "too small":
+            words = "experiment too small"
+        assert verdict.lower().startswith(words)
+        assert ("†" in verdict) is (row["caveat"] != "")
+        other = row[["at_half", "at_double"]] != row["verdict"]
+        assert ("‡" in verdict) is bool(row["at_half"] and other.any())
+        assert (f"{row['verdict']} before" in verdict) is (row["verdict"] != row["corrected"])
+        # A lead in short runs shows how short they are.
+        if row["verdict"] == AGREES and row["steps"] < row["paper_steps"]:
+            assert f"after {row['steps']:,.0f} of the paper's {row['paper_steps']:,.0f}" in sentence
+        number = finding.notebook.partition("_")[0]
+        assert (ROOT / "notebooks" / f"{finding.notebook}.ipynb").exists()
+        assert re.search(rf"\b{number} \(", notebooks)
+
+
+def test_a_finding_with_another_verdict_states_the_claim():
+    judged = read_stored(STORED).set_index("id", drop=False)
+    for finding in read_findings().main:
+        row = judged.loc[finding.claim]
+        assert f"{claims()[finding.claim].statement[1:]}: " not in write_brief(finding, row)
+        changed = row.copy()
+        changed["corrected"] = "agrees" if row["corrected"] != AGREES else DIFFERS
+        assert f"{claims()[finding.claim].statement[1:]}: " in write_brief(finding, changed)
 
 
 def test_layers_are_counted():

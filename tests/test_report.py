@@ -32,7 +32,7 @@ from study.report.build import build
 from study.report.claim_text import describe_claim
 from study.report.contents import ReportError
 from study.report.coverage import COLUMNS, STATES, count_coverage, summarize_coverage
-from study.report.findings import read_findings, write_row, write_sentence
+from study.report.findings import read_findings, write_brief, write_sentence
 from study.report.groups import group_artefacts
 from study.report.inputs import load_artefacts, load_inputs, load_notebooks
 from study.report.intervals import place_interval
@@ -436,13 +436,13 @@ def test_a_row_with_another_verdict_is_in_the_words_of_the_claim():
     verdict = {"counted": finding.verdict, "corrected": finding.verdict, "caveat": "short runs"}
     table = judge_claims([]).assign(**measured, **size, **verdict, cause="")
     agreed = table.set_index("id", drop=False).loc[finding.claim]
-    row = write_row(finding, agreed)
-    assert (row.claimed, row.published) == (finding.claimed, "0.30")
-    assert (row.ours, row.verdict) == ("0.33 (0.24 to 0.41)", "agrees†")
-    assert row.measured == f"{finding.measured}, after 200 of the paper's 1,000 steps"
-    withdrawn = write_row(finding, agreed.to_frame().T.assign(corrected="undecided").iloc[0])
-    assert withdrawn.claimed.startswith("A larger adjoint metric") and not withdrawn.measured
-    assert withdrawn.verdict == "undecided† (agrees before Holm's correction)"
+    brief = write_brief(finding, agreed)
+    assert brief.startswith("**Agrees†:** ")
+    assert "0.33 percentage points" in brief and "0.24 to 0.41; paper: 0.30" in brief
+    withdrawn = write_brief(finding, agreed.to_frame().T.assign(corrected="undecided").iloc[0])
+    assert withdrawn.startswith(
+        "**Undecided† (agrees before the correction):** A larger adjoint metric"
+    )
 
 
 def test_every_finding_is_about_a_claim():
@@ -450,9 +450,9 @@ def test_every_finding_is_about_a_claim():
     listed = set(claim_table().index)
     for question in findings.questions:
         assert {finding.claim for finding in question.findings} <= listed
-    for topic in findings.readme:
-        assert topic.notebook in {path.stem for path in (ROOT / "notebooks").glob("*.ipynb")}
-        assert all(finding.claimed and finding.measured for finding in findings.of_topic(topic))
+    notebooks = {path.stem for path in (ROOT / "notebooks").glob("*.ipynb")}
+    for finding in findings.main:
+        assert finding.brief and finding.notebook in notebooks
 
 
 def test_missing_inputs_are_named(tmp_path, capsys):

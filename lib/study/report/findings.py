@@ -32,10 +32,10 @@ class Finding(BaseModel):
     scale: float
     digits: int
     sentence: str
-    claimed: str = ""
-    """The claim in words of README.md; empty if it is not among its findings."""
-    measured: str = ""
-    """The quantity that decides the claim, in words of README.md."""
+    brief: str = ""
+    """The shorter sentence of README.md; empty if it is not among its findings."""
+    notebook: str = ""
+    """The notebook that README.md names for it."""
     qualifier: str = ""
     """Words that follow the verdict if it holds only in a part, such as in one reading."""
 
@@ -62,16 +62,6 @@ class Summary(BaseModel):
     """Whether it also needs that our experiment shows a cause."""
 
 
-class Topic(BaseModel):
-    """Rows of the findings in README.md, those of `claims`, and their entry in the list below."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    title: str
-    notebook: str
-    claims: tuple[str, ...]
-
-
 class Findings(BaseModel):
     """The content of ``findings.yaml``."""
 
@@ -79,26 +69,17 @@ class Findings(BaseModel):
 
     questions: tuple[FrontPageQuestion, ...]
     summary: tuple[Summary, ...]
-    readme: tuple[Topic, ...]
+    readme: tuple[str, ...]
+    """Claims of the main findings of README.md."""
 
-    def of_topic(self, topic: Topic) -> list[Finding]:
-        """Return the findings of a topic of README.md.
-
-        Parameters
-        ----------
-        topic : Topic
-            One of `readme`.
-
-        Returns
-        -------
-        list of Finding
-            Those of the questions that it names by their claim.
-        """
+    @property
+    def main(self) -> tuple[Finding, ...]:
+        """The main findings of README.md."""
         known = {}
         for question in self.questions:
             for finding in question.findings:
                 known[finding.claim] = finding
-        return [known[claim] for claim in topic.claims]
+        return tuple(known[claim] for claim in self.readme)
 
 
 @dataclass(frozen=True)
@@ -118,29 +99,6 @@ class Sentence:
     text: str
     claim: ClaimText
     qualifier: str = ""
-
-
-@dataclass(frozen=True)
-class FindingRow:
-    """A finding as a row of README.md's table.
-
-    Attributes
-    ----------
-    claimed : str
-        The claim.
-    measured : str
-        The quantity that decides it, with the number of steps in short runs; may be empty.
-    published, ours : str
-        The paper's value, and ours with its 95% interval; may be empty.
-    verdict : str
-        After Holm's correction, with the marks of `ClaimText.marks`.
-    """
-
-    claimed: str
-    measured: str
-    published: str
-    ours: str
-    verdict: str
 
 
 @cache
@@ -203,68 +161,48 @@ def write_sentence(finding: Finding, row: pd.Series) -> Sentence:
     return Sentence(text + _caveat(row), claim, finding.qualifier)
 
 
-def write_row(finding: Finding, row: pd.Series) -> FindingRow:
-    """Return a finding as a row of README.md's table.
+def write_brief(finding: Finding, row: pd.Series) -> str:
+    """Return a finding as README.md shows it: the verdict, then a sentence with its numbers.
 
     Parameters
     ----------
     finding : Finding
-        One with words for README.md.
+        One with a brief sentence.
     row : pandas.Series
         The claim's row of `study.report.verdicts.judge_claims`.
 
     Returns
     -------
-    FindingRow
-        In the finding's own words, or in those of the list of claims if the verdict after Holm's
-        correction is not the one that they were written for.
+    str
+        Markdown, with the marks of `ClaimText.marks` after the verdict. The sentence states the
+        claim and its estimate if the verdict after Holm's correction is not the one that the
+        finding was written for.
     """
     claim = describe_claim(row)
-    if claim.interval is None or claim.corrected != finding.verdict:
-        return FindingRow(
-            claimed=f"{claim.statement[:1].upper()}{claim.statement[1:]}",
-            measured="",
-            published=claim.published,
-            ours=claim.estimate,
-            verdict=_verdict(claim),
-        )
-    numbers = _write_numbers(finding, row)
-    measured = finding.measured.format(**numbers)
-    if row["steps"] < row["paper_steps"]:
-        measured += f", after {row['steps']:,.0f} of the paper's {row['paper_steps']:,.0f} steps"
-    return FindingRow(
-        claimed=finding.claimed.format(**numbers),
-        measured=measured,
-        published=numbers["published"],
-        ours=f"{numbers['value']} ({numbers['range']})",
-        verdict=" ".join(filter(None, [_verdict(claim), finding.qualifier])),
-    )
-
-
-def _verdict(claim: ClaimText) -> str:
-    """Return a verdict after Holm's correction with its marks, and the one before it."""
     words = claim.corrected
     if claim.cause:
         words = claim.kind
-    words += "".join(claim.marks)
+    verdict = f"{words[:1].upper()}{words[1:]}{''.join(claim.marks)}"
     if claim.withdrawn:
-        words += f" ({claim.verdict} before Holm's correction)"
-    return words
+        verdict += f" ({claim.verdict} before the correction)"
+    text = _fill(finding, finding.brief, row, claim)
+    if text is None:
+        statement = f"{claim.statement[:1].upper()}{claim.statement[1:]}"
+        return f"**{verdict}:** {statement}: {claim.estimate}."
+    if finding.qualifier:
+        verdict += f" {finding.qualifier}"
+    return f"**{verdict}:** {text}"
 
 
 def _fill(finding: Finding, sentence: str, row: pd.Series, claim: ClaimText) -> str | None:
     """Return a sentence with its numbers; None if it was written for another verdict."""
     if claim.interval is None or claim.corrected != finding.verdict:
         return None
-    numbers = _write_numbers(finding, row)
-    interval = numbers["range"]
-    if numbers["published"]:
-        interval += f"; paper: {numbers['published']}"
-    return sentence.format(interval=interval, **numbers)
+    return sentence.format(**_write_numbers(finding, row))
 
 
 def _write_numbers(finding: Finding, row: pd.Series) -> dict[str, str]:
-    """Return what the braces in the words of a finding stand for, except `interval`."""
+    """Return what the braces in the words of a finding stand for."""
 
     def write(value: float) -> str:
         return f"{value * finding.scale:,.{finding.digits}f}".replace("-", "−")
@@ -275,18 +213,24 @@ def _write_numbers(finding: Finding, row: pd.Series) -> dict[str, str]:
         interval = f"at most {write(row['high'])}"
     else:
         interval = f"{write(row['low'])} to {write(row['high'])}"
-    published = ""
     if not math.isnan(row["published"]):
-        published = write(row["published"])
+        interval += f"; paper: {write(row['published'])}"
     return {
         "value": write(row["estimate"]),
-        "range": interval,
-        "published": published,
+        "interval": interval,
         "decided_by": _quote_networks(row),
         "task": row["decided_on"],
         "threshold": write(_threshold(claims()[finding.claim].region)),
         "shorter": _shorter(row),
+        "steps": _short_steps(row),
     }
+
+
+def _short_steps(row: pd.Series) -> str:
+    """Return how many steps a short run takes, of how many in the paper; empty if it is as long."""
+    if row["steps"] < row["paper_steps"]:
+        return f" after {row['steps']:,.0f} of the paper's {row['paper_steps']:,.0f} steps"
+    return ""
 
 
 def _threshold(region: Region) -> float:

@@ -2,8 +2,6 @@
 
 import pandas as pd
 
-from study.report.numbers import unbroken
-
 EXPERIMENT = "31_adjoint_interventions"
 """The notebook of the experiment."""
 EFFECTS = "own-intervention-effects"
@@ -77,15 +75,13 @@ def summarize_intervention(effects: pd.DataFrame) -> str:
     seeds = int(rows["n"].min())
     sentences = [
         "In our own experiment, networks recognize a digit early or late in a sequence of noise. "
-        "We changed only how gradients flow backward through time. In LSTMs, GRUs and basic RNNs, "
-        f"a constant gradient norm changes test accuracy by {_both_changes(*_restored(rows))}. "
-        "In Lipschitz RNNs, antisymmetric RNNs and UnICORNNs, forced decay by ten orders of "
-        f"magnitude changes it by {_both_changes(*_decayed(rows))} ({seeds} seeds).",
+        f"We changed only how gradients flow backward through time ({seeds} seeds). In LSTMs, GRUs "
+        f"and basic RNNs, a constant gradient norm {_early_and_late(*_restored(rows))}.",
         *_conclusion(effects),
+        "In Lipschitz RNNs, antisymmetric RNNs and UnICORNNs, forced decay by ten orders of "
+        f"magnitude {_early_and_late(*_decayed(rows))}{_unpredicted(rows)}.",
+        *_unexplained(rows),
     ]
-    if _unpredicted(rows):
-        sentences.append("But we had predicted no harm for late digits.")
-    sentences += _unexplained(rows)
     return " ".join(sentences)
 
 
@@ -188,15 +184,3 @@ def _points(row: pd.Series) -> str:
             change = "0"  # without a sign
         words = f"({change} points; {low:+.0f} to {high:+.0f})"
     return words.replace("-", "−")
-
-
-def _both_changes(early: pd.Series, late: pd.Series) -> str:
-    """Return the signed changes of accuracy with an early and a late digit, with intervals."""
-    return f"{_signed(early, ' points')} for early digits, and {_signed(late)} for late ones"
-
-
-def _signed(row: pd.Series, unit: str = "") -> str:
-    """Return a change of accuracy in points with its interval, such as ``+26 (+16 to +36)``."""
-    change, low, high = (f"{100 * row[name]:+.0f}" for name in ("estimate", "low", "high"))
-    interval = f"{low} to {high}"
-    return f"{change}{unit} ({unbroken(interval)})".replace("-", "−")

@@ -239,19 +239,3 @@ def _special(value: float) -> str:
     if value == -math.inf:
         return "−∞"
     return ""
-
-
-def unbroken(text: str) -> str:
-    """Keep intervals on one line, by spaces that do not break.
-
-    Parameters
-    ----------
-    text : str
-        Such as ``0.3 (0.2 to 0.4)``.
-
-    Returns
-    -------
-    str
-        The same with no-break spaces around each “to”.
-    """
-    return text.replace(" to ", "\u00a0to\u00a0")

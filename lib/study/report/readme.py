@@ -20,10 +20,9 @@ from study.claims.verdict import AGREES, DIFFERS
 from study.paths import DATA, REFERENCE, ROOT, resolve
 from study.report.claim_text import describe_claim
 from study.report.contents import ReportError
-from study.report.findings import read_findings, summarize, write_row
+from study.report.findings import read_findings, summarize, write_brief
 from study.report.inputs import read_table
 from study.report.intervention import shows_cause, summarize_intervention
-from study.report.numbers import unbroken
 from study.report.readme_numbers import read_stored, store_numbers
 from study.report.tally import TALLY, TESTED, tally
 from study.results.names import PUBLICATIONS
@@ -61,7 +60,7 @@ def render_blocks(stored: Path) -> dict[str, str]:
         _tally_table(judged),
         f"**Before you quote a verdict** ([all verdicts, and how to read them]({_VERDICTS})):\n"
         f"{_cautions(judged)}",
-        "## Main findings",
+        "## Main findings, after Holm's correction",
         _findings(judged),
         _intervention(effects),
     ]
@@ -81,10 +80,10 @@ def _summary(judged: pd.DataFrame, effects: pd.DataFrame) -> str:
     corrected = tally(judged, "corrected").loc["all"]
     return _wrap(
         "We reimplemented the networks of five publications and repeated their experiments, mostly "
-        f"at a smaller scale. We collected {len(judged)} of their claims and can test "
-        f"{counts[list(TESTED)].sum()}: {counts['agree']} agree with our results and "
-        f"{counts['differ']} differ; after a correction for testing many claims, "
-        f"{corrected['agree']} and {corrected['differ']}. **In short:** {' '.join(answers)}"
+        f"at a smaller scale. Of {len(judged)} claims, we could test "
+        f"{counts[list(TESTED)].sum()}: {counts['agree']} agree with our results, and "
+        f"{counts['differ']} differ ({corrected['agree']} and {corrected['differ']} after Holm's "
+        f"correction for testing many claims). **In short:** {' '.join(answers)}"
     )
 
 
@@ -93,10 +92,10 @@ def _figure_caption(slopes: pd.DataFrame) -> str:
     unrounded = slopes["slope"].iloc[-1]
     picture = "![Test accuracy lost per factor of ten of gradient decay](data/readme/slopes.png)"
     text = _wrap(
-        "*Percentage points of test accuracy lost per factor of ten by which gradients shrink on "
-        "the way back to the first time step, all else equal; 95% intervals. The third row is "
-        f"finding 1. In single precision, as in the dissertation, gradients below 1e-{_LIMIT} are "
-        "zero. Without that (last row), they shrink further, and each factor of ten costs "
+        "*Percentage points of test accuracy lost for each factor of ten by which gradients shrink "
+        "from the last time step back to the first; 95% intervals. “Within tasks” compares "
+        f"networks on the same task. As in single precision, gradients below 1e-{_LIMIT} are zero. "
+        "Without this (last row), they shrink further, and each factor of ten costs only "
         f"{unrounded:.2f} points.*"
     )
     return f"{picture}\n\n{text}"
@@ -137,43 +136,34 @@ def _cautions(judged: pd.DataFrame) -> str:
     remaining = corrected["agree"] + corrected["differ"]
     points = (
         "*Agree*: our whole 95% interval is on the claim's side of a threshold, such as zero for "
-        "“LEM beats the LSTM”, even if our number is far from the paper's. *Differ*: it is on the "
-        "other side, at our scale. *Undecided*: it contains the threshold, or there is another "
-        "objection.",
-        "Most of our runs are shorter than the paper's, so a lead may only mean faster learning. "
-        "No clear lead in short runs is *experiment too small*, never *differ*. This favors "
+        "“LEM beats the LSTM”; our number may still be far from the paper's. *Differ*: it is on "
+        "the other side, at our scale. *Undecided*: it contains the threshold, or there is another "
+        "reason for doubt. *Experiment too small*: it could not show the effect, and does not.",
+        "Most of our runs are shorter than the paper's. So a lead may reflect only faster "
+        "learning. If there is no clear lead, we say *too small*, not *differ*, which favors "
         "*agree*.",
         f"Of {len(decided)} claims that agree or differ, {remaining} survive Holm's correction for "
-        "testing many claims; the others become undecided. "
-        f"{with_caveat} have a caveat (†), such as a lead in short runs. {by_threshold} change at "
-        f"half or twice a threshold of ours (‡). {few} rest on only {_FEW_SEEDS} seeds. If a claim "
-        "was undecided, we sometimes added seeds; intervals do not account for that.",
+        f"testing many claims; the others become undecided. Of the {len(decided)}, {with_caveat} "
+        f"have a caveat (†), {by_threshold} would change if we halved or doubled a threshold of "
+        f"ours (‡), and {few} rest on {_FEW_SEEDS} seeds. If a claim was undecided, we sometimes "
+        "added seeds; intervals ignore that.",
     )
     return "\n".join(_wrap(f"- {point}", hanging="  ") for point in points)
 
 
 def _findings(judged: pd.DataFrame) -> str:
-    """Return the main findings as a table, and below it a list of what its numbers are."""
+    """Return the main findings as a numbered list, and the notebooks behind them."""
     rows = judged.set_index("id", drop=False)
-    findings = read_findings()
-    table = [
-        "| | claim | paper | ours (95% interval) | verdict after Holm's correction |",
-        "|--:|---|--:|--:|---|",
-    ]
-    explained = []  # what the numbers are, by topic
-    number = 0
-    for topic in findings.readme:
-        parts = []
-        for finding in findings.of_topic(topic):
-            row = write_row(finding, rows.loc[finding.claim])
-            number += 1
-            cells = (str(number), row.claimed, row.published, unbroken(row.ours), row.verdict)
-            table.append(f"| {' | '.join(cells)} |")
-            if row.measured:
-                parts.append(f"**({number})** {row.measured}")
-        title = f"[{topic.title}](notebooks/{topic.notebook}.ipynb)"
-        explained.append(_wrap(f"- {title}: {'; '.join(parts)}.", hanging="  "))
-    return "\n".join(table) + "\n\n" + "\n".join(explained)
+    items = []
+    numbers: dict[str, list[str]] = {}  # numbers of findings, by notebook
+    for number, finding in enumerate(read_findings().main, start=1):
+        text = write_brief(finding, rows.loc[finding.claim])
+        items.append(_wrap(f"{number}. {text}", hanging="   "))
+        numbers.setdefault(finding.notebook, []).append(str(number))
+    notebooks = []
+    for name, of_notebook in numbers.items():
+        notebooks.append(f"{name.partition('_')[0]} ({', '.join(of_notebook)})")
+    return "\n".join(items) + f"\n\nNotebooks, with the findings: {', '.join(notebooks)}."
 
 
 def _intervention(effects: pd.DataFrame) -> str:
@@ -198,9 +188,9 @@ def _speed(timings: Path) -> str:
     cpu = _ratios(timings / "cpu-2-cores.csv")[_EXAMPLE]
     gpu = _ratios(timings / "h200.csv")[_EXAMPLE]
     return (
-        f"A forward and backward pass of a two-layer UnICORNN takes {100 * cpu:.0f}% of the time "
-        f"of a one-layer `nn.LSTM` on two CPU cores, and {100 * gpu:.0f}% on an H200 (1,000 time "
-        "steps, batch size and width 128)."
+        "Forward and backward passes of a two-layer UnICORNN, as in Figure 1 of its paper, take "
+        f"{100 * cpu:.0f}% of the time of a one-layer `nn.LSTM` on two CPU cores, {100 * gpu:.0f}% "
+        "on an H200 (1,000 steps, batch size and width 128)."
     )
 
 

@@ -33,7 +33,7 @@ _ROWS = {
     "as they are, robust": "ours, without rounding to zero",
 }
 """Rows of the figure by their name in the artefact's data."""
-_WITHIN_TASKS = "ours, within tasks"
+_WITHIN_TASKS = "ours, within tasks (finding 1)"
 CELLS = "own-cells"
 """Notebook 50's table of cells and their engines."""
 _OURS = ("o", "#0072B2")
@@ -148,7 +148,7 @@ def draw_slopes(slopes: pd.DataFrame) -> Figure:
         ax.set_yticks([-position for position in range(len(slopes))], slopes["gradients"])
         ax.set(
             ylim=(0.6 - len(slopes), 0.5),
-            xlabel="points of test accuracy lost per factor of 10 of gradient decay",
+            xlabel="points of test accuracy lost per factor of 10",
         )
     return figure
 
