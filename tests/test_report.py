@@ -437,12 +437,10 @@ def test_a_row_with_another_verdict_is_in_the_words_of_the_claim():
     table = judge_claims([]).assign(**measured, **size, **verdict, cause="")
     agreed = table.set_index("id", drop=False).loc[finding.claim]
     brief = write_brief(finding, agreed)
-    assert brief.startswith("**Agrees†:** ")
+    assert brief.startswith(f"*{finding.claimed}* **Agrees†:** ")
     assert "0.33 percentage points" in brief and "0.24 to 0.41; paper: 0.30" in brief
     withdrawn = write_brief(finding, agreed.to_frame().T.assign(corrected="undecided").iloc[0])
-    assert withdrawn.startswith(
-        "**Undecided† (agrees before the correction):** A larger adjoint metric"
-    )
+    assert "**Undecided† (agrees before the correction):** 0.33" in withdrawn
 
 
 def test_every_finding_is_about_a_claim():
@@ -452,7 +450,7 @@ def test_every_finding_is_about_a_claim():
         assert {finding.claim for finding in question.findings} <= listed
     notebooks = {path.stem for path in (ROOT / "notebooks").glob("*.ipynb")}
     for finding in findings.main:
-        assert finding.brief and finding.notebook in notebooks
+        assert finding.claimed and finding.brief and finding.notebook in notebooks
 
 
 def test_missing_inputs_are_named(tmp_path, capsys):

@@ -32,8 +32,10 @@ class Finding(BaseModel):
     scale: float
     digits: int
     sentence: str
+    claimed: str = ""
+    """The claim in words of README.md; empty if it is not among its findings."""
     brief: str = ""
-    """The shorter sentence of README.md; empty if it is not among its findings."""
+    """What README.md says after the claim and its verdict."""
     notebook: str = ""
     """The notebook that README.md names for it."""
     qualifier: str = ""
@@ -162,21 +164,20 @@ def write_sentence(finding: Finding, row: pd.Series) -> Sentence:
 
 
 def write_brief(finding: Finding, row: pd.Series) -> str:
-    """Return a finding as README.md shows it: the verdict, then a sentence with its numbers.
+    """Return a finding as README.md shows it: the claim, our verdict, and the numbers.
 
     Parameters
     ----------
     finding : Finding
-        One with a brief sentence.
+        One with words for README.md.
     row : pandas.Series
         The claim's row of `study.report.verdicts.judge_claims`.
 
     Returns
     -------
     str
-        Markdown, with the marks of `ClaimText.marks` after the verdict. The sentence states the
-        claim and its estimate if the verdict after Holm's correction is not the one that the
-        finding was written for.
+        Markdown, with the marks of `ClaimText.marks` after the verdict. The numbers have no
+        sentence if the verdict after Holm's correction is not the one that it was written for.
     """
     claim = describe_claim(row)
     words = claim.corrected
@@ -187,11 +188,10 @@ def write_brief(finding: Finding, row: pd.Series) -> str:
         verdict += f" ({claim.verdict} before the correction)"
     text = _fill(finding, finding.brief, row, claim)
     if text is None:
-        statement = f"{claim.statement[:1].upper()}{claim.statement[1:]}"
-        return f"**{verdict}:** {statement}: {claim.estimate}."
+        return f"*{finding.claimed}* **{verdict}:** {claim.estimate}."
     if finding.qualifier:
         verdict += f" {finding.qualifier}"
-    return f"**{verdict}:** {text}"
+    return f"*{finding.claimed}* **{verdict}:** {text}"
 
 
 def _fill(finding: Finding, sentence: str, row: pd.Series, claim: ClaimText) -> str | None:

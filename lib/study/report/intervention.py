@@ -74,7 +74,8 @@ def summarize_intervention(effects: pd.DataFrame) -> str:
     rows = effects.set_index("change against plain")
     seeds = int(rows["n"].min())
     sentences = [
-        "In our own experiment, networks recognize a digit early or late in a sequence of noise. "
+        "In our own experiment, networks classify a digit placed early or late in a sequence of "
+        "noise. "
         f"We changed only how gradients flow backward through time ({seeds} seeds). In LSTMs, GRUs "
         f"and basic RNNs, a constant gradient norm {_early_and_late(*_restored(rows))}.",
         *_conclusion(effects),

@@ -81,9 +81,10 @@ def _summary(judged: pd.DataFrame, effects: pd.DataFrame) -> str:
     return _wrap(
         "We reimplemented the networks of five publications and repeated their experiments, mostly "
         f"at a smaller scale. Of {len(judged)} claims, we could test "
-        f"{counts[list(TESTED)].sum()}: {counts['agree']} agree with our results, and "
-        f"{counts['differ']} differ ({corrected['agree']} and {corrected['differ']} after Holm's "
-        f"correction for testing many claims). **In short:** {' '.join(answers)}"
+        f"{counts[list(TESTED)].sum()}: {counts['agree']} agree with our results, "
+        f"{counts['differ']} differ, and most others are undecided ({corrected['agree']} and "
+        f"{corrected['differ']} after Holm's correction for testing many claims). "
+        f"**In short:** {' '.join(answers)}"
     )
 
 
@@ -92,11 +93,10 @@ def _figure_caption(slopes: pd.DataFrame) -> str:
     unrounded = slopes["slope"].iloc[-1]
     picture = "![Test accuracy lost per factor of ten of gradient decay](data/readme/slopes.png)"
     text = _wrap(
-        "*Percentage points of test accuracy lost for each factor of ten by which gradients shrink "
-        "from the last time step back to the first; 95% intervals. “Within tasks” compares "
-        f"networks on the same task. As in single precision, gradients below 1e-{_LIMIT} are zero. "
-        "Without this (last row), they shrink further, and each factor of ten costs only "
-        f"{unrounded:.2f} points.*"
+        "*Percentage points of test accuracy lost per factor of ten by which gradients shrink on "
+        "the way to the first time step; 95% intervals. “Within tasks”: of networks on the same "
+        f"task. As in single precision, gradients below 1e-{_LIMIT} are zero. Without this (last "
+        f"row), each factor of ten costs only {unrounded:.2f} points.*"
     )
     return f"{picture}\n\n{text}"
 
@@ -138,9 +138,9 @@ def _cautions(judged: pd.DataFrame) -> str:
         "*Agree*: our whole 95% interval is on the claim's side of a threshold, such as zero for "
         "“LEM beats the LSTM”; our number may still be far from the paper's. *Differ*: it is on "
         "the other side, at our scale. *Undecided*: it contains the threshold, or there is another "
-        "reason for doubt. *Experiment too small*: it could not show the effect, and does not.",
+        "reason for doubt. *Experiment too small*: it shows no effect, but could miss one.",
         "Most of our runs are shorter than the paper's. So a lead may reflect only faster "
-        "learning. If there is no clear lead, we say *too small*, not *differ*, which favors "
+        "learning. If there is no clear lead, we say *too small*, not *differ*; this inflates "
         "*agree*.",
         f"Of {len(decided)} claims that agree or differ, {remaining} survive Holm's correction for "
         f"testing many claims; the others become undecided. Of the {len(decided)}, {with_caveat} "
