@@ -93,10 +93,10 @@ def _figure_caption(slopes: pd.DataFrame) -> str:
     unrounded = slopes["slope"].iloc[-1]
     picture = "![Test accuracy lost per factor of ten of gradient decay](data/readme/slopes.png)"
     text = _wrap(
-        "*Percentage points of test accuracy lost per factor of ten by which gradients shrink on "
-        "the way to the first time step; 95% intervals. “Within tasks”: of networks on the same "
-        f"task. As in single precision, gradients below 1e-{_LIMIT} are zero. Without this (last "
-        f"row), each factor of ten costs only {unrounded:.2f} points.*"
+        "*Points of test accuracy lost per factor of ten by which gradients shrink on the way to "
+        "the first time step; 95% intervals. “Within tasks”: of networks on the same task. As in "
+        f"single precision, gradients below 1e-{_LIMIT} are zero. Without this (last row), each "
+        f"factor of ten costs only {unrounded:.2f} points.*"
     )
     return f"{picture}\n\n{text}"
 
