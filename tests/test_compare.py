@@ -81,17 +81,6 @@ def test_one_changed_value_of_the_longest_table_is_close(longest):
     assert compare(stored, _numbers(changed, item=STORED)).close == [STORED]
 
 
-def test_numbers_of_another_version_are_named(monkeypatch, tmp_path, capsys):
-    monkeypatch.setattr(module, "ROOT", tmp_path)
-    monkeypatch.setattr(module, "NUMBERS", tmp_path / "numbers.csv")
-    _numbers().drop(columns=["random_sum"]).to_csv(tmp_path / "numbers.csv", index=False)
-    monkeypatch.setattr(module, "collect_numbers", _numbers)
-    assert module.main([]) == 1
-    words = capsys.readouterr().err
-    assert words.startswith("compare: numbers.csv has no column random_sum, so another version")
-    assert words.endswith("with `python -m study.report.compare --keep`\n")
-
-
 @pytest.mark.parametrize(
     ("stored", "values", "column"),
     [
@@ -121,27 +110,90 @@ def test_changed_verdicts_and_missing_tables_are_named():
     assert result.verdicts == ["claim: agrees -> differs"]
     assert result.missing == [REBUILT, "b"]
     assert result.describe() == [
-        "1 tables of stored and simulated results: 0 equal to 1e-6, 0 to 1%, 0 different, "
+        "1 table of stored and simulated results: 0 equal to 1e-6, 0 to 1%, 0 different, "
         "1 on one side only",
-        "1 tables of this rebuild's runs: 0 equal to 1e-6, 0 similar, 0 different, "
+        "1 table of this rebuild's runs: 0 equal to 1e-6, 0 similar, 0 different, "
         "1 on one side only",
-        "1 verdicts changed",
+        "1 verdict changed",
     ]
+
+
+def _rebuild(*tables, processor="x", profile="quick"):
+    """Return the numbers of a rebuild: its machine, and these tables."""
+    machine = [
+        {"item": MACHINE, "quantity": "processor", "text": processor},
+        {"item": MACHINE, "quantity": "profile", "text": profile},
+    ]
+    return pd.concat([pd.DataFrame(machine, columns=COLUMNS), *tables], ignore_index=True)
+
+
+@pytest.fixture
+def run_main(monkeypatch, tmp_path):
+    """Return a function that runs the command on the numbers of two rebuilds."""
+    monkeypatch.setattr(module, "ROOT", tmp_path)
+    monkeypatch.setattr(module, "NUMBERS", tmp_path / "numbers.csv")
+
+    def run(stored, current, *arguments):
+        if stored is not None:
+            stored.to_csv(module.NUMBERS, index=False)
+        monkeypatch.setattr(module, "collect_numbers", lambda: current)
+        return module.main([*arguments])
+
+    return run
 
 
 @pytest.mark.parametrize(("verdict", "status"), [("agrees", 0), ("differs", 1)])
-def test_a_changed_verdict_is_an_error(monkeypatch, tmp_path, verdict, status):
-    machine = [
-        {"item": MACHINE, "quantity": "processor", "text": "x"},
-        {"item": MACHINE, "quantity": "profile", "text": "quick"},
-    ]
-    about = pd.DataFrame(machine, columns=COLUMNS)
-    pd.concat([about, _numbers()]).to_csv(tmp_path / "numbers.csv", index=False)
-    monkeypatch.setattr(module, "NUMBERS", tmp_path / "numbers.csv")
-    monkeypatch.setattr(
-        module, "collect_numbers", lambda: pd.concat([about, _numbers(verdict=verdict)])
-    )
-    assert module.main([]) == status
+def test_a_changed_verdict_is_an_error(run_main, verdict, status):
+    assert run_main(_rebuild(_numbers()), _rebuild(_numbers(verdict=verdict))) == status
+
+
+def test_rebuilds_of_different_profiles_are_not_compared(run_main, capsys):
+    stored = _rebuild(_numbers(), profile="real")
+    assert run_main(stored, _rebuild(_numbers(verdict="differs"))) == 0
+    (line,) = capsys.readouterr().out.splitlines()
+    assert line.startswith("compare: the committed numbers are of the profile real, so ")
+
+
+def test_ten_different_tables_are_listed_those_of_stored_results_first(run_main, capsys):
+    items = [f"a/rebuilt/tables/{number}" for number in range(12)]
+    stored = [_numbers(item=item) for item in (*items, STORED)]
+    current = [_numbers((1.0, 2.0, 3.0, 90.0), item=item) for item in (*items, STORED)]
+    assert run_main(_rebuild(*stored), _rebuild(*current)) == 0
+    lines = [line for line in capsys.readouterr().out.splitlines() if "score 2.5" in line]
+    assert len(lines) == 10 and lines[0].startswith(f"compare: {STORED}: ")
+
+
+def test_different_tables_that_are_not_listed_are_counted(run_main, capsys):
+    items = [f"a/rebuilt/tables/{number}" for number in range(12)]
+    stored = [_numbers(item=item) for item in items]
+    current = [_numbers((1.0, 2.0, 3.0, 90.0), item=item) for item in items]
+    run_main(_rebuild(*stored), _rebuild(*current))
+    assert capsys.readouterr().out.endswith("compare: and 2 more different tables\n")
+
+
+@pytest.mark.parametrize("processor", ["x", "y"])
+def test_the_lock_of_another_processor_is_explained(run_main, monkeypatch, capsys, processor):
+    monkeypatch.setattr(module, "_hide_lock_changes", lambda: True)
+    assert run_main(_rebuild(_numbers()), _rebuild(_numbers(), processor=processor)) == 0
+    explained = "dvc.lock now lists the hashes of this machine" in capsys.readouterr().out
+    assert explained == (processor == "y")
+
+
+def test_numbers_of_another_version_are_named(run_main, capsys):
+    assert run_main(_rebuild(_numbers()).drop(columns=["random_sum"]), _rebuild(_numbers())) == 1
+    words = capsys.readouterr().err
+    assert words.startswith("compare: numbers.csv has no column random_sum, so another version")
+    assert words.endswith("with `python -m study.report.compare --keep`\n")
+
+
+def test_numbers_are_kept_for_later_rebuilds(run_main, capsys):
+    rebuild = _rebuild(_numbers())
+    assert run_main(None, rebuild) == 0
+    assert "no stored numbers" in capsys.readouterr().out
+    assert run_main(None, rebuild, "--keep") == 0
+    assert f"wrote {len(rebuild)} numbers to numbers.csv" in capsys.readouterr().out
+    assert run_main(None, rebuild) == 0
+    assert "0 different" in capsys.readouterr().out
 
 
 def test_without_a_rebuild_one_sentence_says_so(tmp_path):

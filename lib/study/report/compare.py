@@ -42,6 +42,7 @@ from toolz import groupby
 from study.paths import REFERENCE, ROOT
 from study.pipeline.files import write_whole
 from study.report.contents import ReportError
+from study.report.numbers import counted
 from study.report.rebuild_numbers import COLUMNS, MACHINE, STATISTICS, VERDICT, collect_numbers
 
 NUMBERS = REFERENCE / "rebuild" / "numbers.csv"
@@ -83,13 +84,13 @@ class RebuildComparison(NamedTuple):
             trained[state] = sum(_is_rebuilt(item) for item in tables)
             analyzed[state] = len(tables) - trained[state]
         return [
-            f"{sum(analyzed.values())} tables of stored and simulated results: "
+            f"{counted(sum(analyzed.values()), 'table')} of stored and simulated results: "
             f"{analyzed['equal']} equal to 1e-6, {analyzed['close']} to 1%, "
             f"{analyzed['different']} different{_one_side(analyzed['missing'])}",
-            f"{sum(trained.values())} tables of this rebuild's runs: "
+            f"{counted(sum(trained.values()), 'table')} of this rebuild's runs: "
             f"{trained['equal']} equal to 1e-6, {trained['similar']} similar, "
             f"{trained['different']} different{_one_side(trained['missing'])}",
-            f"{len(self.verdicts)} verdicts changed",
+            f"{counted(len(self.verdicts), 'verdict')} changed",
         ]
 
 
@@ -265,7 +266,7 @@ def _print_comparison(stored: pd.DataFrame, current: pd.DataFrame) -> int:
     for line in (*result.describe(), *result.verdicts, *different[:10]):
         print(f"compare: {line}")
     if len(different) > 10:
-        print(f"compare: and {len(different) - 10} more tables")
+        print(f"compare: and {counted(len(different) - 10, 'more different table')}")
     original = _machine(stored, "processor")
     if original != _machine(current, "processor") and _hide_lock_changes():
         print(
