@@ -11,6 +11,10 @@ _ANSWER = re.compile(r"^#+ (?!.*\bnot answer).*\banswer.*$", re.IGNORECASE | re.
 """The heading of an answer, unlike “What this does not answer”."""
 _MAX_LENGTH = 300
 """Maximum number of characters of an answer on a list of questions."""
+_VERBATIM = re.compile(r"(\$[^$]+\$|`[^`]+`)")
+"""Formulas and code, in which an asterisk is no markup."""
+_MARKUP = re.compile(r"\*+|\[([^]]*)\]\([^)]*\)")
+"""Asterisks of emphasis, and links."""
 
 
 def answer(notebook: Notebook) -> str:
@@ -56,8 +60,10 @@ def _texts_below(cells: list[NotebookNode], heading: int) -> list[str]:
 
 def _shorten(text: str) -> str:
     """Return a paragraph without markup, cut after a sentence if it is long."""
-    plain = re.sub(r"\*+|^- |\[([^]]*)\]\([^)]*\)", r"\1", text, flags=re.MULTILINE)
-    plain = " ".join(plain.split())
+    pieces = _VERBATIM.split(re.sub(r"^- ", "", text, flags=re.MULTILINE))
+    for position in range(0, len(pieces), 2):  # every other piece is a formula or code
+        pieces[position] = _MARKUP.sub(r"\1", pieces[position])
+    plain = " ".join("".join(pieces).split())
     if len(plain) <= _MAX_LENGTH:
         return plain
     sentences = plain[:_MAX_LENGTH].rpartition(". ")[0]

@@ -115,11 +115,11 @@ def entries_above(env, page: str) -> list[str]:
                 entry = child
                 break
     entries = [entry]
-    while entries[-1] in parents:
-        entries.append(parents[entries[-1]])
-    if page not in entries:
+    while entries[0] in parents:
+        entries.insert(0, parents[entries[0]])
+    if page != entry:
         entries.append(page)
-    return entries[::-1]
+    return entries
 
 
 def _mark(menu: str, address: str, target: str, *, current: bool) -> str:
