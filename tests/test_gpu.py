@@ -9,6 +9,7 @@ import shutil
 import sys
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from importlib.metadata import packages_distributions
 from types import SimpleNamespace
 
@@ -446,6 +447,26 @@ def test_a_slice_of_the_factorial_is_timed(not_on_a_box, monkeypatch):
     step = 1e3 * values[of_engine, "median time"] / 5
     assert values[of_engine, "rate, pass_us"] == pytest.approx(step)
     assert values[of_engine, "bits of a plain pass"] == 0
+
+
+def test_bits_that_depend_on_the_pass_are_a_failure():
+    gradients = {
+        (3, True): torch.tensor([1.0, 2.0]),
+        (1, True): torch.tensor([1.0, 2.0]),
+        (3, False): torch.tensor([1.0, 2.5]),
+    }
+
+    def first_gradient(count, engine, *, use_cuda_graph):
+        return gradients[count, use_cuda_graph]
+
+    ledger = Ledger()
+    networks = SimpleNamespace(first_gradient=first_gradient)
+    slices._check_bits(networks, 3, "reference", partial(ledger.add, "rnn"))
+    smaller, plain = ledger.rows
+    assert (smaller["value"], smaller["failure"]) == (0, None)
+    assert smaller["passed"] is True and plain["passed"] is False, "as the table has them"
+    assert plain["value"] == 0.25
+    assert plain["failure"] == "the gradient of the first network differs"
 
 
 def test_the_benchmark_names_machine_and_engines(monkeypatch):

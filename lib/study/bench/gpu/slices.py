@@ -162,7 +162,10 @@ def time_slice(
     _add_rates(ledger, workload, times, rates, counts)
     for engine, graph in graphs.items():
         captured = networks.passes[engine, True].uses_cuda_graph
-        ledger.add(graph, "recorded", size=workload, passed=captured)
+        failure = None
+        if device == "cuda" and not captured:
+            failure = "the pass was not captured in a CUDA graph"
+        ledger.add(graph, "recorded", size=workload, passed=captured, failure=failure)
         if graph in times:
             tflops = pass_size * counts.flop * workload.time_steps / times[graph] / 1e9
             ledger.add(graph, "rate, tflops", size=workload, value=tflops, unit="TFLOP/s")
@@ -207,8 +210,12 @@ def _check_bits(networks: _Slice, pass_size: int, engine: str, add: Callable[...
         "bits of a plain pass": networks.first_gradient(pass_size, engine, use_cuda_graph=False),
     }
     for quantity, gradient in others.items():
-        difference = (expected - gradient).abs().max() / expected.abs().max()
-        add(quantity, value=difference.item(), unit="relative", passed=difference == 0)
+        difference = ((expected - gradient).abs().max() / expected.abs().max()).item()
+        passed = difference == 0
+        failure = None
+        if not passed:
+            failure = "the gradient of the first network differs"
+        add(quantity, value=difference, unit="relative", passed=passed, failure=failure)
 
 
 def _loss(model: Callable[..., Tensor], inputs: Tensor, classes: Tensor) -> Tensor:
