@@ -7,7 +7,7 @@ import xarray as xr
 from evidence_for_judges import factorial, linear
 from random_groups import RECORD, group_sampler
 from study.results import networks
-from study.results.data_used import has_stand_ins
+from study.results.data_used import data_and_length, has_stand_ins, longest_sequence
 from study.results.learned import SIGNIFICANCE, above_chance, chance_bound, networks_learned
 from study.results.netcdf import ResultsError
 from study.results.runs import run_table
@@ -76,6 +76,26 @@ def test_the_scale_has_the_steps_of_runs_that_completed(ds):
     assert networks.scale_sentence(ds).endswith("sequences, 1 to 30 steps"), "none completed"
 
 
+def test_the_scale_has_the_sequences_and_what_replaces_the_papers_data(ds):
+    assert networks.scale_sentence(ds) == "profile real, 6 runs, 100 sequences, 30 steps"
+    ds["sequences"][:] = [0, 5000, 200]
+    ds["substitute"] = "run", ["", "a stand-in", "a stand-in"]
+    sentence = "profile real, 6 runs, 200 to 5,000 sequences, 30 steps; a stand-in"
+    assert networks.scale_sentence(ds) == sentence
+    ds["sequences"][:] = 0
+    assert ", drawn sequences, " in networks.scale_sentence(ds)
+
+
+def test_data_and_lengths_are_named(ds):
+    ds["task_settings"] = ("run", ['{"dataset": "mnist"}'] * 2 + ['{"task": "adding"}'])
+    assert data_and_length(ds) == "MNIST; adding, 10 time steps"
+    ds["time_steps"][:] = [250, 2000, 500]
+    assert data_and_length(ds) == "MNIST; adding, 250 to 2,000 time steps"
+    without = xr.Dataset(attrs={"settings": "{}"})
+    assert (data_and_length(without), longest_sequence(without)) == ("", None)
+    assert longest_sequence(ds) == 2000
+
+
 def test_joining_published_results_keeps_every_row(ds):
     published = pd.DataFrame(
         {"network": ["quoted", "LEM"], "task": "made up", "published": [50.0, 92.3], "spread": 1.0}
@@ -85,8 +105,12 @@ def test_joining_published_results_keeps_every_row(ds):
     assert table["ours"].tolist()[1:] == pytest.approx([70, 45]) and np.isnan(table["ours"][0])
     assert table["note"].tolist() == ["quoted", "", ""]
     assert table["guess"][1] == 25 and table["diverged"].tolist()[1:] == [0, 1]
+
+
+def test_a_run_without_a_record_counts_as_chance(ds):
+    """The mean error of the first network is 1.5; with the largest error for chance, it lost."""
     rows = run_table(ds).assign(metric="error", test=np.nan, guess_metric=2.0)
-    rows["validation"] = [np.nan, 1, 1, 9, 9, 9]  # one diverged at once, and guesses
+    rows["validation"] = [np.nan, 1, 1.6, 1.6, 1.9, 1.9]
     assert networks.validated_best(rows, ["task"]) == {rows["run"][0]}
 
 

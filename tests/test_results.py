@@ -19,6 +19,7 @@ from study.results import factors, netcdf, reference, rows, schema
 from study.results.datasets import load, schema_of
 from study.results.factorial import FACTORIAL, MEASUREMENTS
 from study.results.interventions import INTERVENTIONS
+from study.results.joined import join_results
 from study.results.latching import LATCHING
 from study.results.linear_gaps import LINEAR_GAPS
 from study.results.names import LABELS
@@ -328,6 +329,49 @@ def test_unplanned_runs_are_counted_separately():
     assert record["attempts"] == {"all": 2, "completed": 1, "diverged": 1, "not_planned": 2}
 
 
+JOINED = Schema(
+    "joined/1",
+    {"width": Dimension("width", "1"), "epoch": Dimension("epoch", "epoch")},
+    {
+        "loss": Variable(("width", "epoch"), "float64", "loss", "nat"),
+        "name": Variable(("width",), "str", "name", "1"),
+        "status": Variable(("width",), "int8", "end", "1"),
+    },
+)
+
+
+def test_results_of_jobs_are_joined_by_their_levels():
+    results = [{"loss": [0.5], "name": "a long name", "status": COMPLETED}, {"name": "b"}]
+    ds = join_results(JOINED, [{"width": 8}, {"width": 4}], results, {"epoch": [1, 2]}, profile="x")
+    assert ds["width"].values.tolist() == [8, 4], "in the order of the jobs"
+    np.testing.assert_array_equal(ds["loss"], [[0.5, np.nan], [np.nan, np.nan]])
+    assert ds["name"].values.tolist() == ["a long name", "b"]
+    assert ds["status"].values.tolist() == [COMPLETED, MISSING]
+
+
+def test_two_jobs_with_the_same_levels_are_refused():
+    jobs = [{"width": 8}, {"width": 8}]
+    with pytest.raises(ResultsError, match="two jobs have the levels {'width': 8}; expected diff"):
+        join_results(JOINED, jobs, [{}, {}], {"epoch": [1]}, profile="x")
+
+
+def test_a_dimension_without_levels_is_refused():
+    with pytest.raises(ResultsError, match="joined/1: no levels for the dimension 'epoch'"):
+        JOINED.empty({"width": [8]}, profile="x")
+
+
+def test_only_placeholders_of_factors_are_replaced_by_their_meaning():
+    placeholder = {"long_name": "setting 'dt' of the run"}
+    coordinates = {
+        "dt": ("run", [0.1], placeholder),
+        "alpha": ("run", [1.0], {"long_name": "a meaning of its own"}),
+    }
+    ds = factors.describe_factors(xr.Dataset(coords={"run": ["a"], **coordinates}))
+    assert ds["dt"].attrs["long_name"].startswith("step size dt of the cell's")
+    assert ds["alpha"].attrs["long_name"] == "a meaning of its own"
+    assert ds["dt"].item() == 0.1
+
+
 def lose_an_attempt(root):
     ds = load(root / RESULTS)
     ds["status"].values.flat[0] = MISSING
@@ -341,7 +385,11 @@ def lose_an_attempt(root):
     ("change", "complaint"),
     [
         (lambda root: _write_lock(root, "0" * 32), "dvc.lock records 0000.*; run `make repro` to"),
-        (lose_an_attempt, "1 attempts of data/results/factorial.nc are missing"),
+        (
+            lambda root: (root / "dvc.lock").unlink(),
+            "dvc.lock does not list data/results/factorial",
+        ),
+        (lose_an_attempt, "data/results/factorial.nc lacks 1 of its attempts; finish"),
         (
             lambda root: (root / RESULTS).rename(root / OTHER),
             "no results at .* holds adding.nc; bui",
@@ -360,6 +408,16 @@ def test_incomplete_run_keeps_the_old_reference(root, change, complaint):
     with pytest.raises(ResultsError, match=complaint):
         reference.keep("factorial", root)
     assert {path: path.stat().st_mtime_ns for path in folder.rglob("*")} == before
+
+
+def test_keeping_no_results_is_an_error(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(reference, "names", list)
+    assert reference.main([]) == 1
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err == (
+        "study.results.reference: no results in data/results; run `make repro` first\n"
+    )
 
 
 @pytest.mark.parametrize(

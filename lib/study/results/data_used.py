@@ -6,6 +6,7 @@ from collections.abc import Iterable
 import xarray as xr
 
 from study.results.names import label
+from study.results.written import range_text
 
 STAND_INS = ("digits", "imdb_ratings", "ucr_worms")
 """Real data sets that replace a paper's. Synthetic data say "stand-in" in ``substitute``."""
@@ -62,7 +63,7 @@ def has_stand_ins(ds: xr.Dataset) -> bool:
     return any(map(describe_stand_in, tasks, substitutes))
 
 
-def shortest_and_longest(ds: xr.Dataset) -> tuple[int, int] | tuple[()]:
+def shortest_and_longest(ds: xr.Dataset) -> tuple[int, int] | None:
     """Return the shortest and the longest sequence length.
 
     Parameters
@@ -72,15 +73,15 @@ def shortest_and_longest(ds: xr.Dataset) -> tuple[int, int] | tuple[()]:
 
     Returns
     -------
-    tuple of int
-        Both in time steps; empty if neither data nor design has a length.
+    tuple of int, or None
+        Both in time steps; None if neither data nor design has a length.
     """
     if "time_steps" in ds:
         return int(ds["time_steps"].min()), int(ds["time_steps"].max())
     settings = json.loads(ds.attrs.get("settings", "{}"))
     length = settings.get("time_steps", settings.get("horizon"))
     if not length:
-        return ()
+        return None
     return length, length
 
 
@@ -97,7 +98,11 @@ def longest_sequence(ds: xr.Dataset) -> int | None:
     int or None
         None if neither data nor design has a length.
     """
-    return max(shortest_and_longest(ds), default=None)
+    lengths = shortest_and_longest(ds)
+    if lengths is None:
+        return None
+    _, longest = lengths
+    return longest
 
 
 def data_and_length(ds: xr.Dataset) -> str:
@@ -113,16 +118,15 @@ def data_and_length(ds: xr.Dataset) -> str:
     str
         Such as ``MNIST, 196 time steps``.
     """
-    data = ""
+    parts = []
     if "dataset" in ds.dims:
-        data = _join_labels(ds["dataset"].values)
+        parts.append(_join_labels(ds["dataset"].values))
     elif "task_settings" in ds:
-        data = data_of(ds["task_settings"].values)
-    lengths = dict.fromkeys(shortest_and_longest(ds))  # one length if both are equal
-    length = ""
-    if lengths:
-        length = " to ".join(f"{n:,}" for n in lengths) + " time steps"
-    return ", ".join(filter(None, [data, length]))
+        parts.append(data_of(ds["task_settings"].values))
+    lengths = shortest_and_longest(ds)
+    if lengths is not None:
+        parts.append(f"{range_text(*lengths)} time steps")
+    return ", ".join(part for part in parts if part)
 
 
 def data_of(task_settings: Iterable[str]) -> str:

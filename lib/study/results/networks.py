@@ -12,6 +12,7 @@ import xarray as xr
 
 from study.results.runs import about, by_run, first_records, run_table
 from study.results.schema import COMPLETED, DIVERGED, NOT_PLANNED
+from study.results.written import range_text
 
 READINGS = {
     "others": "other networks",
@@ -293,16 +294,13 @@ def scale_sentence(ds: xr.Dataset) -> str:
     completed = ds["status"] == COMPLETED
     if not completed.any():
         completed = ds["status"] == DIVERGED
-    longest = ds["steps"].where(completed).max("replicate").dropna("run")
-    fewest_steps = int(longest.min())
-    most_steps = int(longest.max())
-    steps = f"{most_steps:,}"
-    if fewest_steps < most_steps:
-        steps = f"{fewest_steps:,} to {most_steps:,}"
-    sequences = sorted({int(count) for count in ds["sequences"].values if count})
-    ends = dict.fromkeys(sequences[:1] + sequences[-1:])
-    drawn = " to ".join(f"{count:,}" for count in ends) or "drawn"
+    of_network = ds["steps"].where(completed).max("replicate").dropna("run")
+    steps = range_text(int(of_network.min()), int(of_network.max()))
+    counts = [int(count) for count in ds["sequences"].values if count]
+    sequences = "drawn"
+    if counts:
+        sequences = range_text(min(counts), max(counts))
     planned = int((ds["status"] != NOT_PLANNED).sum())
-    words = [f"profile {ds.attrs['profile']}, {planned} runs, {drawn} sequences, {steps} steps"]
+    size = f"profile {ds.attrs['profile']}, {planned} runs, {sequences} sequences, {steps} steps"
     substitutes = set(ds["substitute"].values.tolist()) - {""}
-    return "; ".join([*words, *sorted(substitutes)])
+    return "; ".join([size, *sorted(substitutes)])

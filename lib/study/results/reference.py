@@ -87,7 +87,7 @@ def keep(name: str, root: Path = ROOT) -> Path:
     missing = count_ends(results["status"])["missing"]
     if missing:
         raise ResultsError(
-            f"{missing} attempts of {RESULTS}/{name}.nc are missing; "
+            f"{RESULTS}/{name}.nc lacks {missing} of its attempts; "
             "finish the experiment with `make repro`"
         )
     artefacts = _artefacts_of(name, root)
@@ -244,11 +244,12 @@ def _recorded_md5(root: Path, name: str) -> str:
         for dependency in stage.get("deps", []):
             if dependency["path"] == name:
                 recorded.add(dependency["md5"])
+    if not recorded:
+        raise ResultsError(f"dvc.lock does not list {name}; run `make repro` to the end first")
     actual = _md5(root / name)
     if recorded != {actual}:
-        expected = ", ".join(sorted(recorded)) or None
         raise ResultsError(
-            f"{name} has the hash {actual}, dvc.lock records {expected}; "
+            f"{name} has the hash {actual}, dvc.lock records {', '.join(sorted(recorded))}; "
             "run `make repro` to the end first"
         )
     return actual
@@ -276,7 +277,10 @@ def main(arguments: list[str] | None = None) -> int:
         prog="python -m study.results.reference",
         description="Keep the results of the last run and print their paths.",
     )
-    parser.add_argument("names", nargs="*", help=f"of {', '.join(names())}; all by default")
+    available = names()
+    parser.add_argument(
+        "names", nargs="*", help=f"some of {', '.join(available) or 'the results'}; all by default"
+    )
     parser.add_argument(
         "--checksums", action="store_true", help="only add missing checksums to stored provenance"
     )
@@ -286,7 +290,10 @@ def main(arguments: list[str] | None = None) -> int:
             for path in add_checksums():
                 print(f"added the SHA-256 to {path.relative_to(ROOT)}")
             return 0
-        for name in options.names or names():
+        chosen = options.names or available
+        if not chosen:
+            raise ResultsError(f"no results in {RESULTS}; run `make repro` first")
+        for name in chosen:
             path = keep(name)
             size = path.stat().st_size / 1e6
             print(f"kept {path.relative_to(ROOT)}, {size:.1f} MB; add its folder to Git")

@@ -35,9 +35,9 @@ def in_measure(ds: xr.Dataset, measure: str, tasks: Iterable[str] | None = None)
     xarray.Dataset
         The same results with other metrics.
     """
-    chosen = ds["task"] == ds["task"]
-    if tasks is not None:
-        chosen = ds["task"].isin(list(tasks))
+    if tasks is None:
+        tasks = ds["task"].values
+    chosen = ds["task"].isin(list(tasks))
     changed = {"metric": ("run", np.where(chosen, measure, ds["metric"]))}
     for part in ("test", "validation", "train", "guess"):
         if f"{part}_loss" in ds and f"{part}_metric" in ds:

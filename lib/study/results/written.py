@@ -58,6 +58,29 @@ def number_text(value: object, precision: int) -> object:
     return f"{value:,.{precision}f}"
 
 
+def range_text(smallest: int, largest: int) -> str:
+    """Write a range of whole numbers with thousands separators.
+
+    Parameters
+    ----------
+    smallest, largest
+        Its ends.
+
+    Returns
+    -------
+    str
+        A single number if both are equal.
+
+    Examples
+    --------
+    >>> range_text(196, 196), range_text(250, 2000)
+    ('196', '250 to 2,000')
+    """
+    if smallest == largest:
+        return f"{largest:,}"
+    return f"{smallest:,} to {largest:,}"
+
+
 def holds_p_values(name: object) -> bool:
     """Return whether the values of a column are p-values.
 
