@@ -3,8 +3,10 @@
 import numpy as np
 import pandas as pd
 import pytest
-from designs import loaded
+from designs import sections
 from refusals import refused
+from study.config.factorial import Factorial
+from study.config.section import parse_section
 from study.paths import PUBLISHED
 from study.results.published import (
     PublishedError,
@@ -14,6 +16,7 @@ from study.results.published import (
     load_published,
     sources,
 )
+from study.training.plans import plan_jobs
 
 TASK = ["dataset", "order", "noise"]
 CELL = [*TASK, "architecture"]
@@ -79,15 +82,15 @@ def test_published_tables_agree_on_counts(by_quartile, by_regime):
 
 
 def test_paper_profile_is_the_published_design():
-    profile = loaded("paper")
-    (design,) = profile.designs["factorial"]
+    # Not `load_profile`, which also checks all groups and takes much longer; test_params.py does.
+    design = parse_section(Factorial, sections("paper")["factorial"], "factorial")
     printed = load_published("diss-tab-3.2").groupby("factor")["level"].agg(list)
     for factor in ("architecture", "dataset", "order", "noise"):
         assert set(getattr(design, factor)) == set(printed[factor])
     for factor in ("width", "learning_rate", "training_length"):
         assert sorted(getattr(design, factor)) == sorted(map(float, printed[factor]))
     assert design.replicates == len(printed["replicate"])
-    assert design.job_count == len(profile.plan("factorial")) == 42000
+    assert design.job_count == len(plan_jobs([design])) == 42000
     assert design.batch_size == 32
     assert design.train_size == design.test_size == design.probe_size == 0, "all of the data"
 
