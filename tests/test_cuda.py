@@ -108,6 +108,12 @@ PASSES = [
 ]
 
 
+def as_leaves(weights):
+    """Return weights as tensors without a history, and these tensors in a list."""
+    detached = tree_map_only(torch.Tensor, lambda part: part.detach().requires_grad_(), weights)
+    return detached, [part for part in tree_leaves(detached) if isinstance(part, torch.Tensor)]
+
+
 @pytest.mark.parametrize(("name", "engine"), [one for one in PASSES if one[1] != "numba-cpu"])
 def test_gpu_passes_read_no_value_on_the_host(name, engine, monkeypatch):
     monkeypatch.setattr(_cuda_launch, "launch", lambda *_, **__: None)
@@ -117,9 +123,7 @@ def test_gpu_passes_read_no_value_on_the_host(name, engine, monkeypatch):
     weights = cell.weights()
     leaves = list(cell.parameters())
     if name in MAPPED:
-        detached = lambda part: part.detach().requires_grad_()  # noqa: E731
-        weights = tree_map_only(torch.Tensor, detached, weights)
-        leaves = [part for part in tree_leaves(weights) if isinstance(part, torch.Tensor)]
+        weights, leaves = as_leaves(weights)
     with HostReads() as reads:
         cell.check_input(u)
         weights = weights if name in MAPPED else cell.weights()
@@ -285,11 +289,8 @@ def work_of_a_pass(name, steps, monkeypatch, **options):
     monkeypatch.setattr(_cuda_launch, "_processors", lambda _: 132)
     cell = make_cell(name, 1, 128).to("meta")
     u = torch.randn(steps, 3, 1, device="meta")
-    detached = lambda part: part.detach().requires_grad_()  # noqa: E731
-    weights = cell.weights()
+    weights, leaves = as_leaves(cell.weights())
     state = cell.initial_state(3)
-    weights = tree_map_only(torch.Tensor, detached, weights)
-    leaves = [part for part in tree_leaves(weights) if isinstance(part, torch.Tensor)]
     run = kernels._ENGINES[name, "numba-cuda"].run
     with work:
         _, final = run(weights, state, u, **options)
@@ -344,7 +345,10 @@ def test_a_launch_is_prepared_once_for_its_shape(monkeypatch):
 )
 def test_tile_follows_processors_and_the_first_cache(batch, runs, weights, expected, monkeypatch):
     launches = []
-    note = lambda run, blocks, *_, **more: launches.append((more["tile"], blocks))  # noqa: E731
+
+    def note(run, blocks, *_, tile, **more):
+        launches.append((tile, blocks))
+
     monkeypatch.setattr(_cuda_launch, "launch", note)
     monkeypatch.setattr(_cuda_launch, "_processors", lambda _: 132)
     state = torch.empty(batch, 128, device="meta")

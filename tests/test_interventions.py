@@ -26,7 +26,10 @@ def _run(cell, inputs, *treatments):
     )
     path = AdjointPath(treatments, T, inputs, torch.Generator().manual_seed(0))
     weights = cell.weights()
-    step = lambda state, u: cell.step(weights, state, u)  # noqa: E731
+
+    def step(state, u):
+        return cell.step(weights, state, u)
+
     after = unroll_treated(step, before, inputs[:, None].expand(T, runs, BATCH, FEATURES), path)
     return after, before
 

@@ -101,18 +101,23 @@ def test_files_with_computed_names_must_be_declared(tree):
     source = "from pathlib import Path\nx = Path(__file__).parent / f'{name}.csv'\nDEPENDS = {}"
     declared = source.format(["tables"], name="{name}")
     files = {"lib/study/a": declared, "lib/study/tables/one.csv": "1"}
-    fingerprint_of = lambda **files: fingerprint(["study.a"], root=tree(**files))  # noqa: E731
-    before = fingerprint_of(**files)
-    assert before != fingerprint_of(**files | {"lib/study/tables/one.csv": "2"})
-    assert fingerprint_of(**files | {"lib/study/a": source.format([], name="{name}")})
+
+    def fingerprint_with(**changed):
+        return fingerprint(["study.a"], root=tree(**files | changed))
+
+    assert fingerprint_with() != fingerprint_with(**{"lib/study/tables/one.csv": "2"})
+    assert fingerprint_with(**{"lib/study/a": source.format([], name="{name}")})
 
 
 def test_data_files_named_in_a_module_count(tree):
     source = "from pathlib import Path\nHERE = Path(__file__).parent\nPAGE = HERE / 'pages/a.html'"
     files = {"lib/study/a": source, "lib/study/pages/a.html": "one", "lib/study/b.txt": "one"}
-    of = lambda **files: fingerprint(["study.a"], root=tree(**files))  # noqa: E731
-    assert of(**files) == of(**files | {"lib/study/b.txt": "two"})
-    assert of(**files) != of(**files | {"lib/study/pages/a.html": "two"})
+
+    def fingerprint_with(**changed):
+        return fingerprint(["study.a"], root=tree(**files | changed))
+
+    assert fingerprint_with() == fingerprint_with(**{"lib/study/b.txt": "two"})
+    assert fingerprint_with() != fingerprint_with(**{"lib/study/pages/a.html": "two"})
 
 
 @pytest.mark.parametrize(
