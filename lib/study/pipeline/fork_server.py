@@ -44,14 +44,30 @@ SOCKET = "LTD_FORK_SERVER"
 """Environment variable with the path of the server's socket."""
 
 PACKAGES = (
-    *("numpy", "pandas", "pandas.io.formats.style", "xarray", "dask.array", "netCDF4"),
-    *("scipy.stats", "scipy.optimize", "scipy.interpolate", "matplotlib.pyplot"),
-    *("torch", "torch._dynamo", "numba", "sklearn.datasets"),
-    *("statsmodels.api", "statsmodels.formula.api"),
-    *("ipykernel.kernelapp", "ipykernel.ipkernel", "papermill", "nbclient"),
-    *("pydantic", "ruamel.yaml"),
+    "numpy",
+    "pandas",
+    "pandas.io.formats.style",
+    "xarray",
+    "dask.array",
+    "netCDF4",
+    "scipy.stats",
+    "scipy.optimize",
+    "scipy.interpolate",
+    "matplotlib.pyplot",
+    "torch",
+    "torch._dynamo",  # which the first optimizer of a process imports
+    "numba",
+    "sklearn.datasets",
+    "statsmodels.api",
+    "statsmodels.formula.api",
+    "ipykernel.kernelapp",
+    "ipykernel.ipkernel",
+    "papermill",
+    "nbclient",
+    "pydantic",
+    "ruamel.yaml",
 )
-"""Modules that the server imports; an optimizer of torch imports torch._dynamo."""
+"""Modules that the server imports."""
 
 
 class Request(NamedTuple):

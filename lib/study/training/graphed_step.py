@@ -5,15 +5,15 @@ then takes the host longer than the pass: it copies the gradients out of the gra
 launches the optimizer's kernels. In a graph of the whole step the host only copies a batch and
 replays.
 
-A replay gives the bits of the same step without a graph, so a step is captured if its optimizer
-can be captured without other bits (`step_obstacle`):
+A replay must give the same bits as the step without a graph. So a step is captured only with an
+optimizer that computes the same bits in a graph (`step_obstacle`):
 
 - SGD.
 - RMSprop, with its counters of steps on the GPU (``capturable``), which nothing else reads.
 - Adam with the option ``fused``. PyTorch's default Adam computes its bias corrections on the host,
-  where a graph would keep those of the step that was captured. With ``capturable`` it computes them
-  in tensors, which rounds differently from the default. So does ``fused``, but the fused kernel
-  gives the same bits with and without a graph.
+  and a graph would keep those of the step that was captured. With ``capturable`` it computes them
+  in tensors, which rounds differently from the default. The fused Adam rounds differently, too, but
+  it gives the same bits with and without a graph.
 
 Learning rates are numbers in the graph. When one drops, the step is captured again. A cosine
 changes it at every step, so such a step is not captured. (A learning rate in a tensor would be
@@ -22,14 +22,15 @@ rounded to float32, and a schedule would accumulate the rounding.)
 The first steps with a shape of batches are taken without a graph: they compile kernels, and create
 the optimizer's state, which a graph must not create.
 
-Networks that are trained in one pass (`study.training.batched`) have optimizers of their own, which
-no graph contains. For 50 small networks, clipping and the default Adam took 9 ms of one core of an
-AMD EPYC, 5 ms with ``fused``; the graph of a pass took 31 ms or more on an H200. If their kernels,
-which had not been timed, make a pass faster than that, the optimizers are next.
+In a vmapped pass (`study.training.batched`), every network has its own optimizer, and no graph
+contains these. For 50 small networks, clipping and the default Adam took 9 ms of one core of an AMD
+EPYC, or 5 ms with ``fused``. The graph of their pass took at least 31 ms on an H200. If passes
+become as fast as their optimizers, these should be captured, too.
 
-This was written without a GPU: a stand-in replays in the tests, and no operator of a step asks the
-device for a value. Its test on a GPU compares bits with plain steps (tests/test_gpu.py), and
-``make bench-gpu`` times a step with and without a graph.
+This module was written without a GPU. On a CPU, a stand-in for graphs is tested, and that no
+operator of a step reads a value from the device (tests/test_graphed_step.py). On a GPU,
+tests/test_gpu.py compares the bits with those of plain steps, and ``make bench-gpu`` times a step
+with and without a graph.
 """
 
 from collections.abc import Callable, Sequence
