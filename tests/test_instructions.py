@@ -117,6 +117,9 @@ def test_a_processor_without_avx2_is_refused(tmp_path, environment, monkeypatch)
     monkeypatch.setattr(instructions.platform, "machine", lambda: "aarch64")
     with pytest.raises(InstructionError, match=r"AVX2, this is aarch64; set it to false"):
         pin_instructions(_params(tmp_path, "reproducible: true\n"))
+    assert not pinned()
+    with pytest.raises(InstructionError):  # no decision was made, so it is refused again
+        pin_instructions(tmp_path)
 
 
 def test_stages_run_again_when_the_switch_changes(tmp_path, monkeypatch):

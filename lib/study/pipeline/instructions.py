@@ -100,10 +100,10 @@ def pin_instructions(root: Path = ROOT) -> None:
     if _MARK in os.environ:
         return
     reproducible = is_reproducible(root / "params.yaml")
-    os.environ[_MARK] = str(int(reproducible))
     if reproducible:
         _check_processor()
         os.environ.update(PINNED)
+    os.environ[_MARK] = str(int(reproducible))
 
 
 def pinned() -> bool:
