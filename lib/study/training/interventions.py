@@ -64,12 +64,12 @@ def train_interventions(
     return [train_networks(job.config, prepared) for job in jobs]
 
 
-def train_networks(job: Interventions, prepared: Path) -> Arrays:
+def train_networks(config: Interventions, prepared: Path) -> Arrays:
     """Train all networks of one cell and location.
 
     Parameters
     ----------
-    job : Interventions
+    config : Interventions
         A job of the design, with one level per factor.
     prepared : Path
         Folder of the prepared data sets.
@@ -82,8 +82,8 @@ def train_networks(job: Interventions, prepared: Path) -> Arrays:
         is measured after training is ``nan`` for such a run, because the predictions of a network
         without finite weights are meaningless.
     """
-    task = _make_task(job, prepared)
-    runs = TreatedNetworks(job, task)
+    task = _make_task(config, prepared)
+    runs = TreatedNetworks(config, task)
     before = runs.metrics(task.test)
     losses = runs.train(task.train)
     after = runs.metrics(task.test)
@@ -92,7 +92,7 @@ def train_networks(job: Interventions, prepared: Path) -> Arrays:
     def trained(values: np.ndarray) -> np.ndarray:
         return np.where(diverged, np.nan, values)
 
-    shape = (len(TREATMENTS), job.networks)
+    shape = (len(TREATMENTS), config.networks)
     last_tenth = losses[-max(1, len(losses) // 10) :]
     ordinary = np.stack([before.ordinary, trained(after.ordinary)], axis=-1)
     treated = np.stack([before.treated, trained(after.treated)], axis=-1)
@@ -109,17 +109,17 @@ def train_networks(job: Interventions, prepared: Path) -> Arrays:
     }
 
 
-def _make_task(job: Interventions, prepared: Path) -> Task:
+def _make_task(config: Interventions, prepared: Path) -> Task:
     """Return the task, the same for all cells, treatments and replicates of one location."""
     settings = {
         "task": "located_rows",
-        "dataset": job.dataset,
-        "time_steps": job.time_steps,
-        "location": job.location,
-        "noise": job.noise,
-        "train_size": job.train_size,
-        "validation_size": job.validation_size,
-        "test_size": job.test_size,
+        "dataset": config.dataset,
+        "time_steps": config.time_steps,
+        "location": config.location,
+        "noise": config.noise,
+        "train_size": config.train_size,
+        "validation_size": config.validation_size,
+        "test_size": config.test_size,
     }
     (seed,) = seeds({"task": settings}, 1)
     return make_task(settings, prepared, np.random.default_rng(seed))

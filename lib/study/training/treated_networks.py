@@ -51,17 +51,17 @@ class _Network(nn.Module):
 
 
 def _initial_network(
-    job: Interventions, task: Task, replicate: int
+    config: Interventions, task: Task, replicate: int
 ) -> tuple[_Network, np.random.SeedSequence]:
     """Return the network of a replicate before training, and the seed of the order of its batches.
 
     The seeds don't depend on treatment or location, so runs can be compared in pairs.
     """
-    levels = {"experiment": EXPERIMENT, "cell": job.cell, "replicate": replicate}
+    levels = {"experiment": EXPERIMENT, "cell": config.cell, "replicate": replicate}
     initial, order = seeds(levels, 2)
     with torch_seed(initial):
-        cell = make_cell(job.cell, task.features, job.width)
-        head = nn.Linear(job.width, task.outputs)
+        cell = make_cell(config.cell, task.features, config.width)
+        head = nn.Linear(config.width, task.outputs)
     return _Network(cell, head), order
 
 
@@ -74,18 +74,18 @@ class TreatedNetworks:
     others.
     """
 
-    def __init__(self, job: Interventions, task: Task) -> None:
+    def __init__(self, config: Interventions, task: Task) -> None:
         """Draw the initial weights of all networks.
 
         Parameters
         ----------
-        job : Interventions
+        config : Interventions
             A job of the design, with one cell and one location.
         task : Task
         """
-        self.job = job
+        self.config = config
         treatments = list(TREATMENTS.values())
-        treatment_of_run = [t for t in treatments for _ in range(job.networks)]
+        treatment_of_run = [t for t in treatments for _ in range(config.networks)]
         self.count = len(treatment_of_run)
         """Number of runs."""
         self.paired = [run for run, t in enumerate(treatment_of_run) if t.norms_alone]
@@ -93,14 +93,14 @@ class TreatedNetworks:
         self.adjoints = [treatment.adjoint for treatment in treatment_of_run]
         self.adjoints += [PLAIN] * len(self.paired)
         """Treatment of the adjoints of each network."""
-        self.replicates = [*range(job.networks)] * len(treatments)
+        self.replicates = [*range(config.networks)] * len(treatments)
         self.replicates += [self.replicates[run] for run in self.paired]
         """Replicate of each network."""
         networks = []
         self.order_seeds = []
         """Seed of the order of the batches, by replicate."""
-        for replicate in range(job.networks):
-            network, order_seed = _initial_network(job, task, replicate)
+        for replicate in range(config.networks):
+            network, order_seed = _initial_network(config, task, replicate)
             networks.append(network)
             self.order_seeds.append(order_seed)
         self.template = networks[0]
@@ -110,7 +110,7 @@ class TreatedNetworks:
         stacked, _ = stack_module_state(networks)
         for name, weights in stacked.items():
             self.parameters[name] = nn.Parameter(weights.detach()[self.replicates].clone())
-        (sign_seed,) = seeds({"experiment": EXPERIMENT, "cell": job.cell, "signs": True}, 1)
+        (sign_seed,) = seeds({"experiment": EXPERIMENT, "cell": config.cell, "signs": True}, 1)
         self.generator = torch.Generator().manual_seed(int(sign_seed.generate_state(1)[0]))
         """Draws the signs of the treatment ``random signs``."""
 
@@ -136,7 +136,7 @@ class TreatedNetworks:
             The states before the first and after the last input.
         """
         runs, batch, time_steps, _ = inputs.shape
-        shape = (runs, batch, self.job.width)
+        shape = (runs, batch, self.config.width)
         states = range(self.template.cell.states)
         before = tuple(inputs.new_zeros(shape).requires_grad_() for _ in states)
         path = AdjointPath(adjoints, time_steps, inputs, self.generator)
@@ -165,16 +165,16 @@ class TreatedNetworks:
         numpy.ndarray
             The loss of every step and run, (step, run).
         """
-        job = self.job
+        config = self.config
         parameters = list(self.parameters.values())
-        learning_rate = job.learning_rate[job.cell]
+        learning_rate = config.learning_rate[config.cell]
         optimizer = torch.optim.Adam(parameters, lr=learning_rate, **adam_options())
         batches = [
-            EpochBatches(split, job.batch_size, np.random.default_rng(order), drop_last=True)
+            EpochBatches(split, config.batch_size, np.random.default_rng(order), drop_last=True)
             for order in self.order_seeds
         ]
-        losses = np.empty((job.steps, self.count))
-        for step in range(job.steps):
+        losses = np.empty((config.steps, self.count))
+        for step in range(config.steps):
             drawn = [batches_of_replicate.next() for batches_of_replicate in batches]
             inputs = torch.stack([inputs for inputs, _ in drawn])[self.replicates]
             targets = torch.stack([targets for _, targets in drawn])[self.replicates]
@@ -185,8 +185,8 @@ class TreatedNetworks:
             loss = loss_of_sequence.view(targets.shape).mean(dim=1)  # of each network
             gradients = torch.autograd.grad(loss.sum(), parameters)
             gradients = [self._with_norms(gradient) for gradient in gradients]
-            if job.gradient_clip:
-                gradients = _clipped(gradients, job.gradient_clip)
+            if config.gradient_clip:
+                gradients = _clipped(gradients, config.gradient_clip)
             for parameter, gradient in zip(parameters, gradients, strict=True):
                 parameter.grad = gradient
             optimizer.step()
@@ -222,7 +222,7 @@ class TreatedNetworks:
         AdjointMetrics
             Medians over sequences.
         """
-        inputs, targets = tensors(split.take(slice(self.job.metric_size)))
+        inputs, targets = tensors(split.take(slice(self.config.metric_size)))
         runs = len(self.adjoints)
         inputs = inputs.double().expand(runs, *inputs.shape)
         targets = targets.expand(runs, *targets.shape)
