@@ -257,11 +257,12 @@ def train(designs, prepared=None):
     -------
     xr.Dataset
     """
+    jobs = plan_jobs(designs)
     results = []
-    for job in plan_jobs(designs):
+    for job in jobs:
         arrays = job.train(prepared)
         results.append({name: np.asarray(value) for name, value in arrays.items()})
-    return to_dataset("smoke", designs, results)
+    return to_dataset("smoke", designs, jobs, results)
 
 
 def _train_plain(jobs, prepared, checkpoints):
@@ -383,5 +384,6 @@ def study(cluster, prepared, cache, **changes):
     xr.Dataset
     """
     design = factorial(**changes)
-    trained = run_jobs({"factorial": plan_jobs([design])}, cache, cluster, prepared)
-    return to_dataset("smoke", (design,), trained["factorial"].results)
+    jobs = plan_jobs([design])
+    trained = run_jobs({"factorial": jobs}, cache, cluster, prepared)
+    return to_dataset("smoke", [design], jobs, trained["factorial"].results)

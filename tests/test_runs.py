@@ -14,6 +14,7 @@ from study.results.schema import COMPLETED, DIVERGED
 from study.tasks import Split, Task
 from study.training.datasets import to_dataset
 from study.training.model import build_model
+from study.training.plans import plan_jobs
 from study.training.probe import _EIGENVALUE_SEQUENCES
 from study.training.scores import evaluate, sequence_scores
 from study.training.seeds import torch_seed
@@ -238,7 +239,8 @@ def test_eigenvalues_follow_the_first_sequences():
         actual.append(single_job(run).train())
     for name in ("eigenvalue_sign", "eigenvalue_share"):
         np.testing.assert_array_equal(*(one[name] for one in actual))
-    shares = to_dataset("smoke", [run], actual[:1])["eigenvalue_share"].squeeze()
+    ds = to_dataset("smoke", [run], plan_jobs([run]), actual[:1])
+    shares = ds["eigenvalue_share"].squeeze()
     np.testing.assert_allclose(shares.sum("real_part"), 1)
     assert shares["real_part"].values.tolist() == list(REAL_PARTS[:-1])
     assert not np.array_equal(*shares)
@@ -257,7 +259,7 @@ def test_substitute_is_named_in_full(tmp_path):
     results = [single_job(run).train() for run in runs]
     texts = ["", "words, made up, which stand in for the publisher's"]
     results = [r | {"substitute": np.array(text)} for r, text in zip(results, texts, strict=True)]
-    schema().save(to_dataset("smoke", runs, results), tmp_path / "group.nc")
+    schema().save(to_dataset("smoke", runs, plan_jobs(runs), results), tmp_path / "group.nc")
     assert load(tmp_path / "group.nc")["substitute"].values.tolist() == texts
 
 

@@ -7,10 +7,12 @@ import xarray as xr
 
 from study.training.cache_key import engines
 from study.training.job import Arrays, Job
-from study.training.plans import AnyDesign, plan_jobs, settings_of
+from study.training.plans import AnyDesign, settings_of
 
 
-def to_dataset(profile: str, designs: Sequence[AnyDesign], results: Sequence[Arrays]) -> xr.Dataset:
+def to_dataset(
+    profile: str, designs: Sequence[AnyDesign], jobs: Sequence[Job], results: Sequence[Arrays]
+) -> xr.Dataset:
     """Join the results of all jobs of a group.
 
     Parameters
@@ -19,8 +21,10 @@ def to_dataset(profile: str, designs: Sequence[AnyDesign], results: Sequence[Arr
         Name of the profile, kept as an attribute.
     designs : sequence
         The runs of the group, or one design of another kind.
+    jobs : sequence of Job
+        Their jobs (`study.training.plans.plan_jobs`).
     results : sequence of mapping
-        Variables of each job by name, in the order of `study.training.plans.plan_jobs`.
+        Variables of each job by name.
 
     Returns
     -------
@@ -32,7 +36,6 @@ def to_dataset(profile: str, designs: Sequence[AnyDesign], results: Sequence[Arr
     study.results.netcdf.ResultsError
         The results do not follow the schema.
     """
-    jobs = plan_jobs(designs)
     experiment = jobs[0].experiment
     settings = _shared_settings([settings_of(design) for design in designs], jobs)
     attributes = {"profile": profile, "settings": settings}

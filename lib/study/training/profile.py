@@ -140,8 +140,9 @@ class Profile:
         jobs = {group: self.plan(group) for group in groups}
         trained = run_jobs(jobs, cache, self.jobs, prepared)
         for group in groups:
-            ds = to_dataset(self.name, self.designs[group], trained[group].results)
-            schema = jobs[group][0].experiment.schema(self.designs[group])
+            designs = self.designs[group]
+            ds = to_dataset(self.name, designs, jobs[group], trained[group].results)
+            schema = jobs[group][0].experiment.schema(designs)
             schema.save(ds, out / f"{group}.nc")
         return trained
 
