@@ -16,7 +16,6 @@ from study.tasks.prepared import FIRST_WORD
 
 ORDERS = ("sequential", "permuted")
 NOISES = ("none", "post", "uniform")
-DRAWS = ("attempt", *(name for name in PERMUTATIONS if name != "none"))
 ROWS = 4096
 """Number of sequences to which noise is added at a time."""
 
