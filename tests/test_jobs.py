@@ -188,8 +188,8 @@ def _counts(failures, path, resume):
 def test_failed_job_is_retried_twice_and_named(shared_cluster, tmp_path, failures, tries):
     path = tmp_path / "tries"
     good = plain_job(_counts, (0, tmp_path / "good"), {"i": 1})
-    bad = plain_job(_counts, (failures, path), batch_key="x", pass_size=2)
-    neighbor = replace(good, levels={"i": 2}, batch_key="x", pass_size=2)
+    bad = plain_job(_counts, (failures, path), pass_key="x", pass_size=2)
+    neighbor = replace(good, levels={"i": 2}, pass_key="x", pass_size=2)
     study = partial(run_jobs, {"test": [bad, neighbor, good]}, tmp_path, shared_cluster)
     if failures < tries:
         assert [one["value"] for one in study()["test"].results] == [7, 7, 7]
@@ -236,7 +236,7 @@ def test_cost_before_a_kill_counts(tmp_path):
             pass
         return resume.seconds
 
-    cut = Checkpoint(tmp_path / "a.state", batch_size=2)
+    cut = Checkpoint(tmp_path / "a.state", runs_in_pass=2)
     assert 0.1 <= spend(cut) < 0.2 and not cut.resumed
     state = torch.nn.Linear(1, 1), [], SimpleNamespace(state=dict, restore=id), RunState(step=1)
     cut.track(*state)

@@ -507,14 +507,14 @@ def _first(**changes):
     return plan_jobs([design(**changes)])[0]
 
 
-def test_batch_key_holds_what_shapes_a_pass():
+def test_pass_key_holds_what_shapes_a_pass():
     one = _first()
     for same in ({"learning_rate": (0.5,)}, {"training_length": (9,)}, {"order": ("sequential",)}):
-        assert _first(**same).batch_key == one.batch_key
-    post, uniform = (_first(noise=(noise,)).batch_key for noise in ("post", "uniform"))
-    assert post == uniform != one.batch_key
+        assert _first(**same).pass_key == one.pass_key
+    post, uniform = (_first(noise=(noise,)).pass_key for noise in ("post", "uniform"))
+    assert post == uniform != one.pass_key
     others = [{"width": (32,)}, {"architecture": ("rnn",)}, {"batch_size": 4}, {"probe_size": 3}]
-    assert len({_first(**other).batch_key for other in others} | {one.batch_key}) == 5
+    assert len({_first(**other).pass_key for other in others} | {one.pass_key}) == 5
 
 
 def test_cache_key_holds_pass_size_in_engines_only(prepared):
@@ -549,7 +549,7 @@ def test_unaligned_width_is_refused_side_by_side():
 def _pending(group, title, size=1.0, key="", *cells):
     pass_size = 2 if key else 1
     job = plain_job(
-        None, title=title, relative_cost=size, batch_key=key, pass_size=pass_size, cells=cells
+        None, title=title, relative_cost=size, pass_key=key, pass_size=pass_size, cells=cells
     )
     return PendingJob(job, group, {}, None)
 

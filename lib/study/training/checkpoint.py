@@ -35,7 +35,12 @@ class Checkpoint:
     """Value of `time.monotonic` when this process last printed a line of progress."""
 
     def __init__(
-        self, path: Path, title: str = "run", *, every: float = SECONDS_BETWEEN, batch_size: int = 1
+        self,
+        path: Path,
+        title: str = "run",
+        *,
+        every: float = SECONDS_BETWEEN,
+        runs_in_pass: int = 1,
     ) -> None:
         """Name the file of a run.
 
@@ -48,7 +53,7 @@ class Checkpoint:
             Name of the run in lines of progress.
         every : float
             Seconds between two checkpoints.
-        batch_size : int
+        runs_in_pass : int
             Number of runs in the same vmapped pass. Each run is charged an equal share of the
             processor time.
         """
@@ -56,7 +61,7 @@ class Checkpoint:
         self._path = Path(path)
         self._title = title
         self._every = every
-        self._batch_size = batch_size
+        self._runs_in_pass = runs_in_pass
         self._started_at = time.monotonic()
         self._saved_at = self._started_at
         self._process_time_at_start = time.process_time()
@@ -67,7 +72,7 @@ class Checkpoint:
     def seconds(self) -> float:
         """Processor time of the run so far, including the time before the last resume."""
         seconds_here = time.process_time() - self._process_time_at_start
-        return self._earlier_seconds + seconds_here / self._batch_size
+        return self._earlier_seconds + seconds_here / self._runs_in_pass
 
     def track(
         self,

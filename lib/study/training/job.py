@@ -26,7 +26,7 @@ class Experiment:
     name : str
         Name of the experiment, which is part of the cache key.
     train : callable
-        ``train(jobs, prepared, checkpoints)`` trains jobs with the same `Job.batch_key` and returns
+        ``train(jobs, prepared, checkpoints)`` trains jobs with the same `Job.pass_key` and returns
         the variables of each. `prepared` is the folder of the prepared data sets. `checkpoints` has
         one entry per job, which is None if the job saves no state. All code that the function uses
         is part of the cache key.
@@ -73,7 +73,7 @@ class Job:
     modules : tuple of str
         Further modules whose code the results depend on, such as the task's module. No import
         statement leads to them, because they are looked up by name.
-    batch_key : str
+    pass_key : str
         Jobs with the same key may share a vmapped pass.
     pass_size : int
         Largest number of jobs in a vmapped pass; 1 to train each job separately.
@@ -89,7 +89,7 @@ class Job:
     device: str = "cpu"
     datasets: tuple[str, ...] = ()
     modules: tuple[str, ...] = ()
-    batch_key: str = ""
+    pass_key: str = ""
     pass_size: int = 1
 
     def train(self, prepared: Path | None = None, checkpoint: Checkpoint | None = None) -> Arrays:

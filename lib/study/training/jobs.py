@@ -247,7 +247,7 @@ def batch_jobs(missing: Iterable[PendingJob]) -> list[list[PendingJob]]:
     -------
     list of list of PendingJob
         Batches; one call of `study.training.worker.run_batch` runs one batch. Jobs with the same
-        `Job.batch_key` form batches of at most `Job.pass_size` jobs. The order is the one that
+        `Job.pass_key` form batches of at most `Job.pass_size` jobs. The order is the one that
         `run_jobs` describes.
     """
     batches = _split_batches(missing)
@@ -278,7 +278,7 @@ def _split_batches(missing: Iterable[PendingJob]) -> list[list[PendingJob]]:
         if job.pass_size == 1:
             by_key[(id(pending),)] = [pending]  # a unique key, so that the job is a batch by itself
         else:
-            key = (job.experiment.name, job.batch_key, job.pass_size)
+            key = (job.experiment.name, job.pass_key, job.pass_size)
             by_key.setdefault(key, []).append(pending)
     for jobs in by_key.values():
         pass_size = jobs[0].job.pass_size

@@ -154,7 +154,7 @@ def plan_factorial(design: Factorial) -> Iterator[Job]:
             cells=(attempt.architecture,),
             device=device,
             datasets=(attempt.dataset,),
-            batch_key=_batch_key(levels),
+            pass_key=_pass_key(levels),
             pass_size=pass_size,
         )
 
@@ -246,7 +246,7 @@ def _attempt_title(attempt: Factorial) -> str:
     )
 
 
-def _batch_key(levels: Mapping[str, Any]) -> str:
+def _pass_key(levels: Mapping[str, Any]) -> str:
     """Return the settings that attempts must share to be trained in one vmapped pass."""
     may_differ = ("learning_rate", "training_length", "order", "replicate")
     shared = {name: value for name, value in levels.items() if name not in may_differ}

@@ -55,7 +55,7 @@ def run_batch(
     for job, driver_key in zip(jobs, keys, strict=True):
         _check_key(cache_key(job, prepared), driver_key)
         path = shard_path(cache, driver_key).with_suffix(".state")
-        checkpoints.append(Checkpoint(path, job.title, batch_size=len(jobs)))
+        checkpoints.append(Checkpoint(path, job.title, runs_in_pass=len(jobs)))
     torch.set_num_threads(1)
     # Arithmetic on denormal numbers makes a run two to ten times slower. No result depends on them:
     # in training they are smaller than rounding errors, and the probes of gradients keep the
