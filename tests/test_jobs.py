@@ -32,7 +32,7 @@ from study.pipeline import fingerprint
 from study.results import factorial as results
 from study.results.schema import COMPLETED, DIVERGED
 from study.training import cache_key as keys
-from study.training import cluster, progress
+from study.training import cluster, progress, sealed
 from study.training.cache_key import cache_key, code_fingerprint
 from study.training.checkpoint import Checkpoint
 from study.training.jobs import run_jobs
@@ -76,6 +76,32 @@ def test_shard_is_found_by_its_key_only(tmp_path, capsys):
     another = written.rename(shard_path(tmp_path, {"job": 2}))
     assert read_shard(tmp_path, {"job": 2}) is None and read_shard(tmp_path, {"job": 2}) is None
     assert f"{another.name} is damaged (its content is not what" in capsys.readouterr().err
+
+
+def test_a_damaged_shard_that_another_process_is_faster_to_set_aside(tmp_path, monkeypatch):
+    path = write_shard(tmp_path, {"job": 1}, {"loss": np.zeros(3)})
+    path.write_bytes(path.read_bytes()[:-1])
+    set_aside = sealed.set_aside
+
+    def second(path):
+        set_aside(path)  # by the other process
+        return set_aside(path)
+
+    monkeypatch.setattr(sealed, "set_aside", second)
+    assert read_shard(tmp_path, {"job": 1}) is None
+    assert [file.name for file in tmp_path.iterdir()] == [f"{path.stem}.damaged"]
+
+
+def test_a_shard_that_another_process_has_just_removed_is_missing(tmp_path, monkeypatch, capsys):
+    path = write_shard(tmp_path, {"job": 1}, {"loss": np.zeros(3)})
+
+    def lexists(_):
+        path.unlink()  # by the other process, after this one has looked
+        return True
+
+    monkeypatch.setattr(sealed, "os", SimpleNamespace(path=SimpleNamespace(lexists=lexists)))
+    assert read_shard(tmp_path, {"job": 1}) is None
+    assert not capsys.readouterr().err
 
 
 def test_a_failed_write_leaves_nothing(tmp_path, monkeypatch):

@@ -5,7 +5,7 @@ How a run passes through the modules:
 1. `profile` loads and checks a profile (`run_checks`): the designs of every dataset.
 2. `plans` turns designs into jobs (`job`), each of one kind of experiment (`experiments`).
 3. `jobs` computes the cache key of each job (`cache_key`), reads cached results (`shards`) and
-   sends the missing jobs to Dask workers (`cluster`). `progress` reports.
+   sends the missing jobs to Dask workers (`cluster`). `progress` and `log` report.
 4. `worker` runs a job in a worker process. The job's experiment trains it: `runs`, `factorial`,
    `latching`, `linear_gaps` or `interventions`. The last one has its own design and loop
    (`intervention_design`, `treated_networks`, `adjoint_treatments`).

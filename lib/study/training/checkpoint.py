@@ -1,8 +1,8 @@
 """Checkpoints: a long run that is killed resumes from its last saved state."""
 
+import io
 import math
 import time
-from functools import partial
 from pathlib import Path
 
 import torch
@@ -11,7 +11,8 @@ from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 
 from study.training.batches import Batches
-from study.training.sealed import log_line, read_sealed, write_sealed
+from study.training.log import log_line
+from study.training.sealed import read_sealed, write_sealed
 from study.training.state import RunState
 
 SECONDS_BETWEEN = 180.0
@@ -102,11 +103,11 @@ class Checkpoint:
         PyTorch's random generators, which draw dropout masks, are set to their saved states as
         well. If the file is damaged, it is renamed and the run starts over.
         """
-        # weights_only: the file contains only tensors and plain values; code in it never runs.
-        load = partial(torch.load, weights_only=True)
-        stored = read_sealed(self._path, load, f"{self._title} starts over")
-        if stored is None:
+        content = read_sealed(self._path, f"{self._title} starts over")
+        if content is None:
             return
+        # weights_only: the file contains only tensors and plain values; code in it never runs.
+        stored = torch.load(io.BytesIO(content), weights_only=True)
         self._model.load_state_dict(stored["model"])
         for optimizer, optimizer_state in zip(self._optimizers, stored["optimizers"], strict=True):
             optimizer.load_state_dict(optimizer_state)
@@ -131,7 +132,9 @@ class Checkpoint:
             "state": vars(self._state),
             "seconds": self.seconds,
         }
-        write_sealed(self._path, partial(torch.save, stored))
+        buffer = io.BytesIO()
+        torch.save(stored, buffer)
+        write_sealed(self._path, buffer.getvalue())
 
     def save_if_due(self, total_steps: int) -> None:
         """Save the state if the last checkpoint is older than `every`, and print the progress.

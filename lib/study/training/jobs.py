@@ -23,8 +23,8 @@ from study.pipeline.files import write_whole
 from study.training.cache_key import cache_key
 from study.training.cluster import connect
 from study.training.job import Job
+from study.training.log import log_line
 from study.training.progress import PendingJob, Progress
-from study.training.sealed import log_line
 from study.training.shards import THREADS, WORKER, read_result, shard_path
 from study.training.worker import JobError, run_batch
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from study.results.schema import DIVERGED
 from study.training.job import Arrays, Job
-from study.training.sealed import log_line
+from study.training.log import log_line
 from study.training.shards import RESUMED, SECONDS, write_shard
 
 QUIET = 5.0

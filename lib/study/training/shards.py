@@ -1,15 +1,16 @@
 """Shards: cached results, one file per job, named by a hash of the job's cache key."""
 
 import hashlib
+import io
 import json
 from collections.abc import Mapping
-from functools import partial
 from pathlib import Path
 
 import numpy as np
 
 from study.training.job import Arrays
-from study.training.sealed import log_line, read_sealed, write_sealed
+from study.training.log import log_line
+from study.training.sealed import read_sealed, write_sealed
 
 SECONDS = "core seconds"
 """Processor time of the job."""
@@ -61,7 +62,9 @@ def write_shard(cache: Path, key: Mapping, arrays: Arrays) -> Path:
     OSError
         The file could not be written.
     """
-    return write_sealed(shard_path(cache, key), partial(np.savez_compressed, **arrays))
+    buffer = io.BytesIO()
+    np.savez_compressed(buffer, **arrays)
+    return write_sealed(shard_path(cache, key), buffer.getvalue())
 
 
 def read_shard(cache: Path, key: Mapping) -> dict[str, np.ndarray] | None:
@@ -83,8 +86,10 @@ def read_shard(cache: Path, key: Mapping) -> dict[str, np.ndarray] | None:
     OSError, MemoryError
         The disk or the memory failed; the file stays where it is.
     """
-    path = shard_path(cache, key)
-    return read_sealed(path, lambda file: dict(np.load(file)), "its job runs again")
+    content = read_sealed(shard_path(cache, key), "its job runs again")
+    if content is None:
+        return None
+    return dict(np.load(io.BytesIO(content)))
 
 
 def read_result(cache: Path, key: Mapping) -> dict[str, np.ndarray] | None:

@@ -15,7 +15,6 @@ can't contain.
 
 import copy
 import math
-import sys
 from collections.abc import Callable, Sequence
 
 import torch
@@ -23,6 +22,8 @@ from longrnn import kernels
 from torch import Tensor, nn
 from torch.func import functional_call
 from torch.nn.utils import parametrize
+
+from study.training.log import log_line
 
 Objective = Callable[[nn.Module, Tensor, Tensor], Tensor]
 """Maps a model, and the inputs and targets of a batch, to the scalar to minimize.
@@ -211,8 +212,7 @@ def report_failed_capture(error: RuntimeError, work: str) -> None:
         What could not be captured, such as ``whole steps``.
     """
     reason = str(error).partition("\n")[0]
-    message = f"training without a CUDA graph of {work}, which is slower: {reason}"
-    print(message, file=sys.stderr, flush=True)
+    log_line(f"training without a CUDA graph of {work}, which is slower: {reason}")
 
 
 def _parametrized_weights_of(model: nn.Module) -> nn.Module:
