@@ -37,7 +37,7 @@ from study.training.cache_key import cache_key, code_fingerprint
 from study.training.checkpoint import Checkpoint
 from study.training.jobs import run_jobs
 from study.training.progress import PendingJob, Progress
-from study.training.shards import SECONDS, THREADS, WORKER, read_shard, shard_path, write_shard
+from study.training.shards import SECONDS, read_shard, shard_path, write_shard
 from study.training.state import RunState
 from study.training.worker import JobError, run_batch
 
@@ -388,23 +388,14 @@ def test_each_gpu_has_its_own_worker(tmp_path, monkeypatch):
     one_per_gpu = Jobs(scheduler="local", workers="auto")
     trained = run_jobs({"test": jobs}, tmp_path, one_per_gpu)["test"]
     assert {str(result["device"]) for result in trained.results} == {"4", "7"}
-    assert trained.workers == 2
 
 
-def test_results_of_workers_with_several_threads_are_ignored(shared_cluster, tmp_path, capsys):
-    job = plain_job(_counts, (0, tmp_path / "runs"))
-    actual = run_jobs({"test": [job]}, tmp_path, shared_cluster)["test"]
-    assert actual.threads == actual.workers == 1
-    cost = json.loads((tmp_path / "test.cost.json").read_text())
-    assert (cost["threads"], cost["workers"]) == (1, 1)
-    written = read_shard(tmp_path, cache_key(job, None))
-    assert str(written[WORKER]).startswith("tcp://")
-    for threads in ({}, {THREADS: 2}):
-        kept = {name: value for name, value in written.items() if name != THREADS}
-        write_shard(tmp_path, cache_key(job, None), kept | threads)
-        assert run_jobs({"test": [job]}, tmp_path, shared_cluster)["test"].trained == 1
-        assert "not come from a single-threaded worker; its job runs" in capsys.readouterr().err
-    assert len((tmp_path / "runs").read_text().splitlines()) == 3
+def test_a_worker_that_joins_later_is_refused_as_well():
+    options = {"processes": False, "protocol": "tcp://", "dashboard_address": None}
+    with LocalCluster(n_workers=1, threads_per_worker=2, **options) as late, Client(late) as client:
+        check = client.submit(cluster.check_this_worker)
+        assert isinstance(check.exception(), ConnectionError)
+        assert "has 2 threads, which would share PyTorch's random" in str(check.exception())
 
 
 def test_missing_data_and_silent_schedulers_are_named(prepared, tmp_path, monkeypatch):

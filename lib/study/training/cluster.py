@@ -200,27 +200,22 @@ def refuse_threads(worker: str, threads: int, scheduler: str) -> None:
         )
 
 
-def this_worker() -> tuple[str, int]:
-    """Return the address and the number of threads of the worker that runs this call.
+def check_this_worker() -> None:
+    """Refuse to run on a worker with several threads.
 
-    Returns
-    -------
-    address : str
-        Empty if the call does not run on a Dask worker.
-    threads : int
+    `connect` checks the workers that it sees. Others may join later, so each worker also checks
+    itself. If the call does not run on a Dask worker, nothing is checked.
 
     Raises
     ------
     ConnectionError
-        The worker has more than one thread. `connect` did not see it, because it joined later.
+        The worker has more than one thread.
     """
     try:
         worker = get_worker()
     except ValueError:  # called directly, not by Dask
-        return "", 1
-    threads = worker.state.nthreads
-    refuse_threads(worker.address, threads, worker.scheduler.address)
-    return worker.address, threads
+        return
+    refuse_threads(worker.address, worker.state.nthreads, worker.scheduler.address)
 
 
 def _client(scheduler: str) -> Client:

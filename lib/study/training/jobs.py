@@ -25,7 +25,7 @@ from study.training.cluster import connect
 from study.training.job import Job
 from study.training.log import log_line
 from study.training.progress import PendingJob, Progress
-from study.training.shards import THREADS, WORKER, read_result, shard_path
+from study.training.shards import read_shard, shard_path
 from study.training.worker import JobError, run_batch
 
 _RETRIES = 2
@@ -51,11 +51,6 @@ class GroupResults:
     core_seconds : float
         Processor time of all jobs, including jobs that an earlier call ran. Steps that were lost
         because they were after a job's last checkpoint are not counted.
-    workers : int
-        Number of worker processes that ran the jobs.
-    threads : int
-        Threads per worker. Always 1, because threads of one process would share PyTorch's random
-        generator.
     """
 
     results: list[dict[str, np.ndarray]]
@@ -64,8 +59,6 @@ class GroupResults:
     diverged: int
     resumed: int
     core_seconds: float
-    workers: int
-    threads: int
 
 
 def run_jobs(
@@ -118,7 +111,7 @@ def run_jobs(
             key = cache_key(job, prepared)
             shard = shard_path(cache, key)
             if shard not in by_shard:
-                by_shard[shard] = PendingJob(job, group, key, read_result(cache, key))
+                by_shard[shard] = PendingJob(job, group, key, read_shard(cache, key))
             by_group[group].append(by_shard[shard])
     missing = [pending for pending in by_shard.values() if pending.result is None]
     log_line(f"{len(missing)} of {len(by_shard)} jobs to run")
@@ -139,8 +132,6 @@ def _summarize(cache: Path, group: str, pending: Sequence[PendingJob]) -> GroupR
         "diverged": sum(job.diverged for job in unique_jobs),
         "resumed": sum(job.resumed for job in unique_jobs),
         "core_seconds": round(sum(job.seconds for job in unique_jobs), 2),
-        "workers": len({str(job.result[WORKER]) for job in unique_jobs}),
-        "threads": max((int(job.result[THREADS]) for job in unique_jobs), default=1),
     }
     write_whole(cache / f"{group}.cost.json", lambda path: path.write_text(json.dumps(cost)))
     trained = sum(job.ran_now for job in unique_jobs)
@@ -270,13 +261,13 @@ def batch_jobs(missing: Iterable[PendingJob]) -> list[list[PendingJob]]:
 
 
 def _split_batches(missing: Iterable[PendingJob]) -> list[list[PendingJob]]:
-    """Return batches of jobs that run together; a job without a vmapped pass is a batch."""
+    """Return batches of jobs that run together; a job without a vmapped pass is one by itself."""
     batches: list[list[PendingJob]] = []
     by_key: dict[tuple, list[PendingJob]] = {}
     for pending in missing:
         job = pending.job
         if job.pass_size == 1:
-            by_key[(id(pending),)] = [pending]  # a unique key, so that the job is a batch by itself
+            batches.append([pending])
         else:
             key = (job.experiment.name, job.pass_key, job.pass_size)
             by_key.setdefault(key, []).append(pending)

@@ -9,17 +9,12 @@ from pathlib import Path
 import numpy as np
 
 from study.training.job import Arrays
-from study.training.log import log_line
 from study.training.sealed import read_sealed, write_sealed
 
 SECONDS = "core seconds"
 """Processor time of the job."""
 RESUMED = "resumed"
 """Whether the job resumed from a checkpoint."""
-WORKER = "worker"
-"""Address of the Dask worker that ran the job."""
-THREADS = "threads"
-"""Threads of that worker."""
 
 
 def shard_path(cache: Path, key: Mapping) -> Path:
@@ -90,28 +85,3 @@ def read_shard(cache: Path, key: Mapping) -> dict[str, np.ndarray] | None:
     if content is None:
         return None
     return dict(np.load(io.BytesIO(content)))
-
-
-def read_result(cache: Path, key: Mapping) -> dict[str, np.ndarray] | None:
-    """Return a job's stored results, or None if the job must run.
-
-    Results from a worker with several threads are not used, because its threads shared PyTorch's
-    random generator. Results without a number of threads are not used either.
-
-    Parameters
-    ----------
-    cache : Path
-        Folder of the shards.
-    key : mapping
-        The cache key of the job.
-
-    Returns
-    -------
-    dict of str to numpy.ndarray, or None
-    """
-    result = read_shard(cache, key)
-    if result is None or int(result.get(THREADS, 0)) == 1:
-        return result
-    name = shard_path(cache, key).name
-    log_line(f"{name} does not come from a single-threaded worker; its job runs again")
-    return None

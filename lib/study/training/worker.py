@@ -8,9 +8,9 @@ import torch
 
 from study.training.cache_key import cache_key
 from study.training.checkpoint import Checkpoint
-from study.training.cluster import this_worker
+from study.training.cluster import check_this_worker
 from study.training.job import Arrays, Job
-from study.training.shards import RESUMED, SECONDS, THREADS, WORKER, shard_path
+from study.training.shards import RESUMED, SECONDS, shard_path
 
 _ONE_AT_A_TIME = threading.Lock()
 """PyTorch has one generator per process, so jobs of one process run one after another."""
@@ -39,8 +39,7 @@ def run_batch(
     Returns
     -------
     list of dict
-        Variables of each job, and its cost: `SECONDS`, `RESUMED`, `WORKER` and `THREADS` of
-        `study.training.shards`.
+        Variables of each job, and its cost: `SECONDS` and `RESUMED` of `study.training.shards`.
 
     Raises
     ------
@@ -50,7 +49,7 @@ def run_batch(
     ConnectionError
         The worker has several threads.
     """
-    address, threads = this_worker()
+    check_this_worker()
     checkpoints = []
     for job, driver_key in zip(jobs, keys, strict=True):
         _check_key(cache_key(job, prepared), driver_key)
@@ -64,13 +63,7 @@ def run_batch(
     with _ONE_AT_A_TIME:
         results = jobs[0].experiment.train(jobs, prepared, checkpoints)
     return [
-        {
-            **arrays,
-            SECONDS: checkpoint.seconds,
-            RESUMED: checkpoint.resumed,
-            WORKER: address,
-            THREADS: threads,
-        }
+        {**arrays, SECONDS: checkpoint.seconds, RESUMED: checkpoint.resumed}
         for arrays, checkpoint in zip(results, checkpoints, strict=True)
     ]
 
