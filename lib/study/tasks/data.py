@@ -41,24 +41,23 @@ class Split:
         return Split(self.inputs[indices], self.targets[indices])
 
 
-class SplitWithSharedTail(Split):
+@dataclass(frozen=True)
+class SplitWithSharedTail:
     """Sequences that end with the same time steps. These are stored only once.
 
-    `take` joins heads and tails for the selected sequences. `inputs` joins all of them at every
-    access, so it is slow.
-
-    Parameters
-    ----------
-    heads : numpy.ndarray
-        The steps in which the sequences differ, (n, t, p) float32.
-    tail : numpy.ndarray
-        The steps that follow in every sequence, (T - t, p) float32.
-    targets : numpy.ndarray
-        As in `Split`.
+    It is used like a `Split`. `take` joins heads and tails for the selected sequences. `inputs`
+    joins all of them at every access, so it is slow.
     """
 
-    def __init__(self, heads: np.ndarray, tail: np.ndarray, targets: np.ndarray) -> None:
-        vars(self).update(heads=heads, tail=tail, targets=targets)
+    heads: np.ndarray
+    """The steps in which the sequences differ, (n, t, p) float32."""
+    tail: np.ndarray
+    """The steps that follow in every sequence, (T - t, p) float32."""
+    targets: np.ndarray
+    """As in `Split`."""
+
+    def __len__(self) -> int:
+        return len(self.targets)
 
     @property
     def inputs(self) -> np.ndarray:
@@ -104,9 +103,9 @@ class Task:
     outputs : int
         Number of classes K, or of values k per target. It is 1 if there are two classes and the
         model predicts the log odds of class 1.
-    train, test : Split, optional
+    train, test : Split or SplitWithSharedTail, optional
         None if the task draws its sequences.
-    validation : Split, optional
+    validation : Split or SplitWithSharedTail, optional
     draw : callable, optional
         ``draw(n, rng)`` returns a `Split` of n new sequences; None if the task has splits.
     vocabulary_size : int
@@ -127,9 +126,9 @@ class Task:
     kind: str
     target: str
     outputs: int
-    train: Split | None = None
-    test: Split | None = None
-    validation: Split | None = None
+    train: Split | SplitWithSharedTail | None = None
+    test: Split | SplitWithSharedTail | None = None
+    validation: Split | SplitWithSharedTail | None = None
     draw: Callable[[int, np.random.Generator], Split] | None = None
     vocabulary_size: int = 0
     noise_inputs: int = 0
@@ -185,7 +184,7 @@ class Task:
             return self.draw(1, np.random.default_rng(0))
         return self.train.take(slice(1))
 
-    def map(self, change: Callable[[Split], Split]) -> "Task":
+    def map(self, change: Callable[[Split], Split | SplitWithSharedTail]) -> "Task":
         """Return the task with all its splits changed.
 
         Parameters
