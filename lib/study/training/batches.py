@@ -125,8 +125,18 @@ class GeneratedBatches:
         *rngs : numpy.random.Generator
             The random generators that `draw` uses.
         """
-        self.next = draw
+        self._draw = draw
         self._rngs = rngs
+
+    def next(self) -> Batch:
+        """Return a new batch.
+
+        Returns
+        -------
+        inputs, targets : Tensor
+            As `draw` returns them.
+        """
+        return self._draw()
 
     def state(self) -> dict:
         """Return the position.

@@ -171,7 +171,7 @@ def build_model(task: Task, network: Network) -> Model:
         read=_head_reads(task, network),
         vocabulary_size=task.vocabulary_size if task.kind == "tokens" else 0,
         head=network.head,
-        dropout=network,
+        dropout=network,  # a `Network` has the fields of `Dropout`
     )
     if model.embedding is not None:
         if network.start == "author":
