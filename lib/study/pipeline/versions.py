@@ -4,16 +4,20 @@ from collections.abc import Iterable
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 
-_IMPORT_NAMES = {"PIL": "pillow", "sklearn": "scikit-learn", "myst_nb": "myst-nb"}
-"""Name of the distribution, by the name of its module, if the two differ."""
+_IMPORT_NAMES = {
+    "PIL": "pillow",
+    "sklearn": "scikit-learn",
+    "myst_nb": "myst-nb",
+    "netCDF4": "netcdf4",
+}
+"""Name of the distribution, in lower case, by the name of its module, if the two differ."""
 
 _USED_BY = {
     "numpy": (),
     "scipy": ("numpy",),
     "pandas": ("numpy",),
     "xarray": ("numpy", "pandas", "netcdf4"),
-    "netCDF4": ("netcdf4", "numpy"),
-    "netcdf4": (),
+    "netcdf4": ("numpy",),
     "torch": ("numpy",),
     "numba": ("llvmlite", "numpy"),
     "llvmlite": (),
@@ -57,8 +61,7 @@ def result_versions(modules: Iterable[str]) -> dict[str, str]:
         if name in _USED_BY and name not in names:
             names.add(name)
             todo += _USED_BY[name]
-    distributions = sorted({name.lower() for name in names})
-    return {name: _version(name) for name in distributions}
+    return {name: _version(name) for name in sorted(names)}
 
 
 @cache
