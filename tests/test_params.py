@@ -445,6 +445,8 @@ def test_missing_files_profiles_and_groups_are_named(tmp_path):
         ParameterError, match="smoke has no group 'pixles'; did you mean pixels.* in all"
     ):
         loaded("smoke").plan("pixles")
+    with pytest.raises(ParameterError, match="no group 'pixles'; did you mean pixels, "):
+        loaded("smoke").count("pixles")  # which notebook 10 asks first
 
 
 def test_a_job_has_one_level_of_every_factor():

@@ -82,8 +82,13 @@ class Profile:
         Returns
         -------
         int
+
+        Raises
+        ------
+        ParameterError
+            The group is unknown.
         """
-        return sum(design.job_count for design in self.designs[group])
+        return sum(design.job_count for design in self._designs_of(group))
 
     def plan(self, group: str) -> list[Job]:
         """Return the jobs of a group.
@@ -102,12 +107,16 @@ class Profile:
         ParameterError
             The group is unknown.
         """
+        return plan_jobs(self._designs_of(group))
+
+    def _designs_of(self, group: str) -> tuple[AnyDesign, ...]:
+        """Return the designs of a group; refuse an unknown group."""
         if group not in self.designs:
             raise ParameterError(
                 f"profile {self.name} has no group {format_value(group)}; "
                 f"did you mean {similar_names(group, self.designs)}?"
             )
-        return plan_jobs(self.designs[group])
+        return self.designs[group]
 
     def train(
         self, groups: Sequence[str], *, out: Path, cache: Path, prepared: Path
