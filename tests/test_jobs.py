@@ -305,6 +305,13 @@ def test_worker_with_other_code_is_refused(prepared, tmp_path):
         run_batch([job], [cache_key(job, prepared) | {"code": "0123"}], prepared, tmp_path)
 
 
+def test_worker_with_another_device_is_refused(prepared, tmp_path):
+    here, other = ("cuda", "cpu") if torch.cuda.is_available() else ("cpu", "cuda")
+    job = replace(first_attempt(**SMALL), device=other)  # as a driver with other hardware plans it
+    with pytest.raises(JobError, match=f"device of this worker is {here}, but {other} in the"):
+        run_batch([job], [cache_key(job, prepared)], prepared, tmp_path)
+
+
 def test_worker_with_other_instructions_is_refused(prepared, tmp_path):
     job = first_attempt(**SMALL)
     key = cache_key(job, prepared) | {"instructions": {"MKL_CBWR": "AVX2"}}

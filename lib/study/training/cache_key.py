@@ -35,7 +35,7 @@ def cache_key(job: Job, prepared: Path | None) -> dict[str, Any]:
     Returns
     -------
     dict
-        Experiment, levels, engines, device, hashes of the data, fingerprint of the code, versions
+        Experiment, levels, device, engines, hashes of the data, fingerprint of the code, versions
         of packages; and the instructions, if they are pinned.
 
     Raises
@@ -46,8 +46,8 @@ def cache_key(job: Job, prepared: Path | None) -> dict[str, Any]:
     key = {
         "experiment": job.experiment.name,
         "levels": job.levels,
-        "engines": engines(job),
         "device": job.device,
+        "engines": engines(job),
         "data": {name: data_hash(prepared, name) for name in sorted(job.datasets)},
         "code": code_fingerprint(job),
         "versions": VERSIONS,

@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import torch
@@ -10,6 +11,7 @@ from study.training.cache_key import cache_key
 from study.training.checkpoint import Checkpoint
 from study.training.cluster import check_this_worker
 from study.training.job import Arrays, Job
+from study.training.model import pick_device
 from study.training.shards import RESUMED, SECONDS, shard_path
 
 _ONE_AT_A_TIME = threading.Lock()
@@ -46,13 +48,15 @@ def run_batch(
     JobError
         Code, packages, device or data differ from those of the driver, so the results would be
         cached under the wrong key.
+    ValueError
+        The setting `device` is ``cuda``, and this worker has no GPU.
     ConnectionError
         The worker has several threads.
     """
     check_this_worker()
     checkpoints = []
     for job, driver_key in zip(jobs, keys, strict=True):
-        _check_key(cache_key(job, prepared), driver_key)
+        _check_key(cache_key(_on_this_machine(job), prepared), driver_key)
         path = shard_path(cache, driver_key).with_suffix(".state")
         checkpoints.append(Checkpoint(path, job.title, runs_in_pass=len(jobs)))
     torch.set_num_threads(1)
@@ -68,6 +72,16 @@ def run_batch(
     ]
 
 
+def _on_this_machine(job: Job) -> Job:
+    """Return a job with the device that it would be trained on here.
+
+    The driver has planned the job for a device of its own machine. With the setting ``auto``, a
+    worker with other hardware would train it on another one.
+    """
+    setting = getattr(job.config, "device", job.device)
+    return replace(job, device=pick_device(setting).type)
+
+
 def _check_key(worker_key: Mapping, driver_key: Mapping) -> None:
     """Raise `JobError` if the cache key of this process differs from the driver's.
 
@@ -79,5 +93,6 @@ def _check_key(worker_key: Mapping, driver_key: Mapping) -> None:
         if of_worker != of_driver:
             raise JobError(
                 f"{name} of this worker is {of_worker}, but {of_driver} in the process that "
-                "sent the job; restart the worker with the same commit and environment"
+                "sent the job; start the worker with the same commit and environment, on a machine "
+                "of the same kind"
             )
