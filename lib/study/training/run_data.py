@@ -139,10 +139,12 @@ def reduce_to_head(network: Network, model: Model, data: RunData) -> TrainingSet
     train = data.task.train
     if not trains_head_only(network) or train is None or data.task.target == "steps":
         return TrainingSetup(model, train, data.splits)
-    states = {name: last_states(model, split) for name, split in data.splits.items()}
-    all_states = last_states(model, train)
-    states["train"] = all_states.take(slice(len(data.splits["train"])))
-    return TrainingSetup(model.output, all_states, states)
+    train_states = last_states(model, train)
+    measured = {"train": train_states.take(slice(len(data.splits["train"])))}
+    for name in ("validation", "test"):
+        if name in data.splits:
+            measured[name] = last_states(model, data.splits[name])
+    return TrainingSetup(model.output, train_states, measured)
 
 
 @torch.no_grad()
