@@ -78,13 +78,16 @@ TAKE_RUNS = [name for name in DENSE if name != "irnn"] + ["indrnn", "sru", "unic
 def test_many_networks_are_one_launch(name, monkeypatch):
     name, _, variant = name.partition(", ")
     assert kernels._ENGINES[name, "numba-cuda"].takes_networks
-    monkeypatch.setattr(
-        _cuda_launch, "_processors", lambda _: 3
-    )  # two sequences of a run in a block
+    # With three processors, two sequences of a run share a block.
+    monkeypatch.setattr(_cuda_launch, "_processors", lambda _: 3)
     launches = []
     launch = _cuda_launch.launch
-    note = lambda *a, **k: launches.append(a[0]) or launch(*a, **k)  # noqa: E731
-    monkeypatch.setattr(_cuda_launch, "launch", note)
+
+    def note_and_launch(kernel, *arguments, **options):
+        launches.append(kernel)
+        launch(kernel, *arguments, **options)
+
+    monkeypatch.setattr(_cuda_launch, "launch", note_and_launch)
     cell, u, _ = random_case(name, 3, 3, 3)
     if variant:
         cell.engine_options = {"variant": variant}

@@ -52,9 +52,15 @@ def copy_to_edit(folder, monkeypatch, *names):
     for name in names:
         shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__py*", ".*"))
     parse = fingerprint.read_module.__wrapped__
-    kept = functools.cache(lambda file, root, _: parse(file, root))
-    read = lambda file, root: kept(file, root, file.stat().st_mtime_ns)  # noqa: E731
-    read.cache_clear = kept.cache_clear
+
+    @functools.cache
+    def read_version(file, root, changed):
+        return parse(file, root)
+
+    def read(file, root):
+        return read_version(file, root, file.stat().st_mtime_ns)
+
+    read.cache_clear = read_version.cache_clear
     monkeypatch.setattr(fingerprint, "read_module", read)
 
 

@@ -126,7 +126,7 @@ DIFFERENT = artefacts()["same_data"].isna().sum()
         ("claims", "agrees ‡ on the fast-slow system LEM outperforms the LSTM by a factor of 6"),
         ("claims", "above 3 our threshold; at half agrees, at twice undecided"),
         ("claims", "between 0.5 and 2 our threshold; at half and at twice agrees"),
-        ("about", "of which one of them is another verdict: 1 of 4."),
+        ("about", "for which at least one of the two is a different verdict: 1 of 4."),
         ("claims/diss-3.6-longer", "verdict differs differs differs"),
         ("claims/lem-5-ptbchar-gated", "Our runs take 474 of the paper's 200,000 steps: the lead"),
         ("claims/lem-5-ptbchar-gated", "at the edge of the grid: GRU on PTB (0.03)."),
@@ -206,14 +206,17 @@ def _judged(data, result_set, actual, **evidence):
 
 def test_the_weightiest_evidence_judges(tmp_path):
     """First what measured anything, then real runs, the paper's data, learned ones, then size."""
-    of = lambda n, k: proportion(n, 100, Scale(sequences=k, epochs=1, replicates=100))  # noqa: E731
+
+    def share(successes, sequences):
+        return proportion(successes, 100, Scale(sequences=sequences, epochs=1, replicates=100))
+
     for name, actual, evidence, verdict in (
         ("none", not_testable("not trained", Cause.NO_DATA), {}, "not testable at this scale"),
-        ("toy", of(2, 10**7), {"profile": "quick"}, "differs"),
-        ("stand-in", of(2, 10**6), {"stand_in": True}, "differs"),
-        ("chance", of(2, 10**5), {"learned": False}, "differs"),
-        ("real", of(98, 1000), {}, "agrees"),
-        ("larger", of(2, 2000), {}, "differs"),
+        ("toy", share(2, 10**7), {"profile": "quick"}, "differs"),
+        ("stand-in", share(2, 10**6), {"stand_in": True}, "differs"),
+        ("chance", share(2, 10**5), {"learned": False}, "differs"),
+        ("real", share(98, 1000), {}, "agrees"),
+        ("larger", share(2, 2000), {}, "differs"),
     ):
         assert _judged(tmp_path, name, actual, **evidence) == (name, verdict)
 

@@ -15,12 +15,14 @@ from study.pipeline import repro
 
 
 def _run_main(before, *flags):
-    """Run ``python -m study.pipeline`` after some other code."""
-    code = (
-        f"import runpy, sys; sys.path.insert(0, 'lib'); {before}; "
-        "runpy.run_module('study.pipeline', run_name='__main__')"
-    )
-    return python(*flags, "-c", code)
+    """Run ``python -m study.pipeline`` after some other lines of code."""
+    lines = [
+        "import runpy, sys",
+        "sys.path.insert(0, 'lib')",
+        before,
+        "runpy.run_module('study.pipeline', run_name='__main__')",
+    ]
+    return python(*flags, "-c", "\n".join(lines))
 
 
 @pytest.mark.parametrize(
@@ -40,9 +42,18 @@ def test_arguments_are_passed_to_dvc():
     assert _run_main(before).stdout == "['report']\n"
 
 
+INTERRUPTED = """
+class Arguments(list):
+    def __getitem__(self, index):
+        raise KeyboardInterrupt
+
+sys.argv = Arguments(['x'])
+"""
+"""An interrupt comes when the program first looks at its arguments."""
+
+
 def test_early_interrupts_print_one_line():
-    argv = "type('A', (list,), {'__getitem__': lambda *_: exec('raise KeyboardInterrupt')})(['x'])"
-    done = _run_main(f"sys.argv = {argv}")
+    done = _run_main(INTERRUPTED)
     assert (done.returncode, done.stderr) == (130, "study.pipeline: interrupted\n")
 
 
