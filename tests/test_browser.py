@@ -36,8 +36,11 @@ SEEN = """async () => {
     pictures, title: document.title,
     running: all("a").map((link) => link.href?.baseVal ?? link.href)
       .filter((address) => address.startsWith("javascript")),
-    written: all("article .math").length, failed: all("mjx-merror").length,
-    drawn: all("article .math mjx-container").filter((box) => box.offsetWidth > 0).length,
+    written: all("article .math").length,
+    refused: all("mjx-merror").map((box) => box.textContent),
+    undrawn: all("article .math")
+      .filter((formula) => !(formula.querySelector("mjx-container")?.offsetWidth > 0))
+      .map((formula) => formula.textContent),
   };
 }"""
 
@@ -150,10 +153,11 @@ FAULTS = {
         asked for asked in seen["requests"] if not asked.startswith(("file:", "data:", "blob:"))
     ],
     "picture without pixels": lambda seen: [name for name, width in seen["pictures"] if not width],
-    "formula that is not drawn": lambda seen: (
-        [seen["written"]] * bool(seen["failed"] or seen["written"] != seen["drawn"])
+    "formula that MathJax refuses": lambda seen: seen["refused"],
+    "formula that is not drawn": lambda seen: seen["undrawn"],
+    "script of others that was run": lambda seen: (
+        [seen["title"]] if seen["title"] == "taken" else []
     ),
-    "script of others that was run": lambda seen: [seen["title"]] * (seen["title"] == "taken"),
     "link that runs a script": lambda seen: seen["running"],
     "table of words that is cut": lambda seen: seen["cut"],
     "width beyond the window's": lambda seen: seen["wide"],
