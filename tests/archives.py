@@ -53,7 +53,7 @@ def npz(**arrays: np.ndarray) -> bytes:
 
 
 def rows(values: np.ndarray, between: str = ",") -> str:
-    """Return numbers as text with three digits, a row a line."""
+    """Return numbers as text with three decimals, one row per line."""
     lines = []
     for row in values.astype(float):
         lines.append(between.join(f"{value:.3f}" for value in row))

@@ -102,24 +102,24 @@ def _quantity(claim: Claim, rng: np.random.Generator, true: bool) -> float:
             return math.sqrt(region.above * region.below)
         return (region.above + region.below) / 2
     if math.isfinite(region.above):
-        border = region.above
+        threshold = region.above
         sign = 1
     else:
-        border = region.below
+        threshold = region.below
         sign = -1
     if not true:
         if region.bounded and rng.uniform() < 0.5:
-            border = region.below
+            threshold = region.below
             sign = -1
         sign = -sign
     if estimator == "deviation":
-        return border * (0.15 if true else rng.uniform(2, 4))
+        return threshold * (0.15 if true else rng.uniform(2, 4))
     if ratio:
-        return border * math.exp(sign * (0.7 if true else rng.uniform(0, 0.5)))
+        return threshold * math.exp(sign * (0.7 if true else rng.uniform(0, 0.5)))
     if estimator == "apart" and sign < 0:
-        return 0.02 * border if true else border - rng.uniform(0, 0.5 * border)
+        return 0.02 * threshold if true else threshold - rng.uniform(0, 0.5 * threshold)
     size = {"over_chance": 5.0, "gain": 1.0, "decades": 1.0}.get(estimator, 8.0)
-    return border + sign * size * (1 if true else rng.uniform(0, 1))
+    return threshold + sign * size * (1 if true else rng.uniform(0, 1))
 
 
 # A group of given levels

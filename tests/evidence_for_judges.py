@@ -97,7 +97,7 @@ def _alike(seed: int) -> Evidence:
 
 
 def without_differences(rng):
-    """Every behaviour is the same at all tasks, apart from noise."""
+    """Every behavior is the same at all tasks, apart from noise."""
     return _alike(int(rng.integers(2**31)))
 
 
@@ -175,11 +175,11 @@ def coadjoint(rng, rises=True, learned=1.0) -> xr.Dataset:
 
 
 def latching(rng, latch=0.9, longer=1.0, steady=1.0, peak=1.0) -> xr.Dataset:
-    """Draw results of 24 trainings of which these shares fulfil each claim."""
-    trainings = 24
+    """Draw results of 24 runs of which these shares fulfill each claim."""
+    runs = 24
     times = np.array([20, 22, 23, 24, 40, 800])
     place = 23
-    fulfilled = (rng.random(trainings) < rate for rate in (latch, longer, steady, peak))
+    fulfilled = (rng.random(runs) < rate for rate in (latch, longer, steady, peak))
     latched, longer, steady, peak = fulfilled
     error = np.where(np.stack([latched, longer], 1), 0.001, 0.3)
     adjoint = -np.where(steady, 0.0, 10.0)[:, None] * (800 - times) / 777
@@ -188,7 +188,7 @@ def latching(rng, latch=0.9, longer=1.0, steady=1.0, peak=1.0) -> xr.Dataset:
     settings |= {"training_steps": 1, "batch_size": 1, "width": 4, "test_size": 1}
     training = ("training", "horizon")
     medians = (*training, "time"), np.stack([adjoint, adjoint], 1)
-    levels = {"training": range(trainings), "horizon": [40, 800], "time": times}
+    levels = {"training": range(runs), "horizon": [40, 800], "time": times}
     variables = {"error": (training, error), "adjoint_median": medians}
     return xr.Dataset(variables, levels, {"settings": json.dumps(settings)})
 

@@ -82,7 +82,7 @@ def test_quotations_are_marked_as_such():
         (Estimate(1.2, 1.1, math.inf), Region(above=1.5), 2.0, UNDECIDED),
         (Estimate(1.2, 1.1, math.inf), Region(below=1.0), math.nan, DIFFERS),
         (Estimate(0.3, 0.0, 0.35, ratio=True), Region(above=1.5), 2.0, DIFFERS),
-        # Low power to agree with the text's own number takes nothing from an interval that decides.
+        # Low power to agree with the paper's number takes nothing from an interval that decides.
         (between(-2.5, -0.5), Region(above=0), 5.0, DIFFERS),
         (between(-2.5, -0.5), Region(above=0), 0.1, DIFFERS),
         (between(0.5, 2.5), Region(above=0), 0.1, AGREES),
@@ -171,7 +171,7 @@ def test_power_is_the_rate_of_agreement(estimate, region, published):
     agreed = np.mean([region.contains(estimate.low, estimate.high) for estimate in draws])
     power = np.mean([decide(estimate, region, published).power for estimate in draws])
     assert abs(agreed - power) < 0.06
-    # What the text's own number contradicts has no power to agree with it.
+    # A claim that the paper's own number contradicts has no power to agree.
     assert math.isnan(decide(draws[0], region, -1.0 if published else 9.0).power)
 
 

@@ -48,7 +48,7 @@ def simple(response, architectures=None):
     )
 
 
-# what can be told
+# columns that are independent, and coefficients that can be estimated
 
 
 def test_independent_and_estimable_columns_of_small_matrices():

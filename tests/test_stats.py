@@ -246,7 +246,7 @@ def test_adjoints_are_normalised_per_sequence():
 
 
 RATES = (-0.3, -0.05)
-"""Slopes of the logarithm of the adjoint state in the two trainings that completed."""
+"""Slopes of the logarithm of the adjoint state in the two runs that completed."""
 
 
 @pytest.fixture

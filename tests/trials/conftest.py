@@ -53,7 +53,7 @@ class Trials:
                 assert _is_readable(message, lines), message
             else:
                 assert right is not None, f"accepted, with the result {result!r}"
-                assert right(result)
+                assert right(result), f"wrong result: {result!r}"[:_LONGEST]
 
     def accept(
         self, name: object, call: Callable[[], object], right: Callable[[object], bool]

@@ -43,10 +43,6 @@ SHARDS = 12
 """Shards that a writer writes again and again."""
 
 
-def _loss(i):
-    return np.random.default_rng(i).normal(size=50)
-
-
 def _kill_during(function, seconds):
     """Call a function in a forked process and kill that; return whether it was still running."""
     child = os.fork()
@@ -63,7 +59,7 @@ def _kill_during(function, seconds):
 
 
 def test_killed_writers_leave_whole_shards(trials, draw, tmp_path, capsys):
-    arrays = [{"status": np.int8(0), "loss": np.tile(_loss(i), 30)} for i in range(SHARDS)]
+    arrays = [{"status": np.int8(0), "loss": np.tile(_random_loss(i), 30)} for i in range(SHARDS)]
 
     def write_forever():
         for i in itertools.cycle(range(SHARDS)):
@@ -138,7 +134,9 @@ def _jobs(seconds, count=12):
 
 
 def _bytes_are_equal(results):
-    return all(result["loss"].tobytes() == _loss(i).tobytes() for i, result in enumerate(results))
+    return all(
+        result["loss"].tobytes() == _random_loss(i).tobytes() for i, result in enumerate(results)
+    )
 
 
 def _count_shards(cache):
