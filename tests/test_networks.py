@@ -171,6 +171,29 @@ def test_linear_gaps_are_learned_above_chance(above, learned):
     assert networks_learned(xr.concat([ds] * 50, "place")) is learned
 
 
+@pytest.mark.parametrize(("error", "learned"), [(0.009, True), (0.01, False)])
+def test_latching_is_learned_by_one_run_below_the_tolerance(error, learned):
+    about = {"schema": "latching/1", "settings": '{"tolerance": 0.01}'}
+    errors = ("training", "horizon"), [[0.4, 0.5], [error, 0.5]]
+    assert networks_learned(xr.Dataset({"error": errors}, attrs=about)) is learned
+
+
+@pytest.mark.parametrize(("plain", "learned"), [([0.5, 0.5, 0.5], True), ([0.5, 0.5, 0.1], False)])
+def test_interventions_are_learned_by_plain_backpropagation_at_all_locations(plain, learned):
+    dims = ("cell", "treatment", "replicate", "location")
+    accuracy = np.full((2, 2, 2, 3), 0.1)
+    accuracy[:, 1] = 0.9  # with another treatment
+    accuracy[1, 0, 1] = plain
+    variables = {
+        "test_accuracy": (dims, accuracy),
+        "chance": (dims, np.full_like(accuracy, 0.1)),
+        "test_sequences": (dims, np.full(accuracy.shape, 1000)),
+    }
+    about = {"schema": "interventions/1", "settings": "{}"}
+    ds = xr.Dataset(variables, {"treatment": ["plain", "scaled"]}, about)
+    assert networks_learned(ds) is learned
+
+
 STAND_INS = [
     ("images, made up (stand-in for MNIST)", "mnist", True),
     ("", "digits", True),

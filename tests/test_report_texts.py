@@ -2,6 +2,7 @@
 
 import base64
 import io
+import json
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -11,6 +12,7 @@ import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 from PIL import Image
 from study.report import notebook_outputs, tables
+from study.report.__main__ import write_metrics
 from study.report.answers import answer
 from study.report.conf import entries_above
 from study.report.contents import Artefact, Notebook
@@ -153,6 +155,18 @@ def test_a_long_table_is_cut(tmp_path, monkeypatch):
         prepared = tables.prepare_table(path)
         assert (prepared["rows"], prepared["cut"]) == (rows, is_cut)
         assert prepared["html"].count("row ") == 2
+
+
+def test_metrics_count_verdicts_before_and_after_holm(tmp_path):
+    verdicts = {"counted": ["agrees", "agrees", "differs"]}
+    verdicts["corrected"] = ["agrees", "undecided", "differs"]
+    pd.DataFrame(verdicts).to_csv(tmp_path / "claims.csv", index=False)
+    assert write_metrics(tmp_path).to_dict() == {"agrees": 2, "differs": 1}
+    metrics = json.loads((tmp_path / "metrics.json").read_text())
+    assert metrics == {
+        "claims": {"agrees": 2, "differs": 1},
+        "claims after Holm": {"agrees": 1, "undecided": 1, "differs": 1},
+    }
 
 
 def encoded(kind, size=(3, 2)):
