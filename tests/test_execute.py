@@ -455,6 +455,19 @@ def test_a_fork_gets_streams_folder_and_environment(server, tmp_path):
     assert (done.stderr, done.returncode) == ("x\n", 0)
 
 
+def test_the_files_of_another_clone_are_left_alone(tmp_path):
+    """As in the copy in which ``dvc exp run --temp`` works, if an environment has this package."""
+    entry = tmp_path / "lib" / "study" / "pipeline" / "__main__.py"
+    entry.parent.mkdir(parents=True)
+    entry.touch()
+    folder = tmp_path / "notebooks"
+    folder.mkdir()
+    environment = os.environ | {"PYTHONPATH": str(ROOT / "lib")}
+    done = python("-m", "study.pipeline", "code", cwd=folder, env=environment)
+    assert done.returncode == 2
+    assert f"this folder belongs to {tmp_path}, but Python finds the package" in done.stderr
+
+
 @pytest.mark.notebook
 def test_without_its_server_a_run_starts_by_itself(tmp_path):
     notebook = _notebook(tmp_path / "a.ipynb", "print(1)")

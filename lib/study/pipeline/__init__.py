@@ -40,6 +40,8 @@ Why each part exists:
 - `processes`: environment variables that make results repeatable, and the end of all kernels when
   DVC ends, even if it is killed. Without it, kernels could go on and use a core or a GPU.
 - `instructions`: `reproducible: true` in params.yaml.
+- `clone`: refuses to run in another clone, or in DVC's copy of this one, whose stages would change
+  the files here.
 - `notebooks`, `files`, `machine`: cells and parameters of a notebook, files that are written whole
   or not at all, the name of the processor.
 """

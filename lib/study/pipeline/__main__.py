@@ -6,10 +6,18 @@ path can run it and print what is missing.
 
 import os
 import sys
+from pathlib import Path
 
 
 def _main(arguments):
     # Imported late, so that a missing package is reported below.
+    from study.pipeline import clone
+
+    try:
+        clone.check_clone(Path.cwd())
+    except clone.WrongCloneError as error:
+        sys.stderr.write(f"study.pipeline: {error}\n")
+        return 2
     if arguments == ["code"]:
         from study.pipeline import code
 
