@@ -221,7 +221,7 @@ def _counts(failures, path, resume):
 
 
 @pytest.mark.parametrize(("failures", "tries"), [(0, 1), (1, 2), (2, 3), (9, 3)])
-def test_failed_job_is_retried_twice_and_named(shared_cluster, tmp_path, failures, tries):
+def test_failed_job_is_retried_twice_and_named(shared_cluster, tmp_path, failures, tries, capsys):
     path = tmp_path / "tries"
     good = plain_job(_counts, (0, tmp_path / "good"), {"i": 1})
     bad = plain_job(_counts, (failures, path), pass_key="x", pass_size=2)
@@ -233,6 +233,8 @@ def test_failed_job_is_retried_twice_and_named(shared_cluster, tmp_path, failure
         with pytest.raises(JobError, match="2 of 3 jobs failed, .* test: job: OSError: the disk"):
             study()
         assert len(list(tmp_path.glob("*.npz"))) == 1
+        at_once = "test: job, and 1 more failed (OSError: the disk is away); the other jobs go on\n"
+        assert at_once in capsys.readouterr().err
     assert len(path.read_text().splitlines()) == tries
 
 

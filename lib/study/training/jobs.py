@@ -145,7 +145,7 @@ def _run_missing(
     prepared: Path | None,
     progress: Progress,
 ) -> None:
-    """Run jobs, store their results, and report progress."""
+    """Run jobs, store their results, and report progress and failures as they happen."""
     batches = batch_jobs(missing)
     failures: list[str] = []
     unfinished = 0
@@ -157,6 +157,7 @@ def _run_missing(
             failure = _failure_message(future)
             if failure is not None:
                 failures += [f"{_batch_title([pending])}: {failure}" for pending in batch]
+                log_line(f"{_batch_title(batch)} failed ({failure}); the other jobs go on")
                 continue
             try:
                 results = future.result()
