@@ -25,7 +25,7 @@ CELLS = [
     name for name in cell_names() if "numba-cuda" in kernels.engine_names(name, with_opt_in=True)
 ]
 PROBED = ["lstm", "gru"]
-# With the multiprocessors of the GPU: of so many a block does one sequence.
+# The number is that of the GPU's multiprocessors; with a million, each block has one sequence.
 CASES = [*((name, 1, {}) for name in CELLS), ("rnn", 10**6, {})]
 CASES.append(("unicornn", 1, {"backward": "recovered"}))
 PERSISTENT = [

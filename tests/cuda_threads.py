@@ -65,7 +65,7 @@ class Launched:
     def run(self, values, blocks, threads, stream, shared):
         assert blocks > 0, "CUDA refuses an empty grid"
         for block in range(blocks):
-            # What no thread has written is no number.
+            # Shared memory is NaN until a thread writes it.
             memory = np.full(shared // self.real().itemsize, np.nan, self.real)
             cuda = SimpleNamespace(
                 blockIdx=SimpleNamespace(x=block),

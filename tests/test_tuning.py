@@ -118,7 +118,7 @@ def test_failing_to_learn_needs_three_rates(rates, verdict):
     ds = at_rates({"LSTM": [1.0] * len(rates)}, rates, "error", guess=1.0)
     claim = made_claim("share_of_chance", networks=("LSTM",), others=(), region={"above": 0.9})
     assert judged(ds, claim).verdict == verdict
-    # That it learned is no verdict against it.
+    # That it learned is a verdict in its favor.
     learned = at_rates({"LSTM": [0.5, 0.1]}, (0.001, 0.003), "error", guess=1.0)
     assert judged(learned, claim).verdict == DIFFERS
 

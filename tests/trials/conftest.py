@@ -15,7 +15,7 @@ from collections.abc import Callable
 import pytest
 
 _LONGEST = 1500
-"""Characters of a line: nobody reads more, and a message repeats no input whole."""
+"""Most characters of a line: nobody reads more, and no message may repeat a whole input."""
 _COUNTS = pytest.StashKey[dict[str, int]]()
 """Number of trials by test."""
 
