@@ -135,6 +135,35 @@ def test_a_setting_may_change_between_runs(name, setting, value):
             torch.testing.assert_close(cell(u, engine=engine), expected(u, engine="reference"))
 
 
+@pytest.mark.parametrize(
+    ("name", "setting", "value"),
+    [
+        ("antisymmetric", "epsilon", 0.5),
+        ("cornn", "dt", 0.3),
+        ("cornn", "gamma", 2.0),
+        ("dt_lstm", "dt", 0.4),
+        ("irnn", "alpha", 0.8),
+        ("lem", "dt", 0.3),
+        ("unicornn", "alpha", 0.5),
+    ],
+)
+def test_a_number_can_be_trained(name, setting, value):
+    cell = build(name)
+    number = torch.nn.Parameter(torch.tensor(value, dtype=torch.float64))
+    setattr(cell, setting, number)
+    u = noise(6, 3, FEATURES)
+
+    def loss(number):
+        outputs, _ = torch.func.functional_call(cell, {setting: number}, (u,))
+        return outputs.square().sum()
+
+    assert torch.autograd.gradcheck(loss, (number,))
+    for engine in kernels.engine_names(name)[1:]:
+        message = f"{engine!r} cannot run {name}: its {setting} is a tensor.*use engine='auto'"
+        with pytest.raises(ValueError, match=message):
+            cell(u, engine=engine)
+
+
 def test_irnn_refuses_sequences_longer_than_its_step_sizes():
     cell = build("irnn", train_eta="time", length=6)
     _, state = cell(noise(4, 1, FEATURES))

@@ -88,6 +88,7 @@ class Cell(DeclaredModule):
         super().__init_subclass__(name=name, **kwargs)
         if name is None:
             return
+        # A notebook may define its cell again, so only another module's cell is a conflict.
         known = REGISTRY.get(name, cls)
         if known.__module__ != cls.__module__:
             raise TypeError(f"two cells are called {name!r}: {known} and {cls}; rename one")
@@ -272,9 +273,10 @@ class Cell(DeclaredModule):
     def engine_for(self, engine: str) -> str:
         """Return the engine that runs the cell if `engine` is requested.
 
-        An engine computes the step of the cell whose name it is registered for. If this cell has
-        another one, because a subclass, a user or its activation replaced it, only the reference
-        runs it.
+        An engine computes the step of the cell whose name it is registered for, and takes numbers
+        such as a time step as constants. Only the reference runs a cell whose step was replaced, by
+        a subclass, a user or its activation, or one with a tensor in place of a number, which may
+        be trained.
 
         Parameters
         ----------
@@ -284,26 +286,37 @@ class Cell(DeclaredModule):
         Returns
         -------
         str
-            `engine`, but ``reference`` instead of ``auto`` if the step was replaced.
+            `engine`, but ``reference`` instead of ``auto`` if only the reference runs the cell.
 
         Raises
         ------
         ValueError
-            `engine` is not a name, or the step was replaced, and `engine` is neither ``auto`` nor
-            the reference.
+            `engine` is not a name, or only the reference runs the cell, and `engine` is neither
+            ``auto`` nor the reference.
         """
         if not isinstance(engine, str):
             raise ValueError(
                 f"{self.label}: expected engine to be a name such as 'auto', got {engine!r}"
             )
-        if self.step is self._step_of_engines or engine.startswith("reference"):
+        obstacle = self._obstacle_to_engines()
+        if not obstacle or engine.startswith("reference"):
             return engine
         if engine == "auto":
             return "reference"
         raise ValueError(
-            f"engine {engine!r} cannot run {self.label}: this cell has another step than the one "
-            "that the engine computes; use engine='auto'"
+            f"engine {engine!r} cannot run {self.label}: {obstacle}; use engine='auto'"
         )
+
+    def _obstacle_to_engines(self) -> str:
+        """Return why only the reference runs this cell; an empty string if engines do, too."""
+        if self.step is not self._step_of_engines:
+            return "this cell has another step than the one that the engine computes"
+        for name in self.settings:
+            if name in self.shapes or name in self._buffers:
+                continue  # step sizes of the incremental RNN, which engines take as a tensor
+            if isinstance(getattr(self, name, None), Tensor):
+                return f"its {name} is a tensor, and the engine takes it as a constant number"
+        return ""
 
     def run_weights(self, batch: int) -> NamedTuple:
         """Return the weights for one run, with new dropout masks if the cell has dropout.

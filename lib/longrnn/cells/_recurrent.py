@@ -72,7 +72,8 @@ class Recurrent(Stack):
     reference, which is slow.
 
     Numbers such as ``dt`` are attributes of the cells (``layer.cells.l0.dt``) and may be changed
-    between runs. Sizes and activations are fixed when a layer is built.
+    between runs. A `torch.nn.Parameter` in place of a number is trained; such a cell is run by the
+    reference. Sizes and activations are fixed when a layer is built.
 
     Weights are drawn in the dtype of the layer. Those of 16 bits are drawn in float32 and rounded.
 
@@ -91,7 +92,10 @@ class Recurrent(Stack):
 
     Hooks on the cells in ``layer.cells`` are called once per run. So `torch.nn.utils.prune` works
     on their weights, as do the parametrizations of `torch.nn.utils.parametrizations`. The input and
-    the outputs that a hook gets are packed as in a `PackedSequence`: (rows, features).
+    the outputs that a hook gets are packed as in a `PackedSequence`: (rows, features). `IndRNN`,
+    `SRU` and `UnICORNN` keep weights in lists, such as ``layer.cells.l0.V``, whose hooks PyTorch
+    never calls. Parametrizations work on these (``weight_norm(layer.cells.l0.V, "0")``), pruning
+    does not.
     """
 
     def __init_subclass__(cls, *, core: type[Cell] | None = None, **kwargs: object) -> None:
