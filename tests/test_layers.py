@@ -420,6 +420,21 @@ def test_lengths_do_not_depend_on_the_default_device(layer_class):
     assert output.is_meta and output.shape == (T, B, D)
 
 
+@every_layer
+def test_a_layer_runs_and_is_reset_on_its_own_device(layer_class):
+    layer = build(layer_class)
+    u = noise(25, B, P)  # the LU RNN and the inverse RNN use the inverse after 10 steps
+    expected = layer(u)
+    new = layer_class(P, D, dtype=DOUBLE)
+    with torch.device("meta"):
+        assert_same(layer(u), expected)
+        torch.manual_seed(0)
+        layer.reset_parameters()
+    torch.manual_seed(0)
+    new.reset_parameters()
+    torch.testing.assert_close(layer.state_dict(), new.state_dict())
+
+
 def test_compiled_layers_take_packed_and_padded_sequences():
     layer = build(longrnn.LEM)
     compiled = torch.compile(layer, backend="eager")
@@ -1074,6 +1089,7 @@ test_inputs_other_than_tensors_are_refused = refused(
     ("takes from 3 to 4 positional", lambda: longrnn.LSTM(P, D, 1, True)),
 )
 STATE = torch.zeros(1, B, D), torch.zeros(1, B, D)
+COUNTED = torch.zeros(1, B, D), torch.arange(float(D)).expand(1, B, D)
 
 test_values_that_do_not_fit_are_refused = refused(
     ValueError,
@@ -1098,6 +1114,11 @@ test_values_that_do_not_fit_are_refused = refused(
     (r"got \(1, 3, 4\) of torch.float64", lambda: LAYER(U, (STATE[0].double(), STATE[1]))),
     (r"2 state tensor\(s\) of shape \(1, 4\)", lambda: LAYER(U[:, 0], STATE)),
     (r"1 state tensor\(s\) of shape \(1, 3, 4\)", lambda: longrnn.GRU(P, D)(U, STATE)),
+    ("^LURNN: expected the last tensor of the state to hold one number per sequence, the time",
+     lambda: longrnn.LURNN(P, D)(U, COUNTED)),
+    ("^InverseRNN: expected the last tensor", lambda: longrnn.InverseRNN(P, D)(U, COUNTED)),
+    ("^IncrementalRNN: expected the last tensor",
+     lambda: longrnn.IncrementalRNN(P, D, train_eta="time", length=20)(U, COUNTED)),
     ("between 1 and 6, the time steps of the input, got -1",
      lambda: LAYER(U, lengths=[6, -1, 2])),
     ("between 1 and 6, .* got 7", lambda: LAYER(U, lengths=[7, 1, 2])),
@@ -1186,8 +1207,12 @@ def test_torch_hub_loads_every_layer_from_a_clone():
 def test_the_stub_lists_all_public_names():
     stub = ast.parse((ROOT / "lib" / "longrnn" / "__init__.pyi").read_text("utf-8"))
     imports = [node for node in stub.body if isinstance(node, ast.ImportFrom)]
-    names = {alias.asname for node in imports for alias in node.names}
-    assert names == set(longrnn.__all__)
-    for node in imports:
-        for alias in node.names:
-            assert getattr(longrnn, alias.name).__module__.startswith(node.module)
+    aliases = {alias.asname: node.module for node in imports for alias in node.names}
+    exported = {name: module for name, module in aliases.items() if name is not None}
+    classes = {node.name: node for node in stub.body if isinstance(node, ast.ClassDef)}
+    assert exported.keys() | classes.keys() == set(longrnn.__all__)
+    for name, module in exported.items():
+        assert getattr(longrnn, name).__module__.startswith(module)
+    for name, node in classes.items():
+        (base,) = getattr(longrnn, name).__bases__
+        assert [ast.unparse(name) for name in node.bases] == [base.__name__]

@@ -333,6 +333,28 @@ def test_cells_are_measured_where_gradients_are_disabled(name, mode):
         assert torch.equal(largest_exponent(cell, u), exponents)
 
 
+@pytest.mark.parametrize("name", ["lem", "gru"])
+def test_inputs_of_inference_mode_are_measured(name):
+    torch.manual_seed(0)
+    with torch.inference_mode():
+        cell = make_cell(name, FEATURES, WIDTH).double()
+        u = _noise(5, inputs=FEATURES)
+        norms = adjoint_norms(cell, u, squares)
+        exponents = largest_exponent(cell, u)
+    torch.testing.assert_close(adjoint_norms(cell, u.clone(), squares).full, norms.full)
+    torch.testing.assert_close(largest_exponent(cell, u.clone()), exponents)
+
+
+@pytest.mark.parametrize("name", ["lem", "gru", "lstm"])
+def test_cells_are_measured_on_their_own_device(name):
+    cell = make_cell(name, FEATURES, WIDTH)
+    u = _noise(5, inputs=FEATURES)
+    expected = adjoint_norms(cell, u, squares)
+    with torch.device("meta"):
+        measured = adjoint_norms(cell, u, squares)
+    assert torch.equal(measured.full, expected.full)
+
+
 def test_the_coadjoint_method_trains_with_dropout():
     cell = make_cell("unicornn", FEATURES, WIDTH, dropout=0.5)
     u = torch.randn(5, 2, FEATURES)

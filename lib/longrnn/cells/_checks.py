@@ -266,6 +266,33 @@ def time_steps_done(count: Tensor) -> int:
     return int(count.max())
 
 
+def check_counts(label: str, count: Tensor) -> None:
+    """Check that all neurons of a sequence have done the same number of time steps.
+
+    Engines read the count of the first neuron alone. On a GPU nothing is checked, as in
+    `check_finite`.
+
+    Parameters
+    ----------
+    label
+        First word of the error message.
+    count : (batch, hidden)
+        The tensor of the state that holds the counts.
+
+    Raises
+    ------
+    ValueError
+        The counts of a sequence differ, as in a random state.
+    """
+    if count.device.type != "cpu" or not has_values(count):
+        return
+    if not (count == count[:, :1]).all():
+        raise ValueError(
+            f"{label}: expected the last tensor of the state to hold one number per sequence, the "
+            "time steps so far; start from zeros, and pass it on as it was returned"
+        )
+
+
 def check_countable(label: str, time_steps: int, dtype: torch.dtype) -> None:
     """Check that a state can count the time steps of a sequence.
 

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from longrnn.cells._activation import TANH_OR_RELU, use_activation
 from longrnn.cells._cell import Cell, State
-from longrnn.cells._checks import check_countable, time_steps_done
+from longrnn.cells._checks import check_countable, check_counts, time_steps_done
 from longrnn.cells._keywords import Number
 
 
@@ -54,8 +54,10 @@ class InterchangingCell(Cell):
         Raises
         ------
         ValueError
-            The sequences are in 16 bits and too long for this type to count their time steps.
+            The sequences are in 16 bits and too long for this type to count their time steps, or
+            the neurons of a sequence have different counts.
         """
+        check_counts(self.label, state[1])
         if u.dtype.itemsize < torch.float32.itemsize:
             check_countable(self.label, time_steps_done(state[1]) + u.shape[0], u.dtype)
         return super().run(u, state, engine=engine, weights=weights)

@@ -125,7 +125,7 @@ class ExponentialRNNCore(Cell, name="exponential"):
         if angles.is_meta:
             return
         B = torch.eye(self.hidden_size, dtype=angles.dtype, device=angles.device)
-        first = torch.arange(0, 2 * len(angles), 2)
+        first = torch.arange(0, 2 * len(angles), 2, device=angles.device)
         cos = angles.double().cos().to(angles)
         sin = angles.double().sin().to(angles)
         B[first, first] = cos

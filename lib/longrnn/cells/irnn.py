@@ -55,7 +55,7 @@ from torch import Tensor, nn
 
 from longrnn.cells._activation import ACTIVATIONS, activation_choice
 from longrnn.cells._cell import Cell, State
-from longrnn.cells._checks import check_countable, time_steps_done
+from longrnn.cells._checks import check_countable, check_counts, time_steps_done
 from longrnn.cells._init import normal_fan, uniform_fan
 from longrnn.cells._keywords import Choice, Number
 from longrnn.cells._one_step import one_step
@@ -273,9 +273,11 @@ class IncrementalRNNCore(Cell, name="irnn"):
         Raises
         ------
         ValueError
-            A sequence is longer than the number of step sizes, or than its type can count.
+            A sequence is longer than the number of step sizes, or than its type can count, or its
+            neurons have different counts.
         """
         if self.length is not None:
+            check_counts(self.label, state[1])
             last = time_steps_done(state[1]) + len(u)
             if last > self.length:
                 raise ValueError(

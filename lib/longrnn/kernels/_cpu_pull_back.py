@@ -191,8 +191,8 @@ def run_pull_back(
         log10 norms of the adjoints of h and of the full state, before the wanted steps.
     """
     shape = len(wanted), len(carried.log_norm)
-    readout = torch.zeros(shape, dtype=torch.float64)
-    full = torch.zeros(shape, dtype=torch.float64)
+    readout = carried.log_norm.new_zeros(shape)
+    full = torch.zeros_like(readout)
     log_norm, is_wanted, lost = as_arrays(carried.log_norm, wanted, carried.lost)
     norms = Norms(log_norm, every, is_wanted, lost, readout.numpy(), full.numpy())
     with single_thread:

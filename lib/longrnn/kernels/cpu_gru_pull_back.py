@@ -213,7 +213,7 @@ class GRU(PullBack):
         W, R, b = weights
         arguments = drive(u, R, b)
         h = state[0].clone(memory_format=torch.contiguous_format)
-        products = torch.empty(len(u), *h.shape, dtype=h.dtype)
+        products = h.new_empty(len(u), *h.shape)
         states = torch.empty_like(products)
         with single_thread:
             _forward_kernel(*as_arrays(W, arguments, h, products, states))

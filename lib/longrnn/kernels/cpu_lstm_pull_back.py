@@ -255,7 +255,7 @@ class LSTM(PullBack):
         W, R, b = weights
         arguments = drive(u, R, b)
         h, c = (part.clone(memory_format=torch.contiguous_format) for part in state)
-        cells = torch.empty(len(u), *c.shape, dtype=c.dtype)
+        cells = c.new_empty(len(u), *c.shape)
         with single_thread:
             _forward_kernel(*as_arrays(W, arguments, h, c, cells))
         return (h, c), (arguments, state[1].contiguous(), cells)

@@ -37,7 +37,7 @@ def lu_rnn(weights, state, u):
         (x, t) after the last input.
     """
     L, U, R, b, tau = weights
-    identity = torch.eye(len(L), dtype=L.dtype)
+    identity = torch.eye(len(L), dtype=L.dtype, device=L.device)
     half = torch.linalg.solve_triangular(L, identity, upper=False, unitriangular=True)
     inverse = torch.linalg.solve_triangular(U, half, upper=True)
     return _run_interchanged(L @ U, inverse, tau, Sources(u, R, b), state)

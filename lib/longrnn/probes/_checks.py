@@ -81,6 +81,8 @@ def double_inputs(cell: Cell, u: Tensor) -> Tensor:
     """
     check_is_tensor(cell.label, u)
     u = u.double()
+    if u.is_inference():  # autograd does not save such tensors, but it saves copies
+        u = u.clone()
     cell.check_input(u)
     return u.detach()
 

@@ -119,6 +119,10 @@ def coadjoint_loss(
         cannot run the cell, or the losses don't have the shape (batch,).
     Diverged
         The loss or the penalty is not finite.
+
+    Notes
+    -----
+    Call it outside of autocast, which would round the derivatives of most cells to 16 bits.
     """
     cell = bare_cell(cell)
     check_is_tensor(cell.label, u)
