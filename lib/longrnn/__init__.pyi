@@ -1,53 +1,32 @@
 """The names of the package, for type checkers and editors."""
 
 from longrnn.cells import Cell as Cell
+from longrnn.cells import OneStep
 from longrnn.cells import Recurrent as Recurrent
 from longrnn.cells import cell_names as cell_names
 from longrnn.cells import make_cell as make_cell
 from longrnn.cells.antisymmetric import AntisymmetricRNN as AntisymmetricRNN
-from longrnn.cells.antisymmetric import AntisymmetricRNNCell as AntisymmetricRNNCell
 from longrnn.cells.chrono_lstm import ChronoLSTM as ChronoLSTM
-from longrnn.cells.chrono_lstm import ChronoLSTMCell as ChronoLSTMCell
 from longrnn.cells.cornn import CoRNN as CoRNN
-from longrnn.cells.cornn import CoRNNCell as CoRNNCell
 from longrnn.cells.dt_lstm import DtLSTM as DtLSTM
-from longrnn.cells.dt_lstm import DtLSTMCell as DtLSTMCell
 from longrnn.cells.exponential import ExponentialRNN as ExponentialRNN
-from longrnn.cells.exponential import ExponentialRNNCell as ExponentialRNNCell
 from longrnn.cells.fastgrnn import FastGRNN as FastGRNN
-from longrnn.cells.fastgrnn import FastGRNNCell as FastGRNNCell
 from longrnn.cells.fastrnn import FastRNN as FastRNN
-from longrnn.cells.fastrnn import FastRNNCell as FastRNNCell
 from longrnn.cells.gated_antisymmetric import GatedAntisymmetricRNN as GatedAntisymmetricRNN
-from longrnn.cells.gated_antisymmetric import GatedAntisymmetricRNNCell as GatedAntisymmetricRNNCell
 from longrnn.cells.gru import GRU as GRU
-from longrnn.cells.gru import GRUCell as GRUCell
 from longrnn.cells.indrnn import IndRNN as IndRNN
-from longrnn.cells.indrnn import IndRNNCell as IndRNNCell
 from longrnn.cells.inverse_rnn import InverseRNN as InverseRNN
-from longrnn.cells.inverse_rnn import InverseRNNCell as InverseRNNCell
 from longrnn.cells.irnn import IncrementalRNN as IncrementalRNN
-from longrnn.cells.irnn import IncrementalRNNCell as IncrementalRNNCell
 from longrnn.cells.lem import LEM as LEM
-from longrnn.cells.lem import LEMCell as LEMCell
 from longrnn.cells.linear_rnn import LinearRNN as LinearRNN
-from longrnn.cells.linear_rnn import LinearRNNCell as LinearRNNCell
 from longrnn.cells.lipschitz import LipschitzRNN as LipschitzRNN
-from longrnn.cells.lipschitz import LipschitzRNNCell as LipschitzRNNCell
 from longrnn.cells.lru import LRU as LRU
-from longrnn.cells.lru import LRUCell as LRUCell
 from longrnn.cells.lstm import LSTM as LSTM
-from longrnn.cells.lstm import LSTMCell as LSTMCell
 from longrnn.cells.lu_rnn import LURNN as LURNN
-from longrnn.cells.lu_rnn import LURNNCell as LURNNCell
 from longrnn.cells.mingru import MinGRU as MinGRU
-from longrnn.cells.mingru import MinGRUCell as MinGRUCell
 from longrnn.cells.rnn import RNN as RNN
-from longrnn.cells.rnn import RNNCell as RNNCell
 from longrnn.cells.sru import SRU as SRU
-from longrnn.cells.sru import SRUCell as SRUCell
 from longrnn.cells.unicornn import UnICORNN as UnICORNN
-from longrnn.cells.unicornn import UnICORNNCell as UnICORNNCell
 from longrnn.probes.adjoint import AdjointNorms as AdjointNorms
 from longrnn.probes.adjoint import adjoint_norms as adjoint_norms
 from longrnn.probes.lyapunov import largest_exponent as largest_exponent
@@ -55,3 +34,28 @@ from longrnn.probes.lyapunov import singular_values as singular_values
 from longrnn.probes.lyapunov import step_jacobians as step_jacobians
 
 __version__: str
+
+# `longrnn.cells._one_step.one_step` makes these classes when the package runs.
+
+class AntisymmetricRNNCell(OneStep): ...
+class ChronoLSTMCell(OneStep): ...
+class CoRNNCell(OneStep): ...
+class DtLSTMCell(OneStep): ...
+class ExponentialRNNCell(OneStep): ...
+class FastGRNNCell(OneStep): ...
+class FastRNNCell(OneStep): ...
+class GatedAntisymmetricRNNCell(OneStep): ...
+class GRUCell(OneStep): ...
+class IndRNNCell(OneStep): ...
+class InverseRNNCell(OneStep): ...
+class IncrementalRNNCell(OneStep): ...
+class LEMCell(OneStep): ...
+class LinearRNNCell(OneStep): ...
+class LipschitzRNNCell(OneStep): ...
+class LRUCell(OneStep): ...
+class LSTMCell(OneStep): ...
+class LURNNCell(OneStep): ...
+class MinGRUCell(OneStep): ...
+class RNNCell(OneStep): ...
+class SRUCell(OneStep): ...
+class UnICORNNCell(OneStep): ...
