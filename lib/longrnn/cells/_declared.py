@@ -98,8 +98,8 @@ class DeclaredModule(nn.Module):
         for key, value in self.settings.items():
             setattr(self, key, value)
         self.prepare()
-        for label, shape in self.shapes.items():
-            setattr(self, label, self._empty(shape, wide_dtype(dtype)))
+        for name, shape in self.shapes.items():
+            setattr(self, name, self._empty(shape, wide_dtype(dtype)))
         self.constrain()
         with torch.no_grad():
             self.start_text()
@@ -125,11 +125,12 @@ class DeclaredModule(nn.Module):
             shape = [shape.removeprefix("each:").replace("q", size) for size in inputs]
         if not isinstance(shape, str):
             return nn.ParameterList([self._empty(part, dtype) for part in shape])
-        known = vars(self) | {"d": self.hidden_size, "p": self.input_size, "": 1}
+        known = vars(self) | {"d": self.hidden_size, "p": self.input_size}
+        known[""] = 1  # a word such as "1", a factor without a name
         sizes = []
         for word in shape.split():
-            times, name = re.fullmatch(r"(\d*)(\w*)", word).groups()
-            sizes.append(int(times or 1) * known[name])
+            factor, name = re.fullmatch(r"(\d*)(\w*)", word).groups()
+            sizes.append(int(factor or 1) * known[name])
         return nn.Parameter(torch.empty(sizes, dtype=dtype))
 
     @classmethod
@@ -197,7 +198,7 @@ class DeclaredModule(nn.Module):
 
     def start_text(self) -> None:
         """Initialize all weights like PyTorch's recurrent layers."""
-        weights = [getattr(self, label) for label in self.shapes]
+        weights = [getattr(self, name) for name in self.shapes]
         uniform_fan(*weights, fan=self.hidden_size)
 
     @torch.no_grad()

@@ -147,7 +147,7 @@ class IncrementalRNNCore(Cell, name="irnn"):
             self.states = 2  # h and the number of time steps
             self.counters = (1,)
         self.eta_start = self.eta
-        del self.eta
+        del self.eta  # the name of the weights, which start at this number
         if self.rank is None:
             matrices = {"U": "d d"}
         else:

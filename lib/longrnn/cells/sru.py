@@ -67,7 +67,7 @@ class SRUCore(Cell, name="sru"):
             ``layers``, a tuple with one `Layer` (W, v, b, skip) per layer, and the number
             ``alpha``.
         """
-        skips = (self.skip, *(None,) * self.layers)
+        skips = (self.skip,) + (None,) * (self.layers - 1)  # only the first layer may have one
         layers = tuple(map(Layer, self.W, self.v, self.b, skips))
         return self.Weights(layers, self.alpha)
 

@@ -165,9 +165,10 @@ class UnICORNNCore(Cell, name="unicornn"):
             The weights of equations 6, 102 and 103.
         """
         layers = tuple(map(Layer, self.w, self.V, self.b, self.c))
-        none = (None,) * self.layers
-        skips = (*none, *self.skips)[-self.layers :]
-        return Weights(layers, self._dts, self.alpha, self.skip, skips, masks or none)
+        skips = (None,) * (self.layers - len(self.skips)) + tuple(self.skips)
+        if masks is None:
+            masks = (None,) * self.layers
+        return Weights(layers, self._dts, self.alpha, self.skip, skips, masks)
 
     def run_weights(self, batch: int) -> Weights:
         """Return the weights for one run; in training mode with new dropout masks."""
