@@ -66,7 +66,9 @@ class Recurrent(Stack):
     FSDP refuses scalar weights, which only `longrnn.FastRNN` and `longrnn.FastGRNN` have: give it
     these as `ignored_params`, and average their gradients over the processes in your program.
     Under autocast layers compute in the dtype of their weights. Call ``backward`` outside of it, as
-    PyTorch recommends; inside, matrix products of gradients are rounded to 16 bits.
+    PyTorch recommends; inside, matrix products of gradients are rounded to 16 bits. In a program
+    that is compiled under autocast they are rounded wherever ``backward`` is called, unless
+    PyTorch's setting ``torch._functorch.config.backward_pass_autocast`` is ``"off"``.
 
     Compiled engines need float32 or float64. Weights of another type are run by the readable
     reference, which is slow.
