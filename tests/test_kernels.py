@@ -15,7 +15,22 @@ import pytest
 import torch
 from longrnn import kernels
 from longrnn.cells import cell_names
-from longrnn.kernels import _blas, _cpu, _cpu_activations, _cpu_cache, _cuda, _threads
+from longrnn.kernels import (
+    _blas,
+    _cpu,
+    _cpu_activations,
+    _cpu_cache,
+    _cpu_dense,
+    _cuda,
+    _threads,
+    cpu_cornn,
+    cpu_dt_lstm,
+    cpu_gru,
+    cpu_lem,
+    cpu_shared_gate,
+    cpu_sru,
+    cpu_unicornn,
+)
 from numba.core.registry import CPUDispatcher
 from processes import python
 from study.bench.parity import device_of, outputs_and_gradients, random_case
@@ -398,6 +413,17 @@ def cpu_kernels():
     return actual
 
 
+def optimized_code(function, types):
+    """Return the optimized LLVM code of a compiled function for arguments of these types.
+
+    Entry points called from Python are left out: they widen scalars, outside of the loops.
+    """
+    # What is linked into others is the optimized code, and the cache keeps it, too.
+    module = str(function.overloads[types].library._get_module_for_linking())
+    functions = re.findall(r"^define .*?^}", module, re.MULTILINE | re.DOTALL)
+    return "\n".join(text for text in functions if "cpython" not in text.split("\n")[0])
+
+
 def test_float32_kernels_use_no_float64_arithmetic():
     for name, variant in [*((name, {}) for name in CPU_KERNELS), *engines.VARIANTS]:
         if name in CPU_KERNELS:
@@ -411,15 +437,37 @@ def test_float32_kernels_use_no_float64_arithmetic():
                 single[label] = function, signature
     assert len(single) >= 2 * len({function.__module__ for function, _ in single.values()})
     for label, (function, signature) in single.items():
-        # What is linked into others is the optimised code, and the cache keeps it, too.
-        module = str(function.overloads[signature.args].library._get_module_for_linking())
-        functions = re.findall(r"^define .*?^}", module, re.MULTILINE | re.DOTALL)
-        # Entry points called from Python widen scalars: they are outside the loops.
-        code = "\n".join(text for text in functions if "cpython" not in text.split("\n")[0])
+        code = optimized_code(function, signature.args)
         # `_rank` returns a length, so that its code need not have numbers of this type.
         assert " float " in code or label.endswith("._rank.0"), label
         wide = re.findall(r"^.*= (?:f\w+|[su]itofp)\b.*\bdouble\b.*$", code, re.MULTILINE)
         assert not wide, f"{label}: {wide[0]}"
+
+
+FORWARD_KERNELS = {
+    "cornn": (cpu_cornn._forward_kernel, 1),
+    "fastgrnn": (cpu_shared_gate._forward_kernel, 2),
+    "gru": (cpu_gru._forward_kernel, 3),
+    "lem": (cpu_lem._forward_kernel[0], 4),
+    "lstm": (cpu_dt_lstm._forward_kernel, 5),
+    "rnn": (_cpu_dense.forward_kernel[_cpu_dense.BASIC], 1),
+    "sru": (cpu_sru._forward_kernel, 2),
+    "unicornn": (cpu_unicornn._forward_kernel, 1),
+}
+"""Forward kernels by cell, and the activations that they compute for a unit in a step."""
+
+
+@pytest.mark.parametrize("name", FORWARD_KERNELS)
+def test_activations_are_computed_in_vectors(name):
+    """The compiler gives up on a loop without a word: over a range that does not start at 0, say.
+
+    Each activation divides once. Before and after the vectors a loop divides single numbers, too.
+    """
+    kernel, activations = FORWARD_KERNELS[name]
+    outputs_and_gradients(*random_case(name, 2, 2, 3, torch.float32), "numba-cpu")
+    types = next(types for types in kernel.overloads if "float32" in str(types))
+    in_vectors = re.findall(r"= fdiv .*<\d+ x float>", optimized_code(kernel, types))
+    assert len(in_vectors) >= activations
 
 
 _PREPARED = """

@@ -92,24 +92,22 @@ def _forward_kernel(M, dt, gamma, r, g, y0, z0, y, z, f, start, stop):
     """
     d = y0.shape[1]
     both = np.empty((stop - start, 2 * d), y0.dtype)  # one product instead of two
-    for k in range(start, stop):
-        for i in range(d):
-            both[k - start, i] = y0[k, i]
-            both[k - start, d + i] = z0[k, i]
+    both[:, :d] = y0[start:stop]
+    both[:, d:] = z0[start:stop]
     for n in range(len(g)):
         np.dot(both, M.T, f[n, start:stop])
         for k in range(start, stop):
             f_n = f[n, k]
             g_n = g[n, k]
-            y_n = y[n, k]
-            z_n = z[n, k]
-            y_before = both[k - start, :d]
-            z_before = both[k - start, d:]
+            position = both[k - start, :d]
+            velocity = both[k - start, d:]
+            # Two loops: one loop for both took 1.7 to 2 times as long.
             for i in range(d):
                 f_n[i] = tanh(f_n[i] + g_n[i])
-                position, velocity = oscillate(dt, gamma, r, f_n[i], y_before[i], z_before[i])
-                y_n[i] = y_before[i] = position
-                z_n[i] = z_before[i] = velocity
+            for i in range(d):
+                position[i], velocity[i] = oscillate(dt, gamma, r, f_n[i], position[i], velocity[i])
+            y[n, k] = position
+            z[n, k] = velocity
 
 
 @kernel
@@ -133,9 +131,13 @@ def _backward_kernel(M, dt, gamma, r, f, grad_y, y_carried, z_carried, delta, st
                 )
         np.dot(delta[n, start:stop], M, products)
         for k in range(start, stop):
+            lambda_ = y_carried[k]
+            mu = z_carried[k]
+            through_y = products[k - start, :d]
+            through_z = products[k - start, d:]
             for i in range(d):
-                y_carried[k, i] += products[k - start, i]
-                z_carried[k, i] += products[k - start, d + i]
+                lambda_[i] += through_y[i]
+                mu[i] += through_z[i]
 
 
 def _forward(dt, gamma, r, W, W_z, g, y0, z0, y, y_end, z_end, z, f):

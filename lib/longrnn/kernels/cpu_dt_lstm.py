@@ -54,25 +54,23 @@ def _forward_kernel(iota, phi, W, g, h0, c0, outputs, cells, gates, start, stop)
     for n in range(len(g)):
         np.dot(h_before, W.T, gates[n, start:stop])
         for k in range(start, stop):
-            gates_n = gates[n, k]
-            g_n = g[n, k]
+            i = gates[n, k, :d]
+            f = gates[n, k, d : 2 * d]
+            new = gates[n, k, 2 * d : 3 * d]
+            o = gates[n, k, 3 * d :]
+            g_i = g[n, k, :d]
+            g_f = g[n, k, d : 2 * d]
+            g_new = g[n, k, 2 * d : 3 * d]
+            g_o = g[n, k, 3 * d :]
             before = c_before[k]
             c = cells[n, k]
             h = outputs[n, k]
-            # Short loops: the compiler does not vectorize a loop over many arrays.
-            for j in range(2 * d):
-                gates_n[j] = sigmoid(gates_n[j] + g_n[j])
-            for j in range(2 * d, 3 * d):
-                gates_n[j] = tanh(gates_n[j] + g_n[j])
-            for j in range(3 * d, 4 * d):
-                gates_n[j] = sigmoid(gates_n[j] + g_n[j])
-            i = gates_n[:d]
-            f = gates_n[d : 2 * d]
-            new = gates_n[2 * d : 3 * d]
-            o = gates_n[3 * d :]
             for j in range(d):
+                i[j] = sigmoid(i[j] + g_i[j])
+                f[j] = sigmoid(f[j] + g_f[j])
+                new[j] = tanh(new[j] + g_new[j])
+                o[j] = sigmoid(o[j] + g_o[j])
                 c[j] = phi * f[j] * before[j] + iota * i[j] * new[j]
-            for j in range(d):
                 h[j] = o[j] * tanh(c[j])
         h_before = outputs[n, start:stop]
         c_before = cells[n]
@@ -87,41 +85,33 @@ def _backward_kernel(
     The carried gradients are those of the final state and become those of the initial one.
     """
     d = c0.shape[1]
-    squashed = np.empty(d, W.dtype)
     for n in range(len(cells) - 1, -1, -1):
+        c_before = c0
+        if n > 0:
+            c_before = cells[n - 1]
         for k in range(start, stop):
-            gates_n = gates[n, k]
-            delta_n = delta[n, k]
+            i = gates[n, k, :d]
+            f = gates[n, k, d : 2 * d]
+            new = gates[n, k, 2 * d : 3 * d]
+            o = gates[n, k, 3 * d :]
+            d_i = delta[n, k, :d]
+            d_f = delta[n, k, d : 2 * d]
+            d_new = delta[n, k, 2 * d : 3 * d]
+            d_o = delta[n, k, 3 * d :]
+            before = c_before[k]
             c = cells[n, k]
             o_n = grad_outputs[n, k]
-            i = gates_n[:d]
-            f = gates_n[d : 2 * d]
-            new = gates_n[2 * d : 3 * d]
-            o = gates_n[3 * d :]
-            d_i = delta_n[:d]
-            d_f = delta_n[d : 2 * d]
-            d_new = delta_n[2 * d : 3 * d]
-            d_o = delta_n[3 * d :]
-            before = c0[k]
-            if n > 0:
-                before = cells[n - 1, k]
             back = h_carried[k]
             mu = c_carried[k]
             for j in range(d):
-                back[j] += o_n[j]
-                squashed[j] = tanh(c[j])
-            for j in range(d):
-                mu[j] += back[j] * o[j] * (ONE - squashed[j] * squashed[j])
-            for j in range(d):
-                d_o[j] = back[j] * squashed[j] * o[j] * (ONE - o[j])
-            for j in range(d):
-                d_i[j] = iota * mu[j] * new[j] * i[j] * (ONE - i[j])
-            for j in range(d):
-                d_new[j] = iota * mu[j] * i[j] * (ONE - new[j] * new[j])
-            for j in range(d):
-                d_f[j] = phi * mu[j] * before[j] * f[j] * (ONE - f[j])
-            for j in range(d):
-                mu[j] *= phi * f[j]
+                lambda_ = o_n[j] + back[j]
+                squashed = tanh(c[j])
+                mu_n = mu[j] + lambda_ * o[j] * (ONE - squashed * squashed)
+                d_i[j] = iota * mu_n * new[j] * i[j] * (ONE - i[j])
+                d_f[j] = phi * mu_n * before[j] * f[j] * (ONE - f[j])
+                d_new[j] = iota * mu_n * i[j] * (ONE - new[j] * new[j])
+                d_o[j] = lambda_ * squashed * o[j] * (ONE - o[j])
+                mu[j] = mu_n * (phi * f[j])
         np.dot(delta[n, start:stop], W, h_carried[start:stop])
 
 
