@@ -43,8 +43,11 @@ SHARDS = 12
 """Shards that a writer writes again and again."""
 
 
-def _kill_during(function, seconds):
-    """Call a function in a forked process and kill that; return whether it was still running."""
+def _kill_when(is_due, function):
+    """Call a function in a forked process, and kill that when `is_due` says so.
+
+    Return whether it was still running.
+    """
     child = os.fork()
     if child == 0:
         status = 1
@@ -52,10 +55,32 @@ def _kill_during(function, seconds):
             function()
             status = 0
         os._exit(status)
-    time.sleep(seconds)
+    while not is_due():
+        ended, _ = os.waitpid(child, os.WNOHANG)
+        if ended:
+            return False
+        time.sleep(0.0005)
     os.kill(child, signal.SIGKILL)
     _, status = os.waitpid(child, 0)
     return os.WIFSIGNALED(status)
+
+
+def _after_seconds(seconds):
+    """Return a function that says whether so many seconds are over."""
+    end = time.monotonic() + seconds
+    return lambda: time.monotonic() >= end
+
+
+def _after_saves(path, count):
+    """Return a function that says whether a file was saved at least so many times."""
+    times = set()
+
+    def is_due():
+        with contextlib.suppress(FileNotFoundError):
+            times.add(path.stat().st_mtime_ns)
+        return len(times) > count  # the first of them may be from an earlier process
+
+    return is_due
 
 
 def test_killed_writers_leave_whole_shards(trials, draw, tmp_path, capsys):
@@ -74,7 +99,7 @@ def test_killed_writers_leave_whole_shards(trials, draw, tmp_path, capsys):
         return damaged, capsys.readouterr().err
 
     for number in trials.some(150):
-        _kill_during(write_forever, draw.uniform(0, 0.03))
+        _kill_when(_after_seconds(draw.uniform(0, 0.03)), write_forever)
         trials.accept(f"kill {number}", count_damaged, (0, "").__eq__)
 
 
@@ -98,19 +123,15 @@ def _train_with_dropout(checkpoint):
 
 def test_killed_run_resumes_with_the_same_bytes(trials, draw, tmp_path):
     expected = _train_with_dropout(Checkpoint(tmp_path / "whole.state", every=1e9))
-    begin = time.monotonic()  # all is compiled now
-    _train_with_dropout(Checkpoint(tmp_path / "again.state", every=1e9))
-    duration = time.monotonic() - begin
     path = tmp_path / "killed.state"
-    every = duration / 50
 
     def run():
-        _train_with_dropout(Checkpoint(path, every=every))
+        _train_with_dropout(Checkpoint(path, every=0.0))  # saved after each of 1,200 steps
 
     for number in trials.some(8):
-        seconds = draw.uniform(0.05, 0.15) * duration
-        trials.accept(f"kill {number}", partial(_kill_during, run, seconds), bool)
-    checkpoint = Checkpoint(path, every=every)
+        is_due = _after_saves(path, draw.randrange(1, 30))
+        trials.accept(f"kill {number}", partial(_kill_when, is_due, run), bool)
+    checkpoint = Checkpoint(path, every=1e9)
     trials.accept("resumed", lambda: _train_with_dropout(checkpoint), expected.__eq__)
     trials.accept("from a checkpoint", lambda: checkpoint.resumed, bool)
 
