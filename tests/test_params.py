@@ -297,8 +297,30 @@ ORTHOGONAL = {"objective": "orthogonal", "orthogonality": 1.0}
 UNFIT = "of width 32 on .* cannot .*"
 
 
+def _two_runs_of_a_network(first, second):
+    """Define a group in which a network is trained twice on a task, with other settings."""
+    settings = {"width": 4, "batch_size": 4, "learning_rate": 0.01, "steps": 2}
+    settings |= {"records": 1, "test_draws": 8, "delay": 5}
+    group = {
+        "tasks": ["copying"],
+        "defaults": {"set": settings},
+        "networks": {
+            "first": {"network": "LSTM", "set": first},
+            "second": {"network": "LSTM", "set": second},
+        },
+    }
+
+    def update(content):
+        content["base"]["tasks"]["copying"] = {"maker": "copying"}
+        content["base"]["groups"]["two_runs"] = group
+
+    return update
+
+
 @pytest.mark.parametrize(("change", "complaint"), [
     (_in("factorial", {"widths": [3]}), r"unknown parameter factorial.widths; .*\(known: width, "),
+    (_two_runs_of_a_network({"metric": "squared error"}, {}),
+     "LSTM of width 4 on copying cannot be trained: metric 'squared error' applies to regression"),
     (_in("factorial", {"width": True}),
      "factorial.width.0 is True; input should be a valid integer"),
     (_in("factorial", {"replicates": 0}), "factorial.replicates is 0; .*greater than 0"),

@@ -243,7 +243,7 @@ def _settings_to_build(config: RunConfig) -> str:
             "task": True,
             "network": True,
             "recipe": {"objective", "groups"},
-            "measurement": {"measures"},
+            "measurement": {"metric", "measures"},
         },
         exclude={"network": {"width"}},
     )
