@@ -33,7 +33,7 @@ def check_clone(folder: Path) -> None:
             if not clone.samefile(ROOT):
                 raise WrongCloneError(
                     f"this folder belongs to {clone}, but Python finds the package study of "
-                    f"{ROOT}, whose files would change; run it in {clone} with PYTHONPATH=lib, "
-                    "or with an environment of that clone"
+                    f"{ROOT}, whose files would change; run this command, or the DVC command that "
+                    "starts it, with PYTHONPATH=lib in the root of its clone"
                 )
             return
