@@ -25,6 +25,7 @@ from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
 from torch.func import functional_call
 from torch.nn.utils import prune
+from torch.nn.utils.parametrizations import weight_norm
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pack_sequence
 from torch.testing._internal.two_tensor import TwoTensor
 
@@ -769,6 +770,14 @@ def test_copies_and_files_give_the_same_layer(layer_class):
     for other in copies:
         assert_same(other(u), expected)
         assert other.state_dict().keys() == layer.state_dict().keys()
+
+
+@pytest.mark.parametrize("layer_class", [longrnn.LEM, longrnn.ExponentialRNN])
+def test_cells_with_parametrizations_of_users_are_not_pickled(layer_class):
+    layer = layer_class(P, D)
+    weight_norm(layer.cells["l0"], "b", dim=None)
+    with pytest.raises(RuntimeError, match=r"only supported through state_dict\(\)"):
+        pickle.dumps(layer)
 
 
 @every_layer

@@ -135,12 +135,15 @@ class ExponentialRNNCore(Cell, name="exponential"):
         self.B = B
 
     def __reduce_ex__(self, protocol: int) -> tuple:
-        """Pickle the cell by its plain class.
+        """Pickle the cell by its plain class, which parametrizes B, and nothing else.
 
-        PyTorch does not pickle a parametrized module, whose class cannot be imported by name.
+        PyTorch does not pickle a parametrized module, whose class cannot be imported by name. If a
+        user has parametrized other weights, its error says so.
         """
         plain_class = type(self)
         if parametrize.is_parametrized(self):
+            if list(self.parametrizations) != ["B"]:
+                return super().__reduce_ex__(protocol)
             (plain_class,) = type(self).__bases__
         sizes = self.input_size, self.hidden_size
         return plain_class._unpickled, sizes, self.__dict__
