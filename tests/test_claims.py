@@ -136,6 +136,62 @@ def test_p_agrees_with_the_interval(region, ratio):
         assert (p_value(finding, region) < 0.05) == decided
 
 
+def test_p_values_of_shares_are_exact():
+    """Twelve of twelve against one half is a tail of 2^-12 on either side."""
+    assert p_value(proportion(12, 12), Region(above=0.5)) == pytest.approx(2 * 0.5**12)
+    assert p_value(proportion(24, 24), Region(above=0.8)) == pytest.approx(2 * 0.8**24)
+    # None of ten is likely if the odds are as in the other group, or a third of that.
+    none = estimators.odds_ratio((0, 10), (3, 60))
+    expected = 2 * stats.nchypergeom_fisher(70, 10, 3, 1.0).cdf(0)
+    assert p_value(none, Region(above=1.0)) == pytest.approx(min(1.0, expected))
+    assert p_value(none, Region(above=0.03)) == 1.0
+
+
+def _random_share(rng):
+    trials = int(rng.integers(3, 40))
+    return proportion(int(rng.binomial(trials, rng.random())), trials)
+
+
+def _random_odds_ratio(rng):
+    return estimators.odds_ratio((int(rng.integers(0, 21)), 20), (int(rng.integers(1, 30)), 30))
+
+
+def _random_correlation(rng):
+    one, other = rng.standard_normal((2, 9))
+    return estimators.correlation(one, 0.8 * one + other)
+
+
+def _extreme_share(rng, extreme):
+    return extreme([_random_share(rng) for _ in range(3)])
+
+
+ABOVE = ("above",)
+BOTH = ("above", "below")
+
+
+@pytest.mark.parametrize(
+    ("draw", "thresholds", "sides"),
+    [
+        (_random_share, (0.1, 0.5, 0.8), BOTH),
+        (_random_odds_ratio, (0.3, 1.0, 3.0), BOTH),
+        (_random_correlation, (0.0, 0.3), BOTH),
+        (lambda rng: magnitude(_random_correlation(rng)), (0.3,), BOTH),
+        (lambda rng: _extreme_share(rng, extremes.smallest), (0.1, 0.5, 0.8), ABOVE),
+        (lambda rng: _extreme_share(rng, extremes.largest), (0.1, 0.5, 0.8), BOTH),
+    ],
+)
+def test_exact_p_values_agree_with_the_interval(draw, thresholds, sides):
+    rng = np.random.default_rng(9)
+    for _ in range(60):
+        finding = draw(rng)
+        for threshold in thresholds:
+            for side in sides:
+                region = Region(**{side: threshold})
+                ends = (finding.low, finding.high)
+                decided = region.contains(*ends) or region.excludes(*ends)
+                assert (p_value(finding, region) < 0.05) == decided, (finding, region)
+
+
 def test_holm_corrects_within_a_paper():
     p = np.random.default_rng(0).random(20) ** 3
     estimate = holm_adjusted(pd.Series([*p, np.nan]))
@@ -156,6 +212,8 @@ def test_holm_corrects_within_a_paper():
             Region(above=0.4, below=2.5),
             1.0,
         ),
+        # An interval of five runs is wide for its standard error.
+        (lambda rng: estimators.mean(rng.standard_normal(5)), Region(above=-2, below=2), 0.0),
         (lambda rng: proportion(rng.binomial(20, 0.8), 20), Region(above=0.5), 0.8),
         (
             lambda rng: magnitude(estimators.mean(3 * rng.standard_normal(30))),
@@ -163,7 +221,7 @@ def test_holm_corrects_within_a_paper():
             0.0,
         ),
     ],
-    ids=["difference", "ratio", "share", "magnitude"],
+    ids=["difference", "ratio", "few runs", "share", "magnitude"],
 )
 def test_power_is_the_rate_of_agreement(estimate, region, published):
     rng = np.random.default_rng(0)

@@ -7,7 +7,7 @@ import pandas as pd
 
 from study.claims.claim import NetworkRef
 from study.claims.cross_fitting import optimism_of_rate
-from study.claims.estimates import Estimate, gather
+from study.claims.estimates import Estimate, Exact, gather
 from study.claims.estimators import add_standard_error, difference, exponential
 from study.claims.experiment_sizes import scale_of_networks
 from study.claims.networks import Networks
@@ -213,13 +213,36 @@ def magnitude(estimate: Estimate) -> Estimate:
     Estimate
         Its interval begins at 0 if that of the signed quantity contains 0.
     """
-    near, far = sorted((abs(estimate.low), abs(estimate.high)))
-    if estimate.low <= 0 <= estimate.high:
-        near = 0.0
+    near, far = _absolute(estimate.low, estimate.high)
+    exact = None
+    if estimate.exact:
+        exact = _exact_magnitude(estimate.exact)
 
     def chance(region: Region, truth: float) -> float:
         # A small absolute value allows the signed quantity to lie below zero.
         signed = Region(above=max(region.above, -region.below), below=region.below)
         return normal_chance(estimate, signed, truth)
 
-    return replace(estimate, value=abs(estimate.value), low=near, high=far, chance=chance)
+    return replace(
+        estimate, value=abs(estimate.value), low=near, high=far, exact=exact, chance=chance
+    )
+
+
+def _absolute(low: float, high: float) -> tuple[float, float]:
+    """Return the interval of an absolute value."""
+    near, far = sorted((abs(low), abs(high)))
+    if low <= 0 <= high:
+        near = 0.0
+    return near, far
+
+
+def _exact_magnitude(signed: Exact) -> Exact:
+    """Return interval and p-value of the absolute value of a quantity."""
+
+    def interval(confidence: float) -> tuple[float, float]:
+        return _absolute(*signed.interval(confidence))
+
+    def p_value(null: float) -> float:
+        return max(signed.p_value(null), signed.p_value(-null))
+
+    return Exact(interval, p_value)

@@ -7,7 +7,6 @@ import pandas as pd
 from scipy import stats
 
 from study.claims.estimates import Estimate
-from study.claims.estimators import TAIL, Z
 from study.claims.listed import claims
 from study.claims.power import distance, needs_all_parts
 from study.claims.region import Region
@@ -21,7 +20,7 @@ def p_value(estimate: Estimate, region: Region) -> float:
     Parameters
     ----------
     estimate
-        The quantity with its interval, from Student's t distribution.
+        The quantity with its interval.
     region
         The end nearest to the estimate is the threshold.
 
@@ -29,16 +28,18 @@ def p_value(estimate: Estimate, region: Region) -> float:
     -------
     float
         Below .05 exactly if the interval contains no threshold; ``nan`` if nothing was measured.
+        By the distribution of the quantity if it is known (`Estimate.exact`), else by Student's.
         For the smallest or the largest of several quantities, it is the largest of their p-values
         if the verdict takes all of them, and the smallest, after Bonferroni's correction, if one
         of them suffices.
     """
     if math.isnan(estimate.low):
         return math.nan
+    if not estimate.parts and estimate.exact:
+        thresholds = [end for end in (region.above, region.below) if math.isfinite(end)]
+        return max(estimate.exact.p_value(threshold) for threshold in thresholds)
     if not estimate.parts:
-        student = stats.t(estimate.df)
-        t_statistic = student.isf(TAIL) * distance(estimate, region) / Z
-        return float(2 * student.sf(t_statistic))
+        return float(2 * stats.t.sf(distance(estimate, region), estimate.df))
     inside = region.contains(estimate.value, estimate.value)
     takes_all = needs_all_parts(estimate, region, inside)
     p_values = []

@@ -87,6 +87,17 @@ class ByVerdict(NamedTuple):
         return self.to_differ
 
 
+class Exact(NamedTuple):
+    """Interval and p-value of a quantity whose estimate is not Student-distributed."""
+
+    interval: Callable[[float], tuple[float, float]]
+    """Function of a confidence level that returns both ends."""
+    p_value: Callable[[float], float]
+    """Function of a null value that returns the two-sided p-value. It is below 1 minus a confidence
+    level exactly if the interval of that level excludes the null value.
+    """
+
+
 class Compared(NamedTuple):
     """One of several comparisons of a claim."""
 
@@ -142,6 +153,9 @@ class Estimate:
     test_set_left_out
         Whether the interval leaves out the error of the finite test set, although the quantity is
         a score on it (`study.claims.sampling`).
+    exact
+        Interval and p-value by the distribution of the quantity, such as the binomial; None for
+        Student's t distribution with `df`.
     chance
         Function of a region and a true value. It returns the probability that an experiment of
         this size agrees with the claim. None for the default in `study.claims.power`.
@@ -165,6 +179,7 @@ class Estimate:
     df: float = math.inf
     sampled: float = 0.0
     test_set_left_out: bool = False
+    exact: Exact | None = None
     chance: Callable[..., float] | None = None
 
     @property

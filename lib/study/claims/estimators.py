@@ -11,7 +11,7 @@ import numpy as np
 from scipy import stats
 from statsmodels.stats.proportion import proportion_confint
 
-from study.claims.estimates import Cause, Estimate, Scale, not_testable
+from study.claims.estimates import Cause, Estimate, Exact, Scale, not_testable
 from study.claims.region import Region
 from study.stats.power import CONFIDENCE
 
@@ -37,8 +37,26 @@ def proportion(successes: int, trials: int, scale: Scale | None = None) -> Estim
     """
     if not trials:
         return not_testable("there were no trials", Cause.NO_DATA, scale)
-    low, high = proportion_confint(successes, trials, 1 - CONFIDENCE, "beta")
-    return Estimate(successes / trials, float(low), float(high), scale or Scale(), trials)
+
+    def interval(confidence: float) -> tuple[float, float]:
+        low, high = proportion_confint(successes, trials, 1 - confidence, "beta")
+        return float(low), float(high)
+
+    def p_value(share: float) -> float:
+        drawn = stats.binom(trials, share)
+        return _two_sided(drawn.cdf(successes), drawn.sf(successes - 1))
+
+    low, high = interval(CONFIDENCE)
+    exact = Exact(interval, p_value)
+    return Estimate(successes / trials, low, high, scale or Scale(), trials, exact=exact)
+
+
+def _two_sided(up_to_count: float, from_count: float) -> float:
+    """Return the p-value that belongs to an interval with equal tails.
+
+    The arguments are the probabilities of counts up to the observed one, and from it on.
+    """
+    return min(1.0, 2 * float(min(up_to_count, from_count)))
 
 
 def odds_ratio(
@@ -67,6 +85,15 @@ def odds_ratio(
         return not_testable("all trials of both groups have the same outcome", Cause.PREMISE, scale)
     value, low, high = _conditional_odds(first, second)
 
+    def interval(confidence: float) -> tuple[float, float]:
+        _, below, above = _conditional_odds(first, second, confidence)
+        return below, above
+
+    def p_value(ratio: float) -> float:
+        total = first[1] + second[1]
+        drawn = stats.nchypergeom_fisher(total, first[1], sum(successes), ratio)
+        return _two_sided(drawn.cdf(first[0]), drawn.sf(first[0] - 1))
+
     def ends(count: int) -> tuple[float, float]:
         """Return the ends of the interval if the first group had this many successes."""
         _, below, above = _conditional_odds((count, first[1]), second)
@@ -82,18 +109,19 @@ def odds_ratio(
         drawn = stats.binom(first[1], odds / (1 + odds))
         return max(0.0, float(drawn.cdf(beyond - 1) - drawn.cdf(least - 1)))
 
-    return Estimate(value, low, high, scale or Scale(), ratio=True, chance=chance)
+    exact = Exact(interval, p_value)
+    return Estimate(value, low, high, scale or Scale(), ratio=True, exact=exact, chance=chance)
 
 
 @cache
 def _conditional_odds(
-    first: tuple[int, int], second: tuple[int, int]
+    first: tuple[int, int], second: tuple[int, int], confidence: float = CONFIDENCE
 ) -> tuple[float, float, float]:
     """Return the conditional maximum-likelihood odds ratio and the ends of its interval."""
     successes = [first[0], second[0]]
     failures = [first[1] - first[0], second[1] - second[0]]
     result = stats.contingency.odds_ratio(np.array([successes, failures]))
-    interval = result.confidence_interval(CONFIDENCE)
+    interval = result.confidence_interval(confidence)
     return float(result.statistic), float(interval.low), float(interval.high)
 
 
@@ -200,10 +228,19 @@ def correlation(
         return not_testable(reason, Cause.TOO_SMALL, scale)
     rho = float(stats.spearmanr(first, second).statistic)
     transformed = math.atanh(np.clip(rho, -0.999999, 0.999999))
-    half = Z * math.sqrt((1 + rho**2 / 2) / (len(first) - 3))
-    low = math.tanh(transformed - half)
-    high = math.tanh(transformed + half)
-    return Estimate(rho, low, high, scale or Scale())
+    error = math.sqrt((1 + rho**2 / 2) / (len(first) - 3))
+
+    def interval(confidence: float) -> tuple[float, float]:
+        half = error * stats.norm.isf((1 - confidence) / 2)
+        return math.tanh(transformed - half), math.tanh(transformed + half)
+
+    def p_value(null: float) -> float:
+        if abs(null) >= 1:
+            return 0.0
+        return float(2 * stats.norm.sf(abs(transformed - math.atanh(null)) / error))
+
+    low, high = interval(CONFIDENCE)
+    return Estimate(rho, low, high, scale or Scale(), exact=Exact(interval, p_value))
 
 
 def _run_quietly(test: Callable, *samples: object, **options: object):

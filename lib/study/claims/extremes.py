@@ -8,6 +8,7 @@ from scipy import stats
 
 from study.claims.estimates import Cause, Estimate, Scale, gather, not_testable
 from study.claims.estimators import TAIL
+from study.stats.power import CONFIDENCE
 
 
 def smallest(estimates: Iterable[Estimate]) -> Estimate:
@@ -113,9 +114,15 @@ def _extreme_number(values: list[float], sign: int) -> float:
 
 def _bonferroni_end(estimate: Estimate, count: int, sign: int) -> float:
     """Return the inner end of an interval, widened for `count` simultaneous intervals."""
-    end = estimate.high
+    low = estimate.low
+    high = estimate.high
+    if estimate.exact:
+        low, high = estimate.exact.interval(1 - (1 - CONFIDENCE) / count)
+    end = high
     if sign > 0:
-        end = estimate.low
+        end = low
+    if estimate.exact:
+        return end
     value = estimate.value
     wider = stats.t.isf(TAIL / count, estimate.df) / stats.t.isf(TAIL, estimate.df)
     if estimate.ratio and value > 0:  # widened on the scale of the logarithm

@@ -17,9 +17,9 @@ from study.claims.claim import (
 from study.claims.correction import p_value
 from study.claims.estimates import Cause, Estimate, Reasons, gather, not_testable, write_reasons
 from study.claims.estimating import estimate_claim
-from study.claims.estimators import Z
 from study.claims.listed import claims
 from study.claims.networks import Networks
+from study.claims.power import arm_in_errors
 from study.claims.short_runs import ClaimKind, claim_kind, lead_caveat
 from study.claims.verdict import (
     AGREES,
@@ -307,7 +307,8 @@ def _network_caveats(estimate: Estimate, claim: Claim, verdict: str) -> Reasons:
 
 def _null_note(estimate: Estimate, verdict: str) -> str:
     """Return how to read a verdict on "no effect", with the smallest detectable effect."""
-    effect = detectable((estimate.high - estimate.low) / (2 * Z))
+    error = (estimate.high - estimate.low) / (2 * arm_in_errors(estimate))
+    effect = detectable(error, df=estimate.df)
     power = f"smallest effect detectable with 80% power: {effect:.2g}"
     if verdict == AGREES:
         return (

@@ -9,7 +9,7 @@ import pandas as pd
 from scipy.stats import chi2, norm, t
 
 from study.claims.claim import NetworkRef
-from study.claims.estimates import Cause, Estimate, gather, not_testable
+from study.claims.estimates import Cause, Estimate, Exact, gather, not_testable
 from study.claims.estimators import (
     TAIL,
     Z,
@@ -26,6 +26,7 @@ from study.claims.power import normal_chance
 from study.claims.region import Region
 from study.claims.sampling import sampling_error, sampling_variance
 from study.claims.undecided import one_rate_at_chance, too_few_seeds
+from study.stats.power import CONFIDENCE
 
 WITH_SAMPLING = (
     "the spread includes that from the draw of the test sequences, whose scores were not stored"
@@ -153,8 +154,24 @@ def deviation(
     if paper_accuracy is not None:
         ours = scores.mean()
         factor = math.sqrt(paper_accuracy * (100 - paper_accuracy) / (ours * (100 - ours)))
-    variances = scores.var(ddof=1) * np.array([1, df / upper_quantile, df / lower_quantile]) - noise
-    value, low, high = factor * np.sqrt(variances.clip(min=0))
+    variance = float(scores.var(ddof=1))
+
+    def beyond_noise(total: float) -> float:
+        return factor * math.sqrt(max(0.0, total - noise))
+
+    def interval(confidence: float) -> tuple[float, float]:
+        tail = (1 - confidence) / 2
+        largest, smallest = chi2.ppf([1 - tail, tail], df)
+        return beyond_noise(variance * df / largest), beyond_noise(variance * df / smallest)
+
+    def p_value(null: float) -> float:
+        true_variance = (null / factor) ** 2 + noise
+        if not true_variance:
+            return float(variance == 0)
+        ratio = df * variance / true_variance
+        return 2 * float(min(chi2.cdf(ratio, df), chi2.sf(ratio, df)))
+
+    low, high = interval(CONFIDENCE)
 
     def chance(region: Region, truth: float) -> float:
         """Return the probability that the interval lies in the region.
@@ -171,7 +188,14 @@ def deviation(
         return max(0.0, float(chi2.cdf(most, df) - chi2.cdf(least, df)))
 
     return Estimate(
-        float(value), float(low), float(high), scale, notes=notes, ratio=True, chance=chance
+        beyond_noise(variance),
+        low,
+        high,
+        scale,
+        notes=notes,
+        ratio=True,
+        exact=Exact(interval, p_value),
+        chance=chance,
     )
 
 

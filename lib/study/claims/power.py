@@ -7,7 +7,7 @@ from scipy import stats
 from statsmodels.stats.proportion import proportion_confint
 
 from study.claims.estimates import Estimate
-from study.claims.estimators import Z
+from study.claims.estimators import TAIL
 from study.claims.region import Region
 from study.stats.power import CONFIDENCE
 
@@ -68,6 +68,22 @@ def chance_of_share(trials: int, region: Region, truth: float) -> float:
     return float(stats.binom.pmf(successes[agree], trials, truth).sum())
 
 
+def arm_in_errors(estimate: Estimate) -> float:
+    """Return how many standard errors each arm of an estimate's interval has.
+
+    Parameters
+    ----------
+    estimate
+        Its degrees of freedom count.
+
+    Returns
+    -------
+    float
+        The quantile of Student's t distribution: 2.8 for five runs, 1.96 for very many.
+    """
+    return float(stats.t.isf(TAIL, estimate.df))
+
+
 def normal_chance(estimate: Estimate, region: Region, truth: float) -> float:
     """Return the probability that a normal estimate with an interval of this width agrees.
 
@@ -90,7 +106,7 @@ def normal_chance(estimate: Estimate, region: Region, truth: float) -> float:
     below = value - low
     if estimate.low == 0 and estimate.ratio:  # no lower end, and minus infinity as a logarithm
         below = above
-    error = (below + above) / 2 / Z
+    error = (below + above) / 2 / arm_in_errors(estimate)
     if not error:
         return 1.0
     # The interval lies inside if the estimate is far enough from both ends of the region.
@@ -175,11 +191,11 @@ def distance(estimate: Estimate, region: Region) -> float:
     Returns
     -------
     float
-        In standard errors, of which an arm of the interval has `study.claims.estimators.Z`.
+        In standard errors, of which an arm of the interval has `arm_in_errors`.
     """
     (low, value, high), thresholds = to_symmetric_scale(estimate, region)
     arms = np.where(thresholds < value, value - low, high - value)
     with np.errstate(divide="ignore", invalid="ignore"):
-        distances_in_se = Z * np.abs(value - thresholds) / arms
+        distances_in_se = arm_in_errors(estimate) * np.abs(value - thresholds) / arms
         distances = np.where(thresholds == value, 0.0, distances_in_se)
         return float(np.nanmin(distances))

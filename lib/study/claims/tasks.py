@@ -140,7 +140,7 @@ def _share_rejected(table: pd.DataFrame) -> Estimate:
         return not_testable(table["cause"].iloc[0], Cause.TOO_SMALL)
     rejected = proportion(int((tested["p_bonferroni"] < LEVEL).sum()), len(tested))
     # A test that does not reject refutes nothing, and its power is not known in general.
-    return replace(rejected, high=1.0, chance=lambda *_: np.nan)
+    return replace(rejected, high=1.0, exact=None, chance=lambda *_: np.nan)
 
 
 def spread_of_deviations(frame: pd.DataFrame) -> Estimate:
