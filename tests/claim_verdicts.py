@@ -68,13 +68,14 @@ def stored_results() -> list[StoredResults]:
 def write_known() -> None:
     """Judge the stored results and write `KNOWN_FILE`.
 
-    Claims that notebooks judge keep their rows.
+    Claims whose results are not at hand keep their rows. Claims that are not listed lose them.
     """
     known = pd.read_csv(KNOWN_FILE, index_col="id").reindex(columns=["verdict", "cause", *NUMBERS])
     present = [stored for stored in stored_results() if stored.path.exists()]
     tables = [stored.judge(load(stored.path)) for stored in present]
     judged = pd.concat(tables).set_index("id")[known.columns]
-    kept = known.loc[known.index.difference(judged.index)]
+    others = known.index.difference(judged.index).intersection(list(CLAIMS))
+    kept = known.loc[others]
     pd.concat([judged, kept]).sort_index().to_csv(KNOWN_FILE, float_format="%.7g")
 
 

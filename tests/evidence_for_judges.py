@@ -111,6 +111,28 @@ def uneven(rng):
     return Evidence(ds)
 
 
+def dominated(rng, lead=0.3) -> Evidence:
+    """Draw accuracies of which one architecture has the best at every task, or each at some."""
+    levels = {"dataset": ["cifar10", "imdb", "mnist", "retina"], "replicate": range(4)}
+    levels |= {"order": ["sequential", "permuted"], "noise": ["none", "post", "uniform"]}
+    ds = factorial(architecture=[*ROBUST, *FRAGILE], **levels)
+    ds["accuracy"][:] = 0.5 + 0.02 * rng.standard_normal(ds["accuracy"].shape)
+    ds["accuracy"][rng.integers(7)] += lead
+    return Evidence(ds)
+
+
+def steep(rng) -> Evidence:
+    """Draw accuracies that rise with the learning rate."""
+    levels = {"architecture": ["antisymmetric", "gru", "rnn"], "replicate": range(4)}
+    levels |= {"learning_rate": [0.001, 0.01, 0.1], "dataset": ["cifar10", "mnist"]}
+    ds = factorial(order=["sequential", "permuted"], noise=["none", "post"], **levels)
+    rise = 0.1 * np.arange(3).reshape(1, 1, 3, *[1] * 7)
+    ds["accuracy"][:] = 0.4 + rise + 0.05 * rng.standard_normal(ds["accuracy"].shape)
+    ds["adjoint_first"][:] = rng.standard_normal(ds["adjoint_first"].shape)
+    ds["adjoint_last"][:] = 0.0
+    return Evidence(ds)
+
+
 @cache
 def _deciding(decisive: bool, seed: int) -> Evidence:
     levels = {"architecture": ["antisymmetric", "gru", "rnn"], "replicate": range(3)}
@@ -230,6 +252,8 @@ FALSE = {
     "diss-3.4-basic-rnn": with_metric(others_nearer),
     "diss-3.4-inverse": with_metric(nearer_is_better),
     **dict.fromkeys(tasks.judge_tasks, without_differences),
+    "diss-3.1-no-single": dominated,
+    "diss-3.1-learning-rate": deciding(True),
     **{
         claim: deciding(claim.removeprefix("diss-3.5-") not in _AGAINST_NO_EFFECT)
         for judges in models.JUDGES.values()
@@ -252,6 +276,8 @@ TRUE = {
     **dict.fromkeys(("diss-1.5.2-robust", "diss-1.4-error-rate"), failing()),
     "diss-1.5.2-fragile": failing(**dict.fromkeys(FRAGILE, 0.2)),
     "diss-1.4-variance": uneven,
+    "diss-3.1-no-single": partial(dominated, lead=0.0),
+    "diss-3.1-learning-rate": steep,
     **dict.fromkeys(COUNTEREXAMPLES, with_metric(partial(poor_vanish, below=1.0))),
     "diss-3.4-basic-rnn": with_metric(lambda rng, a: others_nearer(rng, a)[::-1]),
     "diss-3.4-inverse": with_metric(lambda rng, a: -60 * a - rng.random(a.shape)),

@@ -450,13 +450,13 @@ def test_the_border_of_an_effect_is_no_threshold_of_ours():
 
 
 def test_a_threshold_is_the_cause_if_another_decides():
-    claim = CLAIMS["diss-3.5-terminal-factors"]  # within .05; the paper has .018
-    wide = between(0.0, 0.09)
+    claim = CLAIMS["diss-3.5-terminal-factors"]  # within .04; the paper has .018
+    wide = between(0.0, 0.079)
     assert verdict_on(wide, claim).cause is Cause.THRESHOLD
     assert verdict_on(between(-0.2, 0.3), claim).cause is Cause.TOO_SMALL
     # Short runs are the cause, although the claim would agree at twice the threshold.
-    near = claim.model_copy(update={"published": 0.049})
-    short = replace(between(0.055, 0.095), too_short=ByVerdict(to_differ=("ten of 20 steps",)))
+    near = claim.model_copy(update={"published": 0.039})
+    short = replace(between(0.045, 0.079), too_short=ByVerdict(to_differ=("ten of 20 steps",)))
     assert sensitivity(short, near).at_double == AGREES
     assert verdict_on(short, near).power < ENOUGH_POWER
     assert verdict_on(short, near).cause is Cause.TOO_SMALL
@@ -503,11 +503,11 @@ def test_undecided_null_claims_state_the_detectable_effect_if_none_was_found(low
 
 
 def test_a_rise_is_not_counted_as_little_or_no_effect():
-    """The claim denies a fall by two points or more, and has no effect at zero."""
-    claim = CLAIMS["lem-google12-clip-slow"]
-    assert claim.denies_effect and claim.region.above == -2
+    """The claim denies a lag by a point or more, and has no effect at zero."""
+    claim = CLAIMS["unicornn-4-imdb-gated"]
+    assert claim.denies_effect and claim.region == Region(above=-1)
     counted = {}
-    for name, low, high in (("rise", 27, 39), ("none", -1, 1), ("small fall", -1.5, -0.5)):
+    for name, low, high in (("rise", 27, 39), ("none", -0.9, 1), ("small fall", -0.9, -0.5)):
         row = judged_row(claim.id, between(low, high))
         assert row["verdict"] == AGREES
         counted[name] = displayed_verdict(row["verdict"], claim.denies_effect, row["null_is"])

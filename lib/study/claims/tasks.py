@@ -1,4 +1,4 @@
-"""Claims about behaviors that differ between tasks (chapter 1).
+"""Claims about behaviors that differ between tasks (chapter 1), and on what accuracy depends (3.1).
 
 How much an effect differs between tasks is measured by its spread, not by the number of rejected
 tests: a small experiment rejects nothing, which refutes nothing.
@@ -21,9 +21,19 @@ from study.stats import comparisons, convergence, task_models, task_pairs
 from study.stats.accuracy import ENTERED, LEVEL
 from study.stats.attempts import TASK
 from study.stats.covariates import COVARIATES
+from study.stats.resample import interval, resample
+from study.stats.tenet import FLOAT32, fit_model
+from study.stats.tenet_models import MODELS
 
 LARGE = 0.7
 """Explained variance that the paper calls substantial."""
+RATE_TERMS = (
+    "log_rate",
+    "log_rate_squared",
+    "architecture:log_rate",
+    "architecture:log_rate_squared",
+)
+"""Terms of the learning rate in the models of chapter 3."""
 OF_ARCHITECTURE, OF_SETTINGS, CROSSED = task_models.EFFECTS
 DECADES = 4
 """Decades that the paper's learning rates span (Table 1.2).
@@ -209,6 +219,50 @@ def _share_of_tasks_explained(fits: task_models.TaskFits) -> Estimate:
     return proportion(int((explained > LARGE).sum()), len(explained))
 
 
+def most_frequent_winner(frame: pd.DataFrame) -> Estimate:
+    """Estimate the share of tasks on which the same architecture is the best.
+
+    It is the architecture that is the best most often, which makes the share larger than that of an
+    architecture named in advance. So the estimate errs against claims that none dominates.
+
+    Parameters
+    ----------
+    frame
+        Attempts at the best hyperparameters; those that are ``left_out`` do not count.
+
+    Returns
+    -------
+    Estimate
+        A share of the tasks.
+    """
+    rows = frame[frame["left_out"] == ENTERED]
+    means = rows.groupby([*TASK, "architecture"], observed=True)["task_accuracy"].mean()
+    by_task = means.unstack("architecture")
+    best = by_task.idxmax(axis="columns")
+    return proportion(int(best.value_counts().max()), len(best))
+
+
+def variance_of_learning_rate(evidence: Evidence) -> Estimate:
+    """Estimate how much variance of test accuracy the learning rate explains beyond other factors.
+
+    Parameters
+    ----------
+    evidence
+        The tables of the factorial.
+
+    Returns
+    -------
+    Estimate
+        Explained variance of Model 6 minus that of the model without `RATE_TERMS`.
+    """
+    model = MODELS[6]
+    others = tuple(term for term in model.terms if term not in RATE_TERMS)
+    observations = evidence.observations(model.rows, FLOAT32)
+    without = fit_model(replace(model, terms=others), observations)
+    gain = evidence.r2(model.number) - resample(without).r2
+    return Estimate(*interval(gain), of_variance=True)
+
+
 _QUANTITIES = {
     "diss-1.4-first-order-accuracy": _first_order,
     "diss-1.4-variance": lambda evidence: spread_of_deviations(evidence.best),
@@ -222,6 +276,8 @@ _QUANTITIES = {
     "diss-1.5.2-variance-explained": lambda evidence: _share_of_tasks_explained(
         evidence.second_order
     ),
+    "diss-3.1-no-single": lambda evidence: most_frequent_winner(evidence.best),
+    "diss-3.1-learning-rate": variance_of_learning_rate,
 }
 judge_tasks = Judges({claim: judge_of(quantity) for claim, quantity in _QUANTITIES.items()})
-"""The judges of chapter 1."""
+"""The judges of chapter 1, and of section 3.1 on architectures and learning rates."""
