@@ -321,6 +321,41 @@ def test_intervals_are_those_of_scipy():
     assert (estimate.value, estimate.low, estimate.high) == pytest.approx((1.75, *welch))
 
 
+def _covers(rng, runs, failing):
+    """Return whether the interval of a lead holds it, if a share of one network's runs fails."""
+    first = rng.standard_normal(runs) - 10 * (rng.random(runs) < failing)
+    lead = estimators.difference(first, 0.3 * rng.standard_normal(runs))
+    return lead.low < -10 * failing < lead.high
+
+
+@pytest.mark.parametrize(
+    ("runs", "failing", "coverage"),
+    [(5, 0.0, 0.95), (5, 0.5, 0.94), (5, 0.2, 0.70), (10, 0.2, 0.89)],
+)
+def test_intervals_of_leads_cover_unless_failures_are_rare(runs, failing, coverage):
+    """`study.claims.undecided` and data/readme/README.md state these numbers."""
+    rng = np.random.default_rng(12)
+    covered = [_covers(rng, runs, failing) for _ in range(800)]
+    assert np.mean(covered) == pytest.approx(coverage, abs=0.04)
+
+
+def _decided_at_some_time(rng):
+    """Return whether equal networks differ after 5, 10, 15 or 30 runs of each."""
+    first, second = rng.standard_normal((2, 30))
+    for runs in (5, 10, 15, 30):
+        lead = estimators.difference(first[:runs], second[:runs])
+        if not lead.low < 0 < lead.high:
+            return True
+    return False
+
+
+def test_adding_runs_until_a_claim_is_decided_decides_too_often():
+    """data/readme/README.md states this number."""
+    rng = np.random.default_rng(13)
+    decided = [_decided_at_some_time(rng) for _ in range(800)]
+    assert np.mean(decided) == pytest.approx(0.14, abs=0.035)
+
+
 @pytest.mark.parametrize("first", [(0, 101), (4, 101), (30, 40)])
 def test_intervals_of_odds_ratios_are_exact(first):
     second = (138, 450)
