@@ -113,9 +113,10 @@ def uneven(rng):
 
 def dominated(rng, lead=0.3) -> Evidence:
     """Draw accuracies of which one architecture has the best at every task, or each at some."""
-    levels = {"dataset": ["cifar10", "imdb", "mnist", "retina"], "replicate": range(4)}
-    levels |= {"order": ["sequential", "permuted"], "noise": ["none", "post", "uniform"]}
-    ds = factorial(architecture=[*ROBUST, *FRAGILE], **levels)
+    datasets = ["cifar10", "fashion_mnist", "imdb", "mnist", "retina", "reuters"]
+    levels = {"order": ["sequential", "permuted"], "noise": ["none", "post", "uniform"]}
+    levels |= {"architecture": [*ROBUST, *FRAGILE], "dataset": datasets}
+    ds = factorial(replicate=range(4), **levels)
     ds["accuracy"][:] = 0.5 + 0.02 * rng.standard_normal(ds["accuracy"].shape)
     ds["accuracy"][rng.integers(7)] += lead
     return Evidence(ds)
