@@ -128,7 +128,7 @@ DIFFERENT = artefacts()["same_data"].isna().sum()
         ("claims", "between 0.5 and 2 our threshold; at half and at twice agrees"),
         ("about", "for which at least one of the two is a different verdict: 1 of 4."),
         ("claims/diss-3.6-longer", "verdict differs differs differs"),
-        ("claims/lem-5-ptbchar-gated", "Our runs take 474 of the paper's 200,000 steps: the lead"),
+        ("claims/lem-5-ptbchar-gated", "474 of the paper's 200,000 training steps"),
         ("claims/lem-5-ptbchar-gated", "at the edge of the grid: GRU on PTB (0.03)."),
         ("claims/lem-5-ptbchar-lead", "no seeds (fewer than two runs, which give no interval)"),
         (
@@ -136,7 +136,7 @@ DIFFERENT = artefacts()["same_data"].isna().sum()
             "At half of it, the verdict is agrees, and at twice, agrees",
         ),
         ("about", "LEM 0 0 1 0 0 1"),
-        ("about", "one network leads another stays, with a caveat become not testable"),
+        ("about", "one network leads another becomes not testable become not testable"),
         ("claims/diss-3.6-longer", "0 (0 to 0.0303) share of the runs"),
         ("claims/diss-3.6-longer", "the quantity is above 0.5"),
         ("reference/factorial-real", "torch 1.2.3"),

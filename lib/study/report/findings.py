@@ -228,8 +228,10 @@ def _write_numbers(finding: Finding, row: pd.Series) -> dict[str, str]:
 
 def _short_steps(row: pd.Series) -> str:
     """Return how many steps a short run takes, of how many in the paper; empty if it is as long."""
-    if row["steps"] < row["paper_steps"]:
-        return f" after {row['steps']:,.0f} of the paper's {row['paper_steps']:,.0f} steps"
+    steps = row.get("steps", math.nan)
+    paper_steps = row.get("paper_steps", math.nan)
+    if steps < paper_steps:
+        return f" after {steps:,.0f} of the paper's {paper_steps:,.0f} steps"
     return ""
 
 
