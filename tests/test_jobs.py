@@ -22,7 +22,16 @@ import numpy as np
 import pytest
 import torch
 from dask.distributed import Client, LocalCluster, Security
-from designs import copy_to_edit, edit, first_attempt, make_run, plain_job, single_job, study
+from designs import (
+    copy_to_edit,
+    edit,
+    factorial,
+    first_attempt,
+    make_run,
+    plain_job,
+    single_job,
+    study,
+)
 from distributed.client import _get_global_client
 from processes import python
 from study.config.jobs import Jobs
@@ -35,6 +44,7 @@ from study.training import cluster, progress, sealed
 from study.training.cache_key import cache_key, code_fingerprint
 from study.training.checkpoint import Checkpoint
 from study.training.jobs import run_jobs
+from study.training.profile import Profile
 from study.training.progress import PendingJob, Progress
 from study.training.shards import SECONDS, read_shard, shard_path, write_shard
 from study.training.state import RunState
@@ -55,15 +65,24 @@ def test_a_finished_study_runs_nothing_again(shared_cluster, prepared, tmp_path,
     assert whole["time_steps"].sel(dataset="digits", noise="none").item() == 64
     assert whole["parameters"].sel(architecture="rnn", width=3, dataset="digits").item() == 15
     run_study(LOCAL, prepared, tmp_path)  # other processes come to the same
-    (path,) = tmp_path.glob("*.cost.json")
-    cost = json.loads(path.read_text())
-    assert cost["jobs"] == len(list(tmp_path.glob("*.npz"))) and cost["core_seconds"] > 0
     monkeypatch.setattr("study.training.jobs.connect", lambda *_: pytest.fail("connected again"))
     again = run_study(shared_cluster, prepared, tmp_path)
     assert again.identical(whole)
-    assert json.loads(path.read_text()) == cost, "what was found in shards cost as much"
     first = results.FACTORIAL.save(whole, tmp_path / "a" / "same.nc").read_bytes()
     assert results.FACTORIAL.save(again, tmp_path / "b" / "same.nc").read_bytes() == first
+
+
+def test_costs_are_stored_for_each_group_and_profile(shared_cluster, prepared, tmp_path):
+    profile = Profile("smoke", shared_cluster, {"factorial": (factorial(**SMALL),)})
+    folders = {"out": tmp_path / "out", "cache": tmp_path, "prepared": prepared}
+    first = profile.train(["factorial"], **folders)["factorial"]
+    assert first.jobs == first.trained == len(list(tmp_path.glob("*.npz")))
+    assert first.core_seconds > 0
+    stored = tmp_path / "factorial.smoke.cost.json"
+    assert json.loads(stored.read_text()) == first.cost
+    again = profile.train(["factorial"], **folders)["factorial"]
+    assert again.trained == 0
+    assert json.loads(stored.read_text()) == first.cost, "cached results cost as much"
 
 
 def test_shard_is_found_by_its_key_only(tmp_path, capsys):

@@ -310,11 +310,13 @@ def test_files_that_a_killed_process_left_are_not_results(root):
 @pytest.mark.parametrize("last", ["one", "other"])
 def test_reference_records_the_cost_of_the_last_training(root, last):
     for folder in ("one", "other"):
-        path = root / reference.CACHE / folder / "factorial.cost.json"
+        path = root / reference.CACHE / folder / "factorial.smoke.cost.json"
         path.parent.mkdir(parents=True)
         path.write_text(json.dumps({"jobs": len(folder)}), "utf-8")
         seconds = 2 if folder == last else 1
         os.utime(path, (seconds, seconds))
+    of_another_profile = path.with_name("factorial.quick.cost.json")
+    of_another_profile.write_text(json.dumps({"jobs": 99}), "utf-8")
     folder = reference.keep("factorial", root).parent
     assert json.loads((folder / "factorial.json").read_text("utf-8"))["cost"] == {"jobs": len(last)}
 

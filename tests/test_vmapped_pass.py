@@ -1,6 +1,5 @@
 """Networks trained in one pass: the same bits whatever else is in it, and a shard for each."""
 
-import json
 import math
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -504,7 +503,6 @@ def test_each_attempt_has_a_shard_of_its_own(shared_cluster, prepared, whole, tm
     expected, cache = whole
     assert ds.identical(expected), "attempts depend on which others are in their pass"
     assert shards(tmp_path).keys() == shards(cache).keys()
-    assert json.loads((tmp_path / "factorial.cost.json").read_text())["core_seconds"] > 0
 
 
 def _first(**changes):

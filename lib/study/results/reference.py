@@ -92,7 +92,8 @@ def keep(name: str, root: Path = ROOT) -> Path:
         )
     artefacts = _artefacts_of(name, root)
     md5 = _recorded_md5(root, f"{RESULTS}/{name}.nc")
-    record = provenance(results, md5, file_sha256(source), _cost(name, root))
+    cost = _cost(name, results.attrs["profile"], root)
+    record = provenance(results, md5, file_sha256(source), cost)
     target = root / KEPT / results.attrs["profile"]
     for kind, paths in artefacts.items():
         folder = target / kind / name
@@ -116,7 +117,7 @@ def provenance(results: xr.Dataset, md5: str, sha256: str, cost: dict) -> dict:
     md5, sha256
         Hashes of its file: DVC's, and the one that is checked when it is read.
     cost
-        What the runs cost, as `study.training.jobs` recorded it.
+        What the runs cost, as `study.training.profile` recorded it.
 
     Returns
     -------
@@ -209,12 +210,12 @@ def _made(folder: Path, notebooks: list[str], pattern: str) -> list[Path]:
     return [path for path in paths if path.stem != CLAIMS]
 
 
-def _cost(name: str, root: Path) -> dict:
-    """Return the cost that `study.training.jobs` recorded last; empty if there is none.
+def _cost(name: str, profile: str, root: Path) -> dict:
+    """Return the cost that `study.training.profile` recorded last; empty if there is none.
 
     There are several if runs were cached in several folders. The last training wrote the results.
     """
-    records = list((root / CACHE).glob(f"*/{name}.cost.json"))
+    records = list((root / CACHE).glob(f"*/{name}.{profile}.cost.json"))
     if not records:
         return {}
     last = max(records, key=lambda path: path.stat().st_mtime_ns)

@@ -6,7 +6,6 @@ including the code. A call therefore computes only missing results, after an int
 after a change of settings or code.
 """
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import CancelledError
 from dataclasses import dataclass
@@ -19,7 +18,6 @@ from dask.distributed import Client, Future, as_completed
 from distributed.scheduler import NoWorkerError
 
 from study.config.jobs import Jobs
-from study.pipeline.files import write_whole
 from study.training.cache_key import cache_key
 from study.training.cluster import connect
 from study.training.job import Job
@@ -60,6 +58,16 @@ class GroupResults:
     resumed: int
     core_seconds: float
 
+    @property
+    def cost(self) -> dict[str, float]:
+        """What the jobs cost, whether they ran in this call or in an earlier one."""
+        return {
+            "jobs": self.jobs,
+            "diverged": self.diverged,
+            "resumed": self.resumed,
+            "core_seconds": self.core_seconds,
+        }
+
 
 def run_jobs(
     groups: Mapping[str, Sequence[Job]],
@@ -79,8 +87,7 @@ def run_jobs(
     groups : mapping of str to sequence of Job
         Jobs by the name of their dataset.
     cache : path
-        Folder for the results, the checkpoints of unfinished jobs, and ``<group>.cost.json``. The
-        costs are kept out of the dataset, because they differ between calls.
+        Folder for the results, and for the checkpoints of unfinished jobs.
     cluster : Jobs
         Number of local worker processes, or the address of a Dask scheduler. If a worker dies, Dask
         replaces it, and its job resumes from the last checkpoint.
@@ -118,24 +125,20 @@ def run_jobs(
     if missing:
         progress = Progress(list(by_shard.values()))
         _run_missing(missing, cache, cluster, prepared, progress)
-    return {group: _summarize(cache, group, pending) for group, pending in by_group.items()}
+    return {group: _summarize(pending) for group, pending in by_group.items()}
 
 
-def _summarize(cache: Path, group: str, pending: Sequence[PendingJob]) -> GroupResults:
-    """Write the cost of a group's jobs to a file, and return their results.
-
-    The cost includes jobs that an earlier call ran.
-    """
+def _summarize(pending: Sequence[PendingJob]) -> GroupResults:
+    """Return the results of a group's jobs, and their costs."""
     unique_jobs = list(dict.fromkeys(pending))  # jobs with the same cache key are one object
-    cost = {
-        "jobs": len(unique_jobs),
-        "diverged": sum(job.diverged for job in unique_jobs),
-        "resumed": sum(job.resumed for job in unique_jobs),
-        "core_seconds": round(sum(job.seconds for job in unique_jobs), 2),
-    }
-    write_whole(cache / f"{group}.cost.json", lambda path: path.write_text(json.dumps(cost)))
-    trained = sum(job.ran_now for job in unique_jobs)
-    return GroupResults(results=[job.result for job in pending], trained=trained, **cost)
+    return GroupResults(
+        results=[job.result for job in pending],
+        trained=sum(job.ran_now for job in unique_jobs),
+        jobs=len(unique_jobs),
+        diverged=sum(job.diverged for job in unique_jobs),
+        resumed=sum(job.resumed for job in unique_jobs),
+        core_seconds=round(sum(job.seconds for job in unique_jobs), 2),
+    )
 
 
 def _run_missing(

@@ -3,6 +3,7 @@
 This is where a stage of the pipeline starts: `load_profile`, then `Profile.train`.
 """
 
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +17,7 @@ from study.config.latching import Latching
 from study.config.linear_gaps import LinearGaps
 from study.config.run import RunConfig
 from study.config.section import ParameterError, format_value, parse_section, similar_names
+from study.pipeline.files import write_whole
 from study.tasks import TASKS
 from study.tasks.sources import source_names
 from study.training.datasets import to_dataset
@@ -130,7 +132,8 @@ class Profile:
         out : Path
             Folder of the datasets, ``<group>.nc``.
         cache : Path
-            Folder of the cached results.
+            Folder of the cached results, and of ``<group>.<profile>.cost.json``. The costs are kept
+            out of the dataset, because they differ between calls.
         prepared : Path
             Folder of the prepared data sets.
 
@@ -153,7 +156,14 @@ class Profile:
             ds = to_dataset(self.name, designs, jobs[group], trained[group].results)
             schema = jobs[group][0].experiment.schema(designs)
             schema.save(ds, out / f"{group}.nc")
+            cost = json.dumps(trained[group].cost)
+            _write_text(cache / f"{group}.{self.name}.cost.json", cost)
         return trained
+
+
+def _write_text(path: Path, text: str) -> None:
+    """Write a text file whole or not at all."""
+    write_whole(path, lambda partial: partial.write_text(text, encoding="utf-8"))
 
 
 def load_profile(name: str) -> Profile:
