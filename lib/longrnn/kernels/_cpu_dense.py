@@ -1,8 +1,27 @@
 """The loops over time of networks with one dense step on the CPU.
 
-The equations are in `longrnn.kernels.cpu_rnn`. The kernels are compiled for each network (`form`).
+The equations and their adjoints are in `longrnn.kernels.cpu_rnn`. The kernels are compiled for each
+network, which has a number here, its `form`. From the state x a step computes y, and from both the
+next state:
+
+================  =====================================  ===============================
+form              y                                      next state
+================  =====================================  ===============================
+`BASIC`           tanh(W x + g)                          y
+`INTERCHANGED`    tanh(W x + g) or tanh(A x + g)         y
+`MODRELU`         modrelu(W x + g, b)                    y
+`EULER`           tanh(W x + g)                          x + epsilon y
+`LIPSCHITZ`       tanh(W x + g)                          x + epsilon (A x + y)
+`FAST` + phi      phi(W x + g)                           beta x + alpha y
+================  =====================================  ===============================
+
 Arrays are (time, batch, hidden). A call computes some sequences of the batch, start..stop-1: one
-matrix product for all of them, then one loop over their units, which the compiler vectorizes.
+matrix product for all of them, then one loop over their units, which the compiler vectorizes. So
+the arrays of one time step are flat there: ``y_t[i]`` is a unit of a sequence. The condition on the
+form is decided when compiling.
+
+In the backward kernel, ``arrived`` is lambda of a unit, the gradient of its state after the step.
+It is the sum of what arrives at the output and of ``back``, which comes from the step after.
 """
 
 import numpy as np

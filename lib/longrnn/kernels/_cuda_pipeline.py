@@ -11,8 +11,19 @@ def pipelined(fetch: Callable, step: Callable, *, ahead: int = 16) -> Callable:
     This hides the latency of memory even if few chains run at a time. The inputs of 16 steps are
     in registers, as eight pairs in tuples whose elements are written out: a register has no index,
     so an array that a loop indexes would be in memory. As soon as a pair has been used, its
-    registers get the inputs of the pair 16 steps later. Fetching all eight pairs at once would take
-    twice the registers.
+    registers get the inputs of the pair 16 steps later:
+
+    ============  ===================================
+    before        fetch steps 0 to 15
+    pair 0        steps 0 and 1, fetch 16 and 17
+    pair 1        steps 2 and 3, fetch 18 and 19
+    ..            ..
+    pair 7        steps 14 and 15, fetch 30 and 31
+    pair 0        steps 16 and 17, fetch 32 and 33
+    ============  ===================================
+
+    Fetching all eight pairs at once would take twice the registers. The steps after the last whole
+    16 fetch their own inputs.
 
     Parameters
     ----------

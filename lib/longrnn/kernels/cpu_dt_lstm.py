@@ -225,7 +225,10 @@ def dt_lstm(weights, state, u):
 def lstm(weights, state, u):
     """Run the LSTM, one network or several in one call.
 
-    PyTorch's layer is faster for one network, but it takes only one.
+    For one network ``auto`` takes PyTorch's layer all the same: the stored results were computed
+    with it, and their last digits depend on the engine. On one thread of an AMD EPYC this engine
+    took 0.56 of the layer's time with 32 units, and 0.64 with 128 (32 sequences of 784 steps,
+    float32).
 
     Parameters
     ----------
