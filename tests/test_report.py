@@ -128,7 +128,7 @@ DIFFERENT = artefacts()["same_data"].isna().sum()
         ("claims", "between 0.5 and 2 our threshold; at half and at twice agrees"),
         ("about", "for which at least one of the two is a different verdict: 1 of 4."),
         ("claims/diss-3.6-longer", "verdict differs differs differs"),
-        ("claims/lem-5-ptbchar-gated", "474 of the paper's 200,000 training steps"),
+        ("claims/lem-5-ptbchar-gated", "Our runs take 474 of the paper's 200,000 steps: the lead"),
         ("claims/lem-5-ptbchar-gated", "at the edge of the grid: GRU on PTB (0.03)."),
         ("claims/lem-5-ptbchar-lead", "no seeds (fewer than two runs, which give no interval)"),
         (
@@ -136,7 +136,7 @@ DIFFERENT = artefacts()["same_data"].isna().sum()
             "At half of it, the verdict is agrees, and at twice, agrees",
         ),
         ("about", "LEM 0 0 1 0 0 1"),
-        ("about", "one network leads another becomes not testable become not testable"),
+        ("about", "one network leads another stays, with a caveat become not testable"),
         ("claims/diss-3.6-longer", "0 (0 to 0.0303) share of the runs"),
         ("claims/diss-3.6-longer", "the quantity is above 0.5"),
         ("reference/factorial-real", "torch 1.2.3"),
@@ -589,24 +589,19 @@ def test_kinds_of_verdicts(verdict, cause, kind, status):
     assert causes["total"] == (len(table) if cause else 0)
 
 
-def test_a_lead_in_short_runs_is_quoted_with_its_steps():
+def test_a_short_lead_is_quoted_with_its_caveat():
     listed = [finding for question in read_findings().questions for finding in question.findings]
     (finding,) = (each for each in listed if each.claim == "lem-5-ptbchar-gated")
-    measured = {"estimate": 0.07, "low": 0.06, "high": 0.09, "steps": 474.0}
-    measured |= {"paper_steps": 200_000.0, "cause": "too small"}
-    measured |= dict.fromkeys(("verdict", "counted", "corrected"), UNTESTABLE)
-    row = judge_claims([]).assign(**measured).set_index("id", drop=False).loc[finding.claim]
-    text = write_sentence(finding, row).text
-    assert "0.07 fewer bits" in text and "474 of the paper's 200,000 steps" in text
-
-
-def test_a_verdict_that_is_not_robust_is_quoted_with_its_caveat():
-    finding = read_findings().questions[0].findings[0]
-    measured = {"estimate": 0.0033, "low": 0.0024, "high": 0.0041, "published": 0.003}
-    measured |= dict.fromkeys(("verdict", "counted", "corrected"), AGREES)
-    measured |= {"caveat": "tuned less; not robust: one run decides"}
-    row = judge_claims([]).assign(**measured).set_index("id", drop=False).loc[finding.claim]
-    assert write_sentence(finding, row).text.endswith(". Not robust: one run decides.")
+    measured = {"estimate": 0.07, "low": 0.06, "high": 0.09, "paper_steps": 200_000.0}
+    measured |= {"verdict": AGREES, "counted": AGREES, "corrected": AGREES}
+    table = judge_claims([]).assign(**measured).set_index("id", drop=False)
+    ends = {474.0: " paper's 200,000 steps: the lead may only reflect faster learning."}
+    for steps in (474.0, 200_000.0):
+        text = write_sentence(finding, table.assign(steps=steps).loc[finding.claim]).text
+        assert text.endswith(ends.get(steps, "paper: 0.11)."))
+    table["caveat"] = "tuned less; not robust: one run decides"
+    text = write_sentence(finding, table.assign(steps=200_000.0).loc[finding.claim]).text
+    assert text.endswith("paper: 0.11). Not robust: one run decides.")
 
 
 def test_scale_names_the_data_of_its_task():

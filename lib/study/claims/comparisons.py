@@ -22,7 +22,7 @@ from study.claims.undecided import (
 )
 
 UNSETTLED = "some of these networks were still improving when training stopped"
-"""Note on a lead, which may only reflect faster learning, in a paper that prints no steps."""
+"""Note on a lead, which may only reflect faster learning."""
 
 
 def lead(networks: Networks, first: NetworkRef, second: NetworkRef) -> Estimate:

@@ -20,7 +20,7 @@ from study.claims.estimating import estimate_claim
 from study.claims.listed import claims
 from study.claims.networks import Networks
 from study.claims.power import arm_in_errors
-from study.claims.short_runs import ClaimKind, claim_kind
+from study.claims.short_runs import ClaimKind, claim_kind, lead_caveat
 from study.claims.verdict import (
     AGREES,
     BETWEEN,
@@ -264,6 +264,8 @@ def _caveats(estimate: Estimate, claim: Claim, verdict: str) -> Reasons:
         return ()
     scale = estimate.scale
     caveats = []
+    if verdict == AGREES:
+        caveats.append(lead_caveat(claim, scale.steps))
     if verdict != UNDECIDED:
         caveats.extend(_network_caveats(estimate, claim, verdict))
     if scale.at_edge:

@@ -15,7 +15,7 @@ from ruamel.yaml import YAML
 from study.claims.caveats import NOT_ROBUST, read_caveats
 from study.claims.listed import claims
 from study.claims.region import Region
-from study.claims.short_runs import steps_in_words
+from study.claims.short_runs import lead_caveat, steps_in_words
 from study.claims.verdict import AGREES
 from study.report.claim_text import ClaimText, describe_claim
 
@@ -142,7 +142,7 @@ def summarize(judged: pd.DataFrame, *, cause: bool) -> list[str]:
 
 
 def write_sentence(finding: Finding, row: pd.Series) -> Sentence:
-    """Return a finding with its numbers, and a sentence that a verdict is not robust.
+    """Return a finding with its numbers, and a sentence about a lead in short runs.
 
     Parameters
     ----------
@@ -261,11 +261,20 @@ def _state_claim(claim: ClaimText) -> str:
 
 
 def _caveat(row: pd.Series) -> str:
-    """Return that a verdict that agrees is not robust, as sentences; empty if it is."""
+    """Return the caveats about a verdict that agrees, as sentences.
+
+    These are that runs are shorter than the paper's, and that the verdict is not robust.
+    """
     if row["verdict"] != AGREES:
         return ""
-    caveats = [text for text in read_caveats(row["caveat"]) if text.startswith(NOT_ROBUST)]
-    return "".join(f" {text[:1].upper()}{text[1:]}." for text in caveats)
+    caveats = []
+    if not pd.isna(row.get("steps")):
+        caveats.append(lead_caveat(claims()[row["id"]], int(row["steps"])))
+    for caveat in read_caveats(row["caveat"]):
+        if caveat.startswith(NOT_ROBUST):
+            caveats.append(caveat)
+    sentences = [f" {text[:1].upper()}{text[1:]}." for text in caveats if text]
+    return "".join(sentences)
 
 
 def _shorter(row: pd.Series) -> str:

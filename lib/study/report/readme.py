@@ -139,9 +139,9 @@ def _cautions(judged: pd.DataFrame) -> str:
         "“LEM beats the LSTM”; our number may still be far from the paper's. *Differ*: it is on "
         "the other side, at our scale. *Undecided*: it contains the threshold, or there is another "
         "reason for doubt. *Experiment too small*: it shows no effect, but could miss one.",
-        "Most of our runs are shorter than the paper's. A lead may then reflect only faster "
-        "learning, and one that is missing may still come. So neither verdict on a lead can rest "
-        "on short runs, unless the paper doesn't say how long it trained.",
+        "Most of our runs are shorter than the paper's. So a lead may reflect only faster "
+        "learning. If there is no clear lead, we say *too small*, not *differ*; this inflates "
+        "*agree*.",
         f"Of {len(decided)} claims that agree or differ, {remaining} survive Holm's correction for "
         f"testing many claims; the others become undecided. Of the {len(decided)}, {with_caveat} "
         f"have a caveat (†), {by_threshold} would change if we halved or doubled a threshold of "
