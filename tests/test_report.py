@@ -432,7 +432,7 @@ def test_a_sentence_with_another_verdict_is_not_used():
     assert write_sentence(finding, withdrawn).text.startswith("A larger adjoint metric")
 
 
-def test_a_row_with_another_verdict_is_in_the_words_of_the_claim():
+def test_a_main_finding_with_another_verdict_has_only_its_numbers():
     finding = read_findings().questions[0].findings[0]
     measured = {"estimate": 0.0033, "low": 0.0024, "high": 0.0041, "published": 0.003}
     size = {"replicates": 5.0, "steps": 200.0, "paper_steps": 1000.0}
@@ -443,7 +443,7 @@ def test_a_row_with_another_verdict_is_in_the_words_of_the_claim():
     assert brief.startswith(f"*{finding.claimed}* **Agrees†:** ")
     assert "0.33 percentage points" in brief and "0.24 to 0.41; paper: 0.30" in brief
     withdrawn = write_brief(finding, agreed.to_frame().T.assign(corrected="undecided").iloc[0])
-    assert "**Undecided† (agrees before the correction):** 0.33" in withdrawn
+    assert "**Undecided† (agrees before the correction):** 0.00330 (0.00240" in withdrawn
 
 
 def test_every_finding_is_about_a_claim():
