@@ -12,12 +12,14 @@ from pathlib import Path
 from types import SimpleNamespace
 from urllib.parse import unquote, urlsplit
 
+import nbformat
 import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
 from fabricated_report import counts, drawing, error_rates, write_notebook
 from lxml.html import HTMLParser, document_fromstring
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 from study.claims.estimates import Cause, Compared, Estimate, Scale, not_testable
 from study.claims.estimators import proportion
 from study.claims.experiment_sizes import scale_of_networks
@@ -28,6 +30,7 @@ from study.claims.region import Region
 from study.claims.verdict import AGREES, NO_EFFECT, UNDECIDED, UNTESTABLE
 from study.paths import ROOT
 from study.report.__main__ import main
+from study.report.answers import answer
 from study.report.build import build
 from study.report.claim_text import describe_claim
 from study.report.contents import ReportError
@@ -167,6 +170,24 @@ def test_a_question_without_an_answer_lists_its_claims(data, monkeypatch):
     monkeypatch.setitem(PAGES.globals, "answer", lambda notebook: "")
     page = template.render(seen, question=question)
     assert link in page and page.count("<li>") == len(question.claims)
+
+
+def test_an_answer_may_come_after_a_table_and_its_explanation(tmp_path):
+    def answer_of(*cells):
+        path = tmp_path / "notebook.ipynb"
+        nbformat.write(new_notebook(cells=[new_markdown_cell("## Answer"), *cells]), path)
+        return answer(SimpleNamespace(path=path))
+
+    def outputs_of(text):
+        return [new_output("display_data", {"text/markdown": text})]
+
+    table = new_code_cell("show()", outputs=[new_output("display_data", {"text/html": "<b>1</b>"})])
+    explained = new_markdown_cell("One row per network.")
+    sentence = new_code_cell("say()", outputs=outputs_of("It does."))
+    checks = new_markdown_cell("## Checks")
+    other = new_code_cell("check()", outputs=outputs_of("All is well."))
+    assert answer_of(table, explained, sentence, checks, other) == "It does."
+    assert answer_of(table, explained, checks, other) == ""
 
 
 def test_menu_lists_each_notebook_once(site):

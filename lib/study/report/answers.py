@@ -9,6 +9,7 @@ from study.report.contents import Notebook
 
 _ANSWER = re.compile(r"^#+ (?!.*\bnot answer).*\banswer.*$", re.IGNORECASE | re.MULTILINE)
 """The heading of an answer, unlike “What this does not answer”."""
+_HEADING = re.compile(r"^#+ ", re.MULTILINE)
 _MAX_LENGTH = 300
 """Maximum number of characters of an answer on a list of questions."""
 _VERBATIM = re.compile(r"(\$[^$]+\$|`[^`]+`)")
@@ -20,8 +21,8 @@ _MARKUP = re.compile(r"\*+|\[([^]]*)\]\([^)]*\)")
 def answer(notebook: Notebook) -> str:
     """Find the answer of a notebook: the first paragraph below its last heading with that word.
 
-    Outputs of the cells below the heading come before the heading's own prose, which often only
-    introduces them. Lists, such as that of judged claims, are not paragraphs.
+    Outputs of the cells up to the next heading come before the heading's own prose, which often
+    only introduces them. Lists, such as that of judged claims, are not paragraphs.
 
     Parameters
     ----------
@@ -47,10 +48,10 @@ def answer(notebook: Notebook) -> str:
 
 
 def _texts_below(cells: list[NotebookNode], heading: int) -> list[str]:
-    """Return the Markdown of the outputs below a heading's cell, then the cell's own prose."""
+    """Return the Markdown of the outputs up to the next heading, then the heading's own prose."""
     texts = []
     for cell in cells[heading + 1 :]:
-        if cell.cell_type == "markdown":
+        if cell.cell_type == "markdown" and _HEADING.search(cell.source):
             break
         for output in cell.get("outputs", []):
             texts.append(output.get("data", {}).get("text/markdown", ""))
