@@ -2,6 +2,7 @@
 
 import re
 from pathlib import Path
+from types import SimpleNamespace
 
 import nbformat
 import pandas as pd
@@ -10,6 +11,7 @@ import xarray as xr
 from designs import loaded
 from notebook_runner import ALL, BENCHMARKS, notebook_runner
 from study.paths import NOTEBOOKS, ROOT
+from study.report.answers import answer
 from study.report.contents import SUFFIXES
 from study.report.coverage import COLUMNS
 from study.report.inputs import load_artefacts
@@ -46,6 +48,8 @@ def test_notebooks_are_stripped_and_have_one_structure(name):
 @pytest.mark.parametrize("name", [name for name in ALL if name not in BENCHMARKS])
 def test_notebook_runs_and_its_outputs_validate(runner, name):
     runner.validate(name)
+    executed = SimpleNamespace(path=runner.run(name))
+    assert answer(executed), f"{name}: the lists of questions find no answer below its heading"
     if "2" <= name < "8":
         _validate_artefacts(runner, name)
     else:

@@ -6,6 +6,7 @@ from typing import NamedTuple
 import pandas as pd
 import xarray as xr
 
+from study.results.names import color_of, marker
 from study.results.runs import about, by_run
 from study.results.schema import COMPLETED, NOT_PLANNED
 from study.stats.attempts import STATUS as STATUS
@@ -20,16 +21,16 @@ class MethodStyle(NamedTuple):
 
 
 METHODS = {
-    "adjoint": MethodStyle("RNN adjoint", "#000000", "o"),
-    "coadjoint": MethodStyle("RNN coadjoint", "#0072B2", "s"),
+    "adjoint": MethodStyle("RNN adjoint", color_of("rnn"), marker("rnn")),
+    "coadjoint": MethodStyle("RNN coadjoint", "#0072B2", "D"),
     "constrained": MethodStyle("RNN constrained", "#009E73", "^"),
-    "lstm": MethodStyle("LSTM", "#E69F00", "D"),
+    "lstm": MethodStyle("LSTM", color_of("lstm"), marker("lstm")),
     "reservoir": MethodStyle("RNN RC", "#CC79A7", "v"),
     "fixed_w": MethodStyle("RNN, W fixed", "#D55E00", "<"),
-    "linear": MethodStyle("Linear RNN adjoint", "#56B4E9", "P"),
+    "linear": MethodStyle("Linear RNN adjoint", color_of("linear_rnn"), "P"),
 }
-"""The methods with their labels in Table 2.2. The last two are not in that table, but its RNN RC
-may be either of them.
+"""The methods with their labels in Table 2.2. The last two are not in that table; its RNN RC may be
+trained like `reservoir` or like `fixed_w`.
 """
 SWEEP = "sweep"
 """The network of the sweep over kappa (Figure A2)."""
