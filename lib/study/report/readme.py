@@ -60,7 +60,7 @@ def render_blocks(stored: Path) -> dict[str, str]:
         _tally_table(judged),
         f"**Before you quote a verdict** ([all verdicts, and how to read them]({_VERDICTS})):\n"
         f"{_cautions(judged)}",
-        "## Main findings, after Holm's correction",
+        "## Main findings (verdicts after Holm's correction)",
         _findings(judged),
         _intervention(effects),
     ]
@@ -82,9 +82,9 @@ def _summary(judged: pd.DataFrame, effects: pd.DataFrame) -> str:
         "We reimplemented the networks of five publications and repeated their experiments, mostly "
         f"at a smaller scale. Of {len(judged)} claims, we could test "
         f"{counts[list(TESTED)].sum()}: {counts['agree']} agree with our results, "
-        f"{counts['differ']} differ, and most others are undecided ({corrected['agree']} and "
-        f"{corrected['differ']} after Holm's correction for testing many claims). "
-        f"**In short:** {' '.join(answers)}"
+        f"{counts['differ']} differ, and {counts['undecided']} are undecided (after Holm's "
+        f"correction for testing many claims: {corrected['agree']}, {corrected['differ']} and "
+        f"{corrected['undecided']}). **In short:** {' '.join(answers)}"
     )
 
 
@@ -138,10 +138,11 @@ def _cautions(judged: pd.DataFrame) -> str:
         "*Agree*: our whole 95% interval is on the claim's side of a threshold, such as zero for "
         "“LEM beats the LSTM”; our number may still be far from the paper's. *Differ*: it is on "
         "the other side, at our scale. *Undecided*: it contains the threshold, or there is another "
-        "reason for doubt. *Experiment too small*: it shows no effect, but could miss one.",
+        "reason for doubt. *Experiment too small*: undecided, and it had little chance to show the "
+        "effect.",
         "Most of our runs are shorter than the paper's. So a lead may reflect only faster "
-        "learning. If there is no clear lead, we say *too small*, not *differ*; this inflates "
-        "*agree*.",
+        "learning. If the claimed lead does not show, we say *too small*, not *differ*; this "
+        "inflates *agree*.",
         f"Of {len(decided)} claims that agree or differ, {remaining} survive Holm's correction for "
         f"testing many claims; the others become undecided. Of the {len(decided)}, {with_caveat} "
         f"have a caveat (†), {by_threshold} would change if we halved or doubled a threshold of "
