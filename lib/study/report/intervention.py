@@ -75,9 +75,9 @@ def summarize_intervention(effects: pd.DataFrame) -> str:
     seeds = int(rows["n"].min())
     sentences = [
         "In our own experiment, networks classify a digit placed early or late in a sequence of "
-        "noise. "
-        f"We changed only how gradients flow backward through time ({seeds} seeds). In LSTMs, GRUs "
-        f"and basic RNNs, a constant gradient norm {_early_and_late(*_restored(rows))}.",
+        "noise. We changed only how gradients flow backward through time "
+        f"({seeds} seeds). In LSTMs, GRUs and basic RNNs, a constant gradient norm "
+        f"{_early_and_late(*_restored(rows))}.",
         *_conclusion(effects),
         "In Lipschitz RNNs, antisymmetric RNNs and UnICORNNs, forced decay by ten orders of "
         f"magnitude {_early_and_late(*_decayed(rows))}{_unpredicted(rows)}.",

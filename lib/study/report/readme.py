@@ -60,7 +60,7 @@ def render_blocks(stored: Path) -> dict[str, str]:
         _tally_table(judged),
         f"**Before you quote a verdict** ([all verdicts, and how to read them]({_VERDICTS})):\n"
         f"{_cautions(judged)}",
-        "## Main findings (verdicts after Holm's correction)",
+        "## Main findings (verdicts after Holm's correction, intervals without one)",
         _findings(judged),
         _intervention(effects),
     ]
@@ -164,7 +164,7 @@ def _findings(judged: pd.DataFrame) -> str:
     notebooks = []
     for name, of_notebook in numbers.items():
         notebooks.append(f"{name.partition('_')[0]} ({', '.join(of_notebook)})")
-    return "\n".join(items) + f"\n\nNotebooks, with the findings: {', '.join(notebooks)}."
+    return "\n".join(items) + f"\n\nNotebooks behind the findings: {', '.join(notebooks)}."
 
 
 def _intervention(effects: pd.DataFrame) -> str:
