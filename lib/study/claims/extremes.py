@@ -114,20 +114,22 @@ def _extreme_number(values: list[float], sign: int) -> float:
 
 def _bonferroni_end(estimate: Estimate, count: int, sign: int) -> float:
     """Return the inner end of an interval, widened for `count` simultaneous intervals."""
-    low = estimate.low
-    high = estimate.high
     if estimate.exact:
         low, high = estimate.exact.interval(1 - (1 - CONFIDENCE) / count)
-    end = high
-    if sign > 0:
-        end = low
-    if estimate.exact:
-        return end
+        return _inner_end(low, high, sign)
+    end = _inner_end(estimate.low, estimate.high, sign)
     value = estimate.value
     wider = stats.t.isf(TAIL / count, estimate.df) / stats.t.isf(TAIL, estimate.df)
     if estimate.ratio and value > 0:  # widened on the scale of the logarithm
         return value * (end / value) ** wider
     return value - wider * (value - end)
+
+
+def _inner_end(low: float, high: float, sign: int) -> float:
+    """Return the end of an interval on the side of the other quantities."""
+    if sign > 0:
+        return low
+    return high
 
 
 def _joint_chance(estimates: list[Estimate]) -> Callable[..., float] | None:

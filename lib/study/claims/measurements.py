@@ -149,7 +149,6 @@ def deviation(
     if noise is None:
         noise = 0.0
         notes = (WITH_SAMPLING,)
-    upper_quantile, lower_quantile = chi2.ppf([1 - TAIL, TAIL], df)
     factor = 1.0
     if paper_accuracy is not None:
         ours = scores.mean()
@@ -178,6 +177,7 @@ def deviation(
 
         The sample variance over the true one, times df, has a chi-squared distribution.
         """
+        upper_quantile, lower_quantile = chi2.ppf([1 - TAIL, TAIL], df)
         above = region.above / factor
         below = region.below / factor
         true_variance = (truth / factor) ** 2 + noise

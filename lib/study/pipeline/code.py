@@ -24,7 +24,7 @@ from study.config.file import read_params, select_profile
 from study.config.section import ParameterError
 from study.paths import DATA, ROOT
 from study.pipeline.dvc_records import discard_wrong_records
-from study.pipeline.files import write_whole
+from study.pipeline.files import write_text
 from study.pipeline.fingerprint import Reached, as_lines, module_code, notebook_code
 from study.pipeline.instructions import says_reproducible
 from study.pipeline.notebooks import NotebookError
@@ -124,7 +124,7 @@ def _write_if_changed(path: Path, text: str) -> bool:
     """Write a text unless the file already has it; return whether it was written."""
     if path.is_file() and path.read_text(encoding="utf-8") == text:
         return False
-    write_whole(path, lambda partial: partial.write_text(text, encoding="utf-8"))
+    write_text(path, text)
     return True
 
 

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from study.paths import ROOT
-from study.pipeline.files import write_whole
+from study.pipeline.files import write_text
 
 FOLDER = Path("data/cache/inputs")
 """Folder of the notes, relative to the root of the repository; one file per stage."""
@@ -84,7 +84,7 @@ def add_note(stage: str, note: Note, root: Path = ROOT) -> None:
     notes = [*notes, note][-KEPT:]
     text = "".join(json.dumps(kept._asdict(), sort_keys=True) + "\n" for kept in notes)
     path = root / FOLDER / f"{stage}.jsonl"
-    write_whole(path, lambda partial: partial.write_text(text, encoding="utf-8"))
+    write_text(path, text)
 
 
 def read_notes(stage: str, root: Path = ROOT) -> list[Note]:

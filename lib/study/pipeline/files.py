@@ -49,6 +49,29 @@ def write_whole(path: str | Path, write: Callable[[Path], object]) -> Path:
     return path
 
 
+def write_text(path: str | Path, text: str) -> Path:
+    """Write a text file completely or not at all, as `write_whole` does.
+
+    Parameters
+    ----------
+    path
+        The file. Its folder is made if needed.
+    text
+        Its content, which is written in UTF-8.
+
+    Returns
+    -------
+    Path
+        The path of the file.
+
+    Raises
+    ------
+    OSError
+        See `write_whole`.
+    """
+    return write_whole(path, lambda partial: partial.write_text(text, encoding="utf-8"))
+
+
 def set_aside(path: Path) -> Path:
     """Rename a file, folder or link to ``<stem>.damaged``, which nothing reads.
 

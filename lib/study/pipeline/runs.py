@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import psutil
 
-from study.pipeline.files import write_whole
+from study.pipeline.files import write_text
 from study.pipeline.instructions import InstructionError
 from study.pipeline.notebooks import Scalar
 from study.pipeline.processes import set_environment, socket_folder, use_our_kernel
@@ -168,7 +168,7 @@ def _execute(run: Run, *, quiet: bool) -> None:
         failed.parent.mkdir(parents=True, exist_ok=True)
         _papermill(run, failed, quiet=quiet)
         text = nbformat.writes(clean(nbformat.read(failed, as_version=4))) + "\n"
-        write_whole(run.output, lambda partial: partial.write_text(text, encoding="utf-8"))
+        write_text(run.output, text)
         failed.unlink()
     except papermill.PapermillExecutionError as error:
         print("\n".join(error.traceback), file=sys.stderr)

@@ -11,7 +11,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from study.figures.style import use_style
-from study.pipeline.files import write_whole
+from study.pipeline.files import write_text, write_whole
 from study.report.contents import Artefact, ReportError
 from study.report.inputs import load_artefacts, read_table
 from study.report.intervention import EFFECTS
@@ -68,9 +68,7 @@ def store_numbers(data: Path, stored: Path) -> None:
         "cells": _artefact_table(items, CELLS, "rebuilt")[["cell", "engines"]],
     }
     for name, table in tables.items():
-        path = stored / f"{name}.csv"
-        text = table.to_csv(index=False, lineterminator="\n")
-        write_whole(path, lambda target, text=text: target.write_text(text, encoding="utf-8"))
+        write_text(stored / f"{name}.csv", table.to_csv(index=False, lineterminator="\n"))
     figure = draw_slopes(slopes)
     write_whole(
         stored / "slopes.png",

@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 from pandas.io.formats.style import Styler
 
 from study.paths import ROOT, resolve
-from study.pipeline.files import write_whole
+from study.pipeline.files import write_text
 from study.results.artefact_files import style_table, write_csv, write_figure
 from study.results.data_used import data_and_length, has_stand_ins
 from study.results.learned import networks_learned
@@ -236,7 +236,7 @@ class Artefacts:
             **fields,
         )
         text = content.model_dump_json(indent=2, exclude_defaults=True) + "\n"
-        write_whole(manifest, lambda target: target.write_text(text, encoding="utf-8"))
+        write_text(manifest, text)
         return path
 
 

@@ -26,7 +26,7 @@ import xarray as xr
 from ruamel.yaml import YAML
 
 from study.paths import ROOT
-from study.pipeline.files import write_whole
+from study.pipeline.files import write_text, write_whole
 from study.pipeline.machine import processor
 from study.pipeline.notebooks import NotebookError, read_parameters
 from study.results.artefacts import CLAIMS
@@ -224,7 +224,7 @@ def _cost(name: str, profile: str, root: Path) -> dict:
 
 def _write_record(path: Path, record: dict) -> None:
     text = json.dumps(record, indent=2, ensure_ascii=False) + "\n"
-    write_whole(path, lambda partial: partial.write_text(text, "utf-8"))
+    write_text(path, text)
 
 
 def _commit() -> str:

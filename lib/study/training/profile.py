@@ -17,7 +17,7 @@ from study.config.latching import Latching
 from study.config.linear_gaps import LinearGaps
 from study.config.run import RunConfig
 from study.config.section import ParameterError, format_value, parse_section, similar_names
-from study.pipeline.files import write_whole
+from study.pipeline.files import write_text
 from study.tasks import TASKS
 from study.tasks.sources import source_names
 from study.training.datasets import to_dataset
@@ -157,13 +157,8 @@ class Profile:
             schema = jobs[group][0].experiment.schema(designs)
             schema.save(ds, out / f"{group}.nc")
             cost = json.dumps(trained[group].cost)
-            _write_text(cache / f"{group}.{self.name}.cost.json", cost)
+            write_text(cache / f"{group}.{self.name}.cost.json", cost)
         return trained
-
-
-def _write_text(path: Path, text: str) -> None:
-    """Write a text file whole or not at all."""
-    write_whole(path, lambda partial: partial.write_text(text, encoding="utf-8"))
 
 
 def load_profile(name: str) -> Profile:
