@@ -112,7 +112,7 @@ def uneven(rng):
 
 
 def dominated(rng, lead=0.3) -> Evidence:
-    """Draw accuracies of which one architecture has the best at every task, or each at some."""
+    """Draw accuracies: one architecture is the best at every task, or each is at some."""
     datasets = ["cifar10", "fashion_mnist", "imdb", "mnist", "retina", "reuters"]
     levels = {"order": ["sequential", "permuted"], "noise": ["none", "post", "uniform"]}
     levels |= {"architecture": [*ROBUST, *FRAGILE], "dataset": datasets}
@@ -198,7 +198,7 @@ def coadjoint(rng, rises=True, learned=1.0) -> xr.Dataset:
 
 
 def latching(rng, latch=0.9, longer=1.0, steady=1.0, peak=1.0) -> xr.Dataset:
-    """Draw results of 24 runs of which these shares fulfill each claim."""
+    """Draw results of 24 runs. These shares of them fulfill each claim."""
     runs = 24
     times = np.array([20, 22, 23, 24, 40, 800])
     place = 23

@@ -191,7 +191,7 @@ def distance(estimate: Estimate, region: Region) -> float:
     Returns
     -------
     float
-        In standard errors, of which an arm of the interval has `arm_in_errors`.
+        In standard errors. An arm of the interval is `arm_in_errors` of them long.
     """
     (low, value, high), thresholds = to_symmetric_scale(estimate, region)
     arms = np.where(thresholds < value, value - low, high - value)

@@ -13,7 +13,7 @@ _HEADING = re.compile(r"^#+ ", re.MULTILINE)
 _MAX_LENGTH = 300
 """Maximum number of characters of an answer on a list of questions."""
 _VERBATIM = re.compile(r"(\$[^$]+\$|`[^`]+`)")
-"""Formulas and code, in which an asterisk is no markup."""
+"""Formulas and code, where an asterisk is not markup."""
 _MARKUP = re.compile(r"\*+|\[([^]]*)\]\([^)]*\)")
 """Asterisks of emphasis, and links."""
 
