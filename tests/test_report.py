@@ -7,6 +7,7 @@ import json
 import math
 import re
 import shutil
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from types import SimpleNamespace
@@ -41,6 +42,7 @@ from study.report.inputs import load_artefacts, load_inputs, load_notebooks
 from study.report.intervals import place_interval
 from study.report.numbers import formatter
 from study.report.questions import questions
+from study.report.readings import ReadingVerdict
 from study.report.tables import PAGES, key_columns, paired_html, panels, to_html
 from study.report.tally import count_causes, count_verdicts, counts_in_words, tally
 from study.report.verdicts import NOT_JUDGED, judge_claims
@@ -453,6 +455,20 @@ def test_a_sentence_with_another_verdict_is_not_used():
     assert write_sentence(finding, withdrawn).text.startswith("A larger adjoint metric")
 
 
+def test_a_sentence_about_another_reading_needs_its_verdict():
+    findings = [finding for each in read_findings().questions for finding in each.findings]
+    finding = next(finding for finding in findings if finding.other_reading)
+    measured = {"estimate": 900.0, "low": 742.0, "high": math.inf, "published": 300.0}
+    verdict = {"counted": finding.verdict, "corrected": finding.verdict}
+    table = judge_claims([]).assign(**measured, **verdict, cause="")
+    row = table.set_index("id", drop=False).loc[finding.claim]
+    other = ReadingVerdict("minus", "", finding.other_reading.verdict, "", 172.5, 143, 202, "")
+    assert "it needs 172 (143 to 202)." in write_sentence(finding, row, [other]).text
+    alone = write_sentence(finding, row).text
+    assert "172" not in alone
+    assert write_sentence(finding, row, [replace(other, verdict="undecided")]).text == alone
+
+
 def test_a_main_finding_with_another_verdict_has_only_its_numbers():
     finding = read_findings().questions[0].findings[0]
     measured = {"estimate": 0.0033, "low": 0.0024, "high": 0.0041, "published": 0.003}
@@ -652,6 +668,7 @@ def test_tables_pair_our_numbers_with_published_ones():
     [
         (474.0, 200000.0, "474 of the paper's 200,000 training steps"),
         (1600.0, 1600.0, "the paper's 1,600 training steps"),
+        (53500, 53400.0, "53,500 training steps (53,400 in the paper)"),
         (474, "not printed", "474 training steps"),
         (math.nan, math.nan, ""),
     ],

@@ -14,14 +14,16 @@ from PIL import Image
 from study.report import notebook_outputs, tables
 from study.report.__main__ import write_metrics
 from study.report.answers import answer
+from study.report.claim_words import begin_sentence, where_words
 from study.report.conf import entries_above
 from study.report.contents import Artefact, Notebook
-from study.report.groups import Group
+from study.report.groups import Group, choose_evidence
 from study.report.notebook_outputs import code_cell_html
 from study.report.notebook_page import NotebookPage
 from study.report.notebooks import short_name
 from study.report.questions import Question, tables_by_question
-from study.report.titles import chapter_name
+from study.report.readings import read_readings
+from study.report.titles import chapter_name, own_name, part_name
 
 
 @pytest.fixture
@@ -105,6 +107,65 @@ def test_chapters_sections_and_appendices_are_named(paper, chapter, name):
     assert chapter_name(paper, chapter) == name
 
 
+def test_verdicts_under_other_readings_are_read(tmp_path):
+    path = tmp_path / "own-irnn-claims.csv"
+    path.write_text(
+        "id,reading,verdict,cause,estimate,low,high,note\n"
+        'irnn-4.2-300,printed,not testable at this scale,no data,,,,"not trained: iRNN K=10"\n'
+        "irnn-4.2-300,minus,agrees,,172.5,143,202,\n"
+    )
+    table = artefact("reference", name="own-irnn-claims").model_copy(
+        update={"manifest": path.with_suffix(".json")}
+    )
+    printed, minus = read_readings([table])["irnn-4.2-300"]
+    assert (printed.verdict, printed.cause) == ("not testable at this scale", "no data")
+    assert printed.words == "not trained: iRNN K=10"
+    assert (minus.cause, minus.words) == ("", "172 (143 to 202) training steps")
+    quick = table.model_copy(update={"profile": "quick"})
+    assert read_readings([quick]) == read_readings([]) == {}
+
+
+@pytest.mark.parametrize(
+    ("part", "name"),
+    [("by-learning-rate", "By learning rate"), ("ncifar", "nCIFAR-10"), ("", "")],
+)
+def test_parts_of_a_table_are_named(part, name):
+    assert part_name(part) == name
+
+
+def test_our_own_tables_are_named_as_papers_write():
+    names = ["own-gpu-kernels", "own-irnn-jacobian", "own-slope-model-5"]
+    assert [own_name(name) for name in names] == ["GPU kernels", "iRNN Jacobian", "Slope model 5"]
+
+
+@pytest.mark.parametrize(
+    ("section", "page", "words"),
+    [
+        ("3.4", 65, "Section 3.4, page 65"),
+        ("5, Table 1", "", "Section 5, Table 1"),
+        ("A.6.3", "", "Appendix A.6.3"),
+        ("C", "", "Appendix C"),
+        ("appendix E, Table 7", "", "Appendix E, Table 7"),
+    ],
+)
+def test_places_in_a_paper_are_named(section, page, words):
+    assert where_words(section, page) == words
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("the interval is wide", "The interval is wide"),
+        ("iRNN learns", "iRNN learns"),  # IRNN is another network
+        ("lstm was tuned", "LSTM was tuned"),
+        ("20 of 20 runs of lstm", "20 of 20 runs of lstm"),
+        ("", ""),
+    ],
+)
+def test_names_keep_their_spelling_at_the_beginning_of_a_sentence(text, sentence):
+    assert begin_sentence(text) == sentence
+
+
 def artefact(result_set, *, part="", profile="real", learned=True, kind="table", name="own-x"):
     return Artefact(
         artefact=name,
@@ -133,6 +194,21 @@ def test_the_weightiest_results_come_first_and_quick_ones_last():
     ordered = group(quick, at_chance, companion, main).by_result_set()
     assert list(ordered) == ["reference", "short", "rebuilt"]
     assert ordered["reference"] == [main, companion]
+
+
+def test_a_claim_shows_the_runs_that_judge_it():
+    images = artefact("reference")
+    reviews = artefact("reference", part="imdb").model_copy(update={"notebook": "64_reviews"})
+    quick = artefact("rebuilt", profile="quick")
+    table = group(images, reviews, quick)
+    judge = reviews.model_copy(update={"kind": "claims", "runs": 60})
+    assert choose_evidence([table], judge) == (table, reviews)
+    same_runs = images.model_copy(update={"notebook": "47_longer"})
+    assert choose_evidence([table], same_runs) == (table, images)
+    others = same_runs.model_copy(update={"runs": 172})
+    assert choose_evidence([table], others) is None
+    assert choose_evidence([table], None) == (table, images)
+    assert choose_evidence([], judge) is None
 
 
 def test_a_table_of_our_own_is_listed_with_its_first_question():

@@ -9,8 +9,9 @@ From files to pages:
 2. ``verdicts`` chooses the results that judge each claim, and corrects the verdicts; ``tally``
    counts them. ``coverage`` counts which published figures and tables were rebuilt.
 3. ``pages`` fills the templates with ``groups`` (figures and tables), ``questions`` and ``answers``
-   (of notebooks), ``claim_text``, ``claim_words`` and ``intervals`` (of claims), and ``findings``
-   and ``intervention`` (of the front page). ``titles``, ``tables`` and ``numbers`` format them.
+   (of notebooks), ``claim_text``, ``claim_words``, ``readings`` and ``intervals`` (of claims), and
+   ``findings`` and ``intervention`` (of the front page). ``titles``, ``tables`` and ``numbers``
+   format them.
 4. ``notebooks``, ``notebook_page`` and ``notebook_outputs`` turn executed notebooks into pages,
    with the Markdown and HTML that ``restricted`` allows.
 5. ``build`` runs Sphinx with the settings in ``conf``, and replaces the old site.

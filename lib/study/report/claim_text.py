@@ -16,9 +16,15 @@ from study.claims.verdict import (
     DIFFERS,
     Sensitivity,
 )
-from study.report.claim_words import p_words, region_words, scale_words
+from study.report.claim_words import (
+    p_words,
+    region_words,
+    scale_words,
+    value_words,
+    where_words,
+)
 from study.report.intervals import Interval, place_interval
-from study.report.numbers import significant, with_minus
+from study.report.numbers import with_minus
 from study.report.tally import CAUSES, kind_of
 from study.report.verdicts import DECIDED
 
@@ -188,7 +194,7 @@ def describe_claim(row: pd.Series) -> ClaimText:
         quotation=row["quotation"],
         quantity=row["quantity"],
         region=region_words(region),
-        where=_where_words(row),
+        where=where_words(row["section"], row["page"]),
         estimate=estimate.estimate,
         value=estimate.value,
         unit=row["unit"],
@@ -225,7 +231,7 @@ class _EstimateTexts(NamedTuple):
 def _estimate_texts(row: pd.Series, region: Region) -> _EstimateTexts:
     if pd.isna(row.get("low")):  # the note says why there is no estimate
         return _EstimateTexts(estimate=row["note"], value="", note="", interval=None)
-    value = _value_words(row)
+    value = value_words(row)
     return _EstimateTexts(
         estimate=f"{value} {row['unit']}",
         value=value,
@@ -249,21 +255,6 @@ def _null_text(row: pd.Series) -> str:
     if row["null_is"] == BETWEEN:
         place += " and the threshold"
     return f"the value of no effect, {row['null']:g}, lies {place}"
-
-
-def _where_words(row: pd.Series) -> str:
-    """Return section and page of the paper."""
-    if row["page"]:
-        return f"Section {row['section']}, page {row['page']}"
-    return f"Section {row['section']}"
-
-
-def _value_words(row: pd.Series) -> str:
-    """Return an estimate with its interval, such as ``0.12 (0.08 to 0.16)``."""
-    estimate = with_minus(significant(row["estimate"]))
-    low = with_minus(significant(row["low"]))
-    high = with_minus(significant(row["high"]))
-    return f"{estimate} ({low} to {high})"
 
 
 def _published_text(value: float) -> str:

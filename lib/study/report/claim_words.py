@@ -5,7 +5,8 @@ import math
 import pandas as pd
 
 from study.claims.region import Region
-from study.report.numbers import counted, with_minus
+from study.report.numbers import counted, significant, with_minus
+from study.results.names import label
 
 _SCALE = {
     "sequences": lambda n: counted(n, "sequence"),
@@ -35,6 +36,8 @@ def scale_words(row: pd.Series) -> str:
     paper_steps = pd.to_numeric(row.get("paper_steps"), errors="coerce")
     if pd.notna(steps) and steps == paper_steps:
         sizes.append(f"the paper's {int(steps):,} training steps")
+    elif pd.notna(steps) and steps > paper_steps:
+        sizes.append(f"{int(steps):,} training steps ({int(paper_steps):,} in the paper)")
     elif pd.notna(steps) and pd.notna(paper_steps):
         sizes.append(f"{int(steps):,} of the paper's {int(paper_steps):,} training steps")
     elif pd.notna(steps):
@@ -64,6 +67,77 @@ def region_words(region: Region) -> str:
     if math.isinf(region.below):
         return f"above {above}"
     return f"between {above} and {below}"
+
+
+def value_words(row: pd.Series) -> str:
+    """Return an estimate with its interval, such as ``0.12 (0.08 to 0.16)``.
+
+    Parameters
+    ----------
+    row : pandas.Series
+        With ``estimate``, ``low`` and ``high``.
+
+    Returns
+    -------
+    str
+    """
+    estimate = with_minus(significant(row["estimate"]))
+    low = with_minus(significant(row["low"]))
+    high = with_minus(significant(row["high"]))
+    return f"{estimate} ({low} to {high})"
+
+
+def where_words(section: str, page: object) -> str:
+    """Return where in a paper a claim stands.
+
+    Parameters
+    ----------
+    section : str
+        Its number, such as ``4.3.2``, ``B.2`` or ``5, Table 1``; letters are appendices.
+    page
+        Its page; empty if unknown.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> where_words("3.4", 65), where_words("appendix E, Table 7", "")
+    ('Section 3.4, page 65', 'Appendix E, Table 7')
+    """
+    section = section.removeprefix("appendix ")
+    kind = "Section"
+    if section[:1].isalpha():
+        kind = "Appendix"
+    if page:
+        return f"{kind} {section}, page {page}"
+    return f"{kind} {section}"
+
+
+def begin_sentence(text: str) -> str:
+    """Return a text as the beginning of a sentence.
+
+    Names keep their spelling: iRNN is another network than IRNN.
+
+    Parameters
+    ----------
+    text : str
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> begin_sentence("the gradients vanish"), begin_sentence("iRNN learns")
+    ('The gradients vanish', 'iRNN learns')
+    """
+    first, blank, rest = text.partition(" ")
+    first = label(first)
+    if first.islower():
+        first = first.capitalize()
+    return f"{first}{blank}{rest}"
 
 
 def p_words(p: float) -> str:

@@ -4,6 +4,7 @@
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -18,8 +19,20 @@ from study.claims.region import Region
 from study.claims.short_runs import lead_caveat, steps_in_words
 from study.claims.verdict import AGREES
 from study.report.claim_text import ClaimText, describe_claim
+from study.report.claim_words import begin_sentence
+from study.report.readings import ReadingVerdict
 
 _FILE = Path(__file__).with_name("findings.yaml")
+
+
+class OtherReading(BaseModel):
+    """A sentence about a claim under another reading of the equations, for one verdict there."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    reading: str
+    verdict: str
+    sentence: str
 
 
 class Finding(BaseModel):
@@ -40,6 +53,8 @@ class Finding(BaseModel):
     """The notebook that README.md names for it."""
     qualifier: str = ""
     """Words that follow the verdict if it holds only in a part, such as in one reading."""
+    other_reading: OtherReading | None = None
+    """What the front page adds about another reading of the equations."""
 
 
 class FrontPageQuestion(BaseModel):
@@ -141,7 +156,9 @@ def summarize(judged: pd.DataFrame, *, cause: bool) -> list[str]:
     return sentences
 
 
-def write_sentence(finding: Finding, row: pd.Series) -> Sentence:
+def write_sentence(
+    finding: Finding, row: pd.Series, readings: Sequence[ReadingVerdict] = ()
+) -> Sentence:
     """Return a finding with its numbers, and a sentence about a lead in short runs.
 
     Parameters
@@ -149,6 +166,8 @@ def write_sentence(finding: Finding, row: pd.Series) -> Sentence:
     finding : Finding
     row : pandas.Series
         The claim's row of `study.report.verdicts.judge_claims`.
+    readings : sequence of ReadingVerdict
+        Verdicts on the claim under other readings of the equations.
 
     Returns
     -------
@@ -160,7 +179,8 @@ def write_sentence(finding: Finding, row: pd.Series) -> Sentence:
     text = _fill(finding, finding.sentence, row, claim)
     if text is None:
         return Sentence(_state_claim(claim), claim)
-    return Sentence(text + _caveat(row), claim, finding.qualifier)
+    text += _in_other_reading(finding, readings) + _caveat(row)
+    return Sentence(text, claim, finding.qualifier)
 
 
 def write_brief(finding: Finding, row: pd.Series) -> str:
@@ -194,6 +214,21 @@ def write_brief(finding: Finding, row: pd.Series) -> str:
     return f"*{finding.claimed}* **{verdict}:** {text}"
 
 
+def _in_other_reading(finding: Finding, readings: Sequence[ReadingVerdict]) -> str:
+    """Return the sentence about another reading; empty if its verdict there is another one."""
+    other = finding.other_reading
+    if other is None:
+        return ""
+    for found in readings:
+        if (found.reading, found.verdict) == (other.reading, other.verdict):
+            numbers = {
+                "value": _scaled(found.estimate, finding),
+                "interval": f"{_scaled(found.low, finding)} to {_scaled(found.high, finding)}",
+            }
+            return " " + other.sentence.format(**numbers)
+    return ""
+
+
 def _fill(finding: Finding, sentence: str, row: pd.Series, claim: ClaimText) -> str | None:
     """Return a sentence with its numbers; None if it was written for another verdict."""
     if claim.interval is None or claim.corrected != finding.verdict:
@@ -205,7 +240,7 @@ def _write_numbers(finding: Finding, row: pd.Series) -> dict[str, str]:
     """Return what the braces in the words of a finding stand for."""
 
     def write(value: float) -> str:
-        return f"{value * finding.scale:,.{finding.digits}f}".replace("-", "−")
+        return _scaled(value, finding)
 
     if math.isinf(row["high"]):
         interval = f"at least {write(row['low'])}"
@@ -224,6 +259,11 @@ def _write_numbers(finding: Finding, row: pd.Series) -> dict[str, str]:
         "shorter": _shorter(row),
         "steps": _short_steps(row),
     }
+
+
+def _scaled(value: float, finding: Finding) -> str:
+    """Write a number as a finding shows it."""
+    return f"{value * finding.scale:,.{finding.digits}f}".replace("-", "−")
 
 
 def _short_steps(row: pd.Series) -> str:
@@ -254,7 +294,7 @@ def _quote_networks(row: pd.Series) -> str:
 
 def _state_claim(claim: ClaimText) -> str:
     """Return a claim and its verdict as a sentence."""
-    text = f"{claim.statement[:1].upper()}{claim.statement[1:]}: {claim.corrected}"
+    text = f"{begin_sentence(claim.statement)}: {claim.corrected}"
     if claim.interval:
         text += f" ({claim.estimate})"
     return f"{text}."
@@ -273,7 +313,7 @@ def _caveat(row: pd.Series) -> str:
     for caveat in read_caveats(row["caveat"]):
         if caveat.startswith(NOT_ROBUST):
             caveats.append(caveat)
-    sentences = [f" {text[:1].upper()}{text[1:]}." for text in caveats if text]
+    sentences = [f" {begin_sentence(text)}." for text in caveats if text]
     return "".join(sentences)
 
 

@@ -64,6 +64,40 @@ class Group:
         return {item.result_set: in_set[item.result_set] for item in ordered}
 
 
+def choose_evidence(
+    groups: Iterable[Group], judged_by: Artefact | None
+) -> tuple[Group, Artefact] | None:
+    """Return the figure or table to show next to a claim: one of the runs that judge the claim.
+
+    An artefact may have several experiments behind it, such as a table with a column per data set.
+
+    Parameters
+    ----------
+    groups : iterable of Group
+        The groups of the claim's artefact; the first is shown if several would do.
+    judged_by : Artefact or None
+        The table of claims with the verdict; None if no results judge the claim.
+
+    Returns
+    -------
+    tuple of Group and Artefact, or None
+        None if all figures and tables of the artefact show other runs.
+    """
+    weightiest = []
+    for group in groups:
+        items = next(iter(group.by_result_set().values()))
+        weightiest += [(group, item) for item in items]
+    if judged_by is None:
+        return next(iter(weightiest), None)
+    for group, item in weightiest:
+        if (item.notebook, item.result_set) == (judged_by.notebook, judged_by.result_set):
+            return group, item
+    for group, item in weightiest:
+        if (item.runs, item.trained_on) == (judged_by.runs, judged_by.trained_on):
+            return group, item
+    return None
+
+
 def group_artefacts(artefacts: Iterable[Artefact], listed: pd.DataFrame) -> list[Group]:
     """Return the figures and tables by kind and id.
 

@@ -14,10 +14,11 @@ from toolz import groupby
 from study.claims.short_runs import rule_in_words
 from study.report.answers import answer
 from study.report.claim_text import describe_claim
+from study.report.claim_words import begin_sentence
 from study.report.contents import Artefact, Inputs, result_set_label
 from study.report.coverage import STATES, main_files, state
 from study.report.findings import Sentence, read_findings, summarize, write_sentence
-from study.report.groups import Group, group_artefacts
+from study.report.groups import Group, choose_evidence, group_artefacts
 from study.report.inputs import read_table
 from study.report.intervention import (
     EFFECTS,
@@ -30,6 +31,7 @@ from study.report.notebook_page import escape_markdown
 from study.report.notebooks import short_name, write_notebooks
 from study.report.numbers import counted
 from study.report.questions import questions, tables_by_question
+from study.report.readings import NOTEBOOK, ReadingVerdict, read_readings
 from study.report.restricted import caption_html
 from study.report.tables import PAGES, panels, prepare_table, to_html
 from study.report.tally import (
@@ -42,7 +44,7 @@ from study.report.tally import (
     counts_in_words,
     tally,
 )
-from study.report.titles import OURS, SHARED, chapter_name, slug, text_name
+from study.report.titles import OURS, SHARED, chapter_name, part_name, slug, text_name
 from study.report.verdicts import COLUMNS, NOT_JUDGED
 from study.results import published
 from study.results.names import PUBLICATIONS
@@ -106,6 +108,7 @@ def _collect_site(inputs: Inputs, judged: pd.DataFrame, summary: pd.DataFrame) -
     all_questions = questions(inputs, groups, judged)
     by_publication = groupby(attrgetter("publication"), all_questions)
     publications = [name for name in [*PUBLICATIONS, OURS, SHARED] if name in by_publication]
+    pages_of = {(copy.name, copy.result_set): copy.page for copy in inputs.notebooks}
     return {
         "inputs": inputs,
         "listed": listed,
@@ -118,7 +121,9 @@ def _collect_site(inputs: Inputs, judged: pd.DataFrame, summary: pd.DataFrame) -
         "tables": tables,
         "name_of": dict(zip(listed["id"], listed["name"], strict=True)),
         "page_of": {group.id: group.page for group in by_id.values()},
-        "pages": {(copy.name, copy.result_set): copy.page for copy in inputs.notebooks},
+        "pages": pages_of,
+        "readings": read_readings(inputs.artefacts),
+        "readings_page": pages_of.get((NOTEBOOK, "reference"), ""),
         "questions": all_questions,
         "by_publication": {name: by_publication[name] for name in publications},
         "tallies": (tally(judged), tally(judged, "corrected"), tally(judged, "discovered")),
@@ -172,7 +177,7 @@ def _write_front_page(pages: _Pages) -> None:
     pages.write(
         "index",
         summary_sentences=summarize(site["judged"], cause=cause),
-        answers=front_page_answers(site["judged"], site["groups"]),
+        answers=front_page_answers(site["judged"], site["groups"], site["readings"]),
         experiment=experiment,
         experiment_page=site["pages"].get((EXPERIMENT, "reference"), ""),
         experiment_figures=[site["groups"][name] for name in FIGURES if name in site["groups"]],
@@ -183,9 +188,12 @@ def _write_front_page(pages: _Pages) -> None:
 def _write_claims(pages: _Pages) -> None:
     """Write the table of all claims, and a page for each."""
     pages.write("claims")
-    for _, row in pages.site["judged"].iterrows():
-        claim = pages.site["claims"][row["id"]]
-        pages.write("claim", f"claims/{row['id']}", row=row, claim=claim)
+    site = pages.site
+    by_artefact = groupby(attrgetter("id"), [*site["figures"], *site["tables"]])
+    for _, row in site["judged"].iterrows():
+        evidence = choose_evidence(by_artefact.get(row["artefact"], ()), row["judged_by"])
+        claim = site["claims"][row["id"]]
+        pages.write("claim", f"claims/{row['id']}", row=row, claim=claim, evidence=evidence)
 
 
 def _write_publications(pages: _Pages) -> None:
@@ -226,7 +234,11 @@ def _write_reference(pages: _Pages) -> None:
         pages.write("reference_of", page, name=name, content=record)
 
 
-def front_page_answers(judged: pd.DataFrame, groups: dict[str, Group]) -> list[Answer]:
+def front_page_answers(
+    judged: pd.DataFrame,
+    groups: dict[str, Group],
+    readings: dict[str, list[ReadingVerdict]],
+) -> list[Answer]:
     """Return the questions of the front page with their sentences.
 
     Parameters
@@ -235,6 +247,9 @@ def front_page_answers(judged: pd.DataFrame, groups: dict[str, Group]) -> list[A
         The claims with their verdicts.
     groups : dict
         Figures and tables by id.
+    readings : dict
+        Verdicts under other readings of the equations, by claim
+        (`study.report.readings.read_readings`).
 
     Returns
     -------
@@ -243,7 +258,10 @@ def front_page_answers(judged: pd.DataFrame, groups: dict[str, Group]) -> list[A
     rows = judged.set_index("id", drop=False)
     answers = []
     for question in read_findings().questions:
-        sentences = [write_sentence(each, rows.loc[each.claim]) for each in question.findings]
+        sentences = []
+        for finding in question.findings:
+            by_reading = readings.get(finding.claim, [])
+            sentences.append(write_sentence(finding, rows.loc[finding.claim], by_reading))
         figure = groups.get(question.figure)
         answers.append(Answer(question.question, figure, tuple(sentences)))
     return answers
@@ -275,6 +293,7 @@ def inches(pixels: int) -> float:
 
 _FUNCTIONS = (
     answer,
+    begin_sentence,
     caption_html,
     chapter_name,
     count_verdicts,
@@ -284,6 +303,7 @@ _FUNCTIONS = (
     get_image_size,
     inches,
     panels,
+    part_name,
     prepare_table,
     read_table,
     result_set_label,

@@ -7,11 +7,18 @@ from study.results.names import PUBLICATIONS, label
 OURS = "ours"
 """Page of the figures that no paper publishes."""
 _SPELLED = {
+    "gpu": "GPU",
+    "imdb": "IMDB",
     "irnn": "iRNN",
+    "jacobian": "Jacobian",
     "lem": "LEM",
     "lu": "LU",
+    "lyapunov": "Lyapunov",
+    "ncifar": "nCIFAR-10",
+    "psmnist": "psMNIST",
+    "unicornn": "UnICORNN",
 }
-"""Words of an artefact's id as the papers write them."""
+"""Words of the ids of artefacts and their parts as the papers write them."""
 SHARED = "shared"
 """Page of the notebooks that belong to no single publication."""
 
@@ -33,7 +40,32 @@ def own_name(artefact: str) -> str:
     >>> own_name("own-slope-model-5"), own_name("own-irnn-readings")
     ('Slope model 5', 'iRNN readings')
     """
-    first, *others = [_SPELLED.get(word, word) for word in artefact.split("-")[1:]]
+    return _heading(artefact.removeprefix("own-"))
+
+
+def part_name(part: str) -> str:
+    """Return what readers call a part of an artefact.
+
+    Parameters
+    ----------
+    part : str
+        Its name in files, such as ``by-learning-rate``; empty for the main part.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> part_name("by-learning-rate"), part_name("ncifar")
+    ('By learning rate', 'nCIFAR-10')
+    """
+    return _heading(part)
+
+
+def _heading(words: str) -> str:
+    """Return words that hyphens join as a heading."""
+    first, *others = [_SPELLED.get(word, word) for word in words.split("-")]
     if first.islower():
         first = first.capitalize()
     return " ".join([first, *others])
