@@ -172,8 +172,11 @@ def _checked(**settings):
 
 test_recipes_that_cannot_train_are_refused = refused(
     ParameterError,
-    ("expected either epochs or steps, got 0 and 0", _checked()),
-    ("expected either epochs or steps, got 1 and 1", _checked(epochs=1, steps=1)),
+    ("expected either epochs or steps above 0, got epochs 0 and steps 0", _checked()),
+    (
+        "expected either epochs or steps above 0, got epochs 1 and steps 1",
+        _checked(epochs=1, steps=1),
+    ),
     ("sgd does not take .*'eps'", _checked(epochs=1, optimiser="sgd", options={"eps": 0.1})),
     ("adam does not take .*: Invalid epsilon", _checked(epochs=1, options={"eps": -1.0})),
 )

@@ -22,6 +22,7 @@ from study.config.vocabulary import (
     DEFAULT_START,
     RUN_PART,
     Makers,
+    all_settings,
     known_settings,
     refuse_unknown,
 )
@@ -73,6 +74,7 @@ def _expand_group(
     used: set[str] = set()
     tables = read_tables(name, content)
     for where, table in tables.items():
+        _refuse_misspelled(where, table, makers)
         table_runs = []
         for pair in network_task_pairs(where, table, definitions):
             merged = _merge_levels(where, table, pair, definitions, makers)
@@ -259,6 +261,18 @@ def _refuse_equal(where: str, runs: Iterable[RunConfig]) -> None:
                 f"params.yaml: {where} has the same run twice, as {format_value(same.label)} and "
                 f"as {format_value(run.label)} on {format_value(run.task_label)}; remove one"
             )
+
+
+def _refuse_misspelled(where: str, table: Table, makers: Makers) -> None:
+    """Refuse a default that is a setting of no network and no task, whatever the group trains.
+
+    Without this check, a misspelled `width` would be reported as a missing width.
+    """
+    known = all_settings(makers)
+    for word in ("set", "sweep", "by_task", "sweep_by_task"):
+        for key, value in getattr(table.defaults, word).items():
+            if value is not None:
+                refuse_unknown(key, f"{where}.defaults.{word}", known)
 
 
 def _refuse_unused(where: str, table: Table, used: Iterable[str]) -> None:

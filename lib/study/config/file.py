@@ -65,7 +65,9 @@ def read_params(path: Path = PARAMS) -> dict[str, Any]:
         raise
     except MarkedYAMLError as error:
         message = error.problem or error.context
-        raise ParameterError(f"{path.name}{_position(error)}: {message}") from None
+        raise ParameterError(
+            f"{path.name}{_position(error)}: {message}; check indentation, brackets and names there"
+        ) from None
     except Exception as error:  # ruamel.yaml raises errors of many kinds; bytes may not be UTF-8
         lines = str(error).splitlines() or [type(error).__name__]
         raise ParameterError(f"{path.name} cannot be read: {lines[0]}") from None

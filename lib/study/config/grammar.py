@@ -26,7 +26,18 @@ Mapped = Annotated[dict[str, T], BeforeValidator(_empty_if_null)]
 """A mapping with string keys. ``null``, with which a profile clears a mapping, means empty."""
 GroupName = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_]*$")]
 """Name of a group, which is also the name of its results file."""
-Sweep = list[Any] | dict[str, Any]
+
+
+def _check_levels(value: object) -> object:
+    """Refuse levels that are neither a list nor a mapping, in one sentence for both types."""
+    if isinstance(value, list | dict):
+        return value
+    raise ValueError(
+        "expected a list of levels, such as [0.1, 0.2], or a mapping from names to them"
+    )
+
+
+Sweep = Annotated[list[Any] | dict[str, Any], BeforeValidator(_check_levels)]
 """The levels of a swept setting: a list of values, or a mapping from display names to values."""
 
 

@@ -2,9 +2,20 @@
 
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from study.config.section import Section
+
+MOST_WORKERS = 4096
+"""Largest number of worker processes of one machine."""
+
+
+def _check_workers(value: object) -> object:
+    """Refuse another value than `auto` or a count, in one sentence for both types."""
+    is_count = isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MOST_WORKERS
+    if is_count or value == "auto":
+        return value
+    raise ValueError(f"expected an integer from 0 to {MOST_WORKERS}, or auto")
 
 
 class Jobs(Section):
@@ -21,4 +32,4 @@ class Jobs(Section):
     """
 
     scheduler: Annotated[str, Field(pattern=r"^(local|(tcp|tls)://[^/\s]+:[1-9][0-9]{0,4})$")]
-    workers: Annotated[int, Field(ge=0, le=4096)] | Literal["auto"]
+    workers: Annotated[int | Literal["auto"], BeforeValidator(_check_workers)]

@@ -178,8 +178,12 @@ def _swept(key: str, sweep: Sweep, where: str, in_labels: bool) -> list[Level]:
         for value in sweep:
             text = level_text(value)
             levels.append(Level(value, text, f"{key}={text}"))
+    if not levels:
+        raise ParameterError(
+            f"params.yaml: {where} is {format_value(sweep)}; expected at least one level"
+        )
     different = {json.dumps(level.value, sort_keys=True) for level in levels}
-    if not levels or len(different) < len(levels):
+    if len(different) < len(levels):
         raise ParameterError(
             f"params.yaml: {where} is {format_value(sweep)}; expected levels that differ from each "
             "other"

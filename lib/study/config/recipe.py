@@ -86,7 +86,10 @@ class Recipe(Section):
     @model_validator(mode="after")
     def _can_train(self) -> Self:
         if (self.epochs > 0) == (self.steps > 0):
-            raise ValueError(f"expected either epochs or steps, got {self.epochs} and {self.steps}")
+            raise ValueError(
+                f"expected either epochs or steps above 0, got epochs {self.epochs} and steps "
+                f"{self.steps}"
+            )
         for name, value in self.options.items():
             if isinstance(value, bool) != (name == "fused"):
                 kind = "true or false" if name == "fused" else "a number"

@@ -37,6 +37,11 @@ Fraction = Annotated[float, Field(ge=0, lt=1)]
 """A dropout rate."""
 
 T = TypeVar("T")
+_PLAIN_WORDS = {
+    "a valid array": "a list, such as [a, b]",
+    "an object": "a mapping, such as {a: 1, b: 2}",
+}
+"""Words of YAML for words of JSON in pydantic's messages."""
 
 
 class ParameterError(ValueError):
@@ -212,7 +217,7 @@ def _explain(
     kind: type[Section], lead: str, where: str, error: ValidationError, hidden: Iterable[str]
 ) -> str:
     """Return one line for each problem that pydantic reports."""
-    hidden = set(hidden)
+    hidden = {*hidden, "[key]"}  # pydantic's mark for a wrong key
     lines = []
     for problem in error.errors():
         keys = [str(key) for key in problem["loc"] if key not in hidden]
@@ -224,7 +229,7 @@ def _sentence(kind: type[Section], where: str, keys: list[str], problem: Any) ->
     """Return one sentence that says what is wrong with one key."""
     key = ".".join(part for part in (where, *keys) if part) or "the file"
     if problem["type"] == "missing":
-        return f"{key} is missing"
+        return f"{key} is missing; add it"
     if problem["type"] == "extra_forbidden":
         sentence = f"unknown parameter {key}; remove it or correct its spelling"
         section = _section_at(kind, problem["loc"][:-1])
@@ -233,6 +238,10 @@ def _sentence(kind: type[Section], where: str, keys: list[str], problem: Any) ->
         return sentence
     message = problem["msg"].removeprefix("Value error, ")[:LONGEST_TEXT]
     message = message[0].lower() + message[1:]
+    for word, plain in _PLAIN_WORDS.items():
+        message = message.replace(word, plain)
+    if problem["type"] in ("int_type", "float_type") and isinstance(problem["input"], list):
+        message += "; list several levels under sweep"
     if isinstance(problem["input"], dict):
         return f"{key}; {message}"  # a whole section: its path says enough
     return f"{key} is {format_value(problem['input'])}; {message}"

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 
-from longrnn.cells import cell_class
+from longrnn.cells import cell_class, cell_names
 
 from study.config.run import PARTS
 from study.config.section import ParameterError, Section, similar_names
@@ -68,6 +68,24 @@ def known_settings(
             part_by_setting |= dict.fromkeys(start.settings, "start_settings")
     part_by_setting |= dict.fromkeys(kind.hyper_parameters, "hyper_parameters")
     return part_by_setting | general_settings()
+
+
+def all_settings(makers: Makers) -> set[str]:
+    """Return the settings of all cells and of all tasks.
+
+    Parameters
+    ----------
+    makers : mapping of str to type of Section
+        The class with the settings of each maker, by the maker's name.
+
+    Returns
+    -------
+    set of str
+    """
+    settings: set[str] = set()
+    for name in cell_names():
+        settings |= known_settings(name, cell_class(name).starts, makers.values()).keys()
+    return settings
 
 
 def refuse_unknown(key: str, where: str, known: Iterable[str]) -> None:
