@@ -363,6 +363,12 @@ def test_networks_at_chance_are_found():
     assert Networks(ds).at_chance() == ["LSTM"]
 
 
+def test_a_mean_just_above_the_chance_level_is_at_chance():
+    scores = {("LSTM", "CIFAR"): 10.03, ("iRNN", "CIFAR"): 36.0, ("LSTM", "MNIST"): 70.0}
+    ds = group_sampler(scores, spread=0.0, guess=10.0)(np.random.default_rng(0))
+    assert Networks(ds).at_chance_by_task() == {"CIFAR": ["LSTM"], "MNIST": []}
+
+
 def test_a_run_diverged_at_once_scores_at_chance():
     ds = _draw()
     ds["records"][0, 0] = 0

@@ -251,6 +251,17 @@ class Networks:
         """
         return [label for label in self.labels() if not self.learned(label)]
 
+    def at_chance_by_task(self) -> dict[str, list[str]]:
+        """Return the networks that do no better than chance, for every task.
+
+        Returns
+        -------
+        dict of str to list of str
+            Their labels by task.
+        """
+        tasks = self.all_rows["task"].unique()
+        return {task: self.on_task(task).at_chance() for task in tasks}
+
     def steps_trained(self, name: NetworkRef) -> int:
         """Return the number of optimizer steps for which a network was trained.
 
