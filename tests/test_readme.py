@@ -226,6 +226,9 @@ def test_harm_by_distance_is_open_or_not():
     for write in (describe_intervention, summarize_intervention):
         assert "nothing to do with distance" in "".join(write(effects))
         assert "nothing to do with distance" not in "".join(write(clear))
+    sentence = "It is not clear whether early digits lose more (−8 points; −18 to +3)."
+    assert sentence in "".join(describe_intervention(effects))
+    assert "early digits lose more" not in "".join(describe_intervention(clear))
 
 
 def test_a_failed_prediction_is_reported():
