@@ -590,6 +590,12 @@ def test_a_note_compares_the_interval_with_the_papers_value(name, low, high, not
     assert judged_row(name, between(low, high))["note"] == note
 
 
+def test_two_runs_are_too_few_for_any_effect_to_be_clear():
+    estimate = replace(between(-286.0, 486.0), df=1.0)
+    note = judged_row("diss-3.5-terminal-sign", estimate)["note"]
+    assert "if the true value is our estimate, an experiment with a few more runs would" in note
+
+
 @pytest.mark.parametrize(("low", "times"), [(-0.004, 4.6), (-0.001, 2.5), (-0.1, 4.6)])
 def test_undecided_claims_state_the_size_needed(low, times):
     estimate = between(low, 0.02)

@@ -222,10 +222,12 @@ def _larger_experiment(estimate: Estimate, region: Region) -> str:
     if not distance_in_se:
         return "the estimate lies exactly on the threshold, where no experiment can decide"
     times = detectable(1 / distance_in_se) ** 2
-    size = "more than a hundred times"
-    if times < 100:
-        size = f"about {times:.2g} times"
-    text = f"if the true value is our estimate, an experiment {size} as large would decide"
+    experiment = "an experiment more than a hundred times as large"
+    if times <= 1:  # so few runs that Student's t, not the standard error, makes the interval wide
+        experiment = "an experiment with a few more runs"
+    elif times < 100:
+        experiment = f"an experiment about {times:.2g} times as large"
+    text = f"if the true value is our estimate, {experiment} would decide"
     if estimate.sampled > 0.5:
         text += "; most of the uncertainty comes from the finite test set"
     return text

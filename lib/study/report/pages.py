@@ -98,7 +98,9 @@ def write_pages(
 
 def _collect_site(inputs: Inputs, judged: pd.DataFrame, summary: pd.DataFrame) -> dict[str, Any]:
     """Return what all templates see, by the names that they use."""
+    order = list(PUBLICATIONS)
     listed = published.artefacts()
+    listed = listed.sort_values("text", key=lambda texts: texts.map(order.index), kind="stable")
     listed["name"] = listed["text"].map(text_name) + ", " + listed["label"]
     groups = group_artefacts(inputs.artefacts, listed)
     figures = [group for group in groups if group.kind == "figure"]
@@ -115,7 +117,7 @@ def _collect_site(inputs: Inputs, judged: pd.DataFrame, summary: pd.DataFrame) -
         "main": main_files(inputs.artefacts),
         "judged": judged,
         "claims": {row["id"]: describe_claim(row) for _, row in judged.iterrows()},
-        "summary": summary,
+        "summary": summary.loc[[name for name in order if name in summary.index]],
         "groups": by_id,
         "figures": figures,
         "tables": tables,
