@@ -4,7 +4,7 @@ import copy
 import csv
 import hashlib
 import json
-from typing import get_args
+from typing import Any, get_args
 
 import pytest
 from designs import checked_runs_of, loaded, profile_of, runs_of, sections
@@ -12,6 +12,7 @@ from longrnn.cells import cell_class, cell_names
 from study.config.datasets import datasets
 from study.config.expand import expand_groups
 from study.config.file import merge_profile, read_params
+from study.config.grammar import Sections
 from study.config.measurement import Measure
 from study.config.names import with_names
 from study.config.network import Network
@@ -23,8 +24,9 @@ from study.results.rows import MEASURED
 from study.tasks import TASKS
 from study.training.__main__ import main
 from study.training.model import HEADS
+from study.training.plans import DESIGNS
 from study.training.probe import _METHODS
-from study.training.profile import DESIGNS, load_profile
+from study.training.profile import load_profile
 
 PROFILES = ("smoke", "quick", "real", "short", "paper")
 EXPANSION = ROOT / "tests" / "data" / "expansion.csv"
@@ -480,9 +482,14 @@ def test_missing_files_profiles_and_groups_are_named(tmp_path):
         loaded("smoke").count("pixles")  # which notebook 10 asks first
 
 
+def test_every_design_has_a_section():
+    later = {name for name, field in Sections.model_fields.items() if field.annotation is Any}
+    assert later == set(DESIGNS)
+
+
 def test_a_job_has_one_level_of_every_factor():
     section = {**sections("smoke")["linear_gaps"], "place": [3, 5], "orthogonality": [0, 0.5]}
-    design = parse_section(DESIGNS["linear_gaps"], section, "linear_gaps")
+    design = parse_section(DESIGNS["linear_gaps"].design, section, "linear_gaps")
     jobs = list(design.jobs())
     assert [(job.place, job.orthogonality) for job in jobs] == [(3, 0), (3, 0.5), (5, 0), (5, 0.5)]
     assert [job.replicate for job in design.copy_with(replicates=2).jobs()][:2] == [0, 1]

@@ -19,7 +19,7 @@ from study.pipeline.notebooks import read_parameters
 from study.pipeline.refusals import FingerprintError
 from study.report import look
 from study.results.reference import RESULTS
-from study.training.profile import DESIGNS
+from study.training.plans import DESIGNS
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from study.config.expand import expand_groups
 from study.config.file import merge_profile
 from study.config.section import ParameterError
 from study.tasks import TASKS, check_task
-from study.training.profile import DESIGNS
+from study.training.plans import DESIGNS
 from trials.faults import paths_and_values
 
 pytestmark = pytest.mark.trials
@@ -58,7 +58,7 @@ def _wrong(path, value, factors):
 
 def _faults(content):
     """Yield (path, wrong value) for everything in the sections of a profile but the tables."""
-    factors_of = {key: experiment.factors() for key, experiment in DESIGNS.items()}
+    factors_of = {section: kind.design.factors() for section, kind in DESIGNS.items()}
     factors_of["jobs"] = ()
     for section, factors in factors_of.items():
         for path, value in paths_and_values(content[section]):

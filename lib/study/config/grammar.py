@@ -130,7 +130,10 @@ class Group(Table):
 
 
 class Sections(Section):
-    """The sections of a profile as plain values; their contents are checked later."""
+    """The sections of a profile as plain values; their contents are checked later.
+
+    `study.training.plans.DESIGNS` has the designs of the last four sections.
+    """
 
     jobs: Jobs
     networks: dict[str, dict[str, Any]]

@@ -7,7 +7,7 @@ import xarray as xr
 
 from study.training.cache_key import engines
 from study.training.job import Arrays, Job
-from study.training.plans import AnyDesign, settings_of
+from study.training.plans import AnyDesign, design_settings
 
 
 def to_dataset(
@@ -20,7 +20,7 @@ def to_dataset(
     profile : str
         Name of the profile, kept as an attribute.
     designs : sequence
-        The runs of the group, or one design of another kind.
+        The runs of the group, or its one design.
     jobs : sequence of Job
         Their jobs (`study.training.plans.plan_jobs`).
     results : sequence of mapping
@@ -37,7 +37,7 @@ def to_dataset(
         The results do not follow the schema.
     """
     experiment = jobs[0].experiment
-    settings = _shared_settings([settings_of(design) for design in designs], jobs)
+    settings = _shared_settings([design_settings(design) for design in designs], jobs)
     attributes = {"profile": profile, "settings": settings}
     ds = experiment.to_dataset(designs, jobs, results, attributes)
     return experiment.schema(designs).validate(ds)

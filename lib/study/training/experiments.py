@@ -1,6 +1,16 @@
 """The five kinds of experiments: how each is trained, and how its results are stored.
 
-`study.training.plans` sets the experiment of each job.
+`study.training.plans` sets the experiment of each job. Most new experiments are groups of runs,
+which only take lines in `params.yaml`. A new kind of experiment takes
+
+- a design, a subclass of `study.config.design.Design`, and the name of its section in
+  `study.config.grammar.Sections`;
+- a schema in `study.results`, which `study.results.datasets` lists, and in
+  `study.results.learned.networks_learned` a rule for when its networks have learned;
+- a function that trains its jobs, in a module of its own here, and one in `design_datasets` that
+  joins their results;
+- an `Experiment` below, a function in `plans` that plans its jobs, and a row of
+  `study.training.plans.DESIGNS`.
 """
 
 from study.results.factorial import FACTORIAL as FACTORIAL_SCHEMA

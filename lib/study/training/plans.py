@@ -1,11 +1,12 @@
 """Plan the jobs of each kind of design: titles, data sets, relative costs, vmapped passes.
 
 This is the step from configuration (`study.config`) to jobs, which `study.training.jobs` runs.
+`DESIGNS` lists the kinds of designs that have a section of their own in `params.yaml`.
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from study.config.design import Design
 from study.config.factorial import Factorial
@@ -18,8 +19,8 @@ from study.training.intervention_design import Interventions
 from study.training.job import Job
 from study.training.model import pick_device
 
-AnyDesign = RunConfig | Factorial | Latching | LinearGaps | Interventions
-"""Types of designs. A dataset has several runs, or one design of another type."""
+AnyDesign = RunConfig | Design
+"""What the jobs of a dataset are planned from: several runs, or one design."""
 
 GPU_PASS_SIZE = 50
 """Attempts of the factorial experiment that share a vmapped pass on a GPU.
@@ -41,7 +42,7 @@ def plan_jobs(designs: Sequence[AnyDesign]) -> list[Job]:
     Parameters
     ----------
     designs : sequence
-        Runs, or designs of another kind.
+        Runs, or designs.
 
     Returns
     -------
@@ -59,8 +60,8 @@ def plan_jobs(designs: Sequence[AnyDesign]) -> list[Job]:
     return jobs
 
 
-def settings_of(design: AnyDesign) -> dict[str, Any]:
-    """Return all settings of a design, to store them with a dataset.
+def design_settings(design: AnyDesign) -> dict[str, Any]:
+    """Return all settings of a run or a design, to store them with a dataset.
 
     Parameters
     ----------
@@ -228,13 +229,32 @@ def plan_interventions(design: Interventions) -> Iterator[Job]:
         )
 
 
-_PLANS = {
-    RunConfig: plan_runs,
-    Factorial: plan_factorial,
-    Latching: plan_latching,
-    LinearGaps: plan_linear_gaps,
-    Interventions: plan_interventions,
+class DesignKind(NamedTuple):
+    """A kind of design that has a section of its own in `params.yaml`.
+
+    Attributes
+    ----------
+    design : type of Design
+        The settings of the section.
+    plan : callable
+        Yields the jobs of such a design.
+    """
+
+    design: type[Design]
+    plan: Callable[[Any], Iterator[Job]]
+
+
+DESIGNS = {
+    "factorial": DesignKind(Factorial, plan_factorial),
+    "interventions": DesignKind(Interventions, plan_interventions),
+    "latching": DesignKind(Latching, plan_latching),
+    "linear_gaps": DesignKind(LinearGaps, plan_linear_gaps),
 }
+"""The kinds of designs by their section in `params.yaml`, which is also the name of their dataset.
+
+All other datasets are groups of runs.
+"""
+_PLANS = {RunConfig: plan_runs, **{kind.design: kind.plan for kind in DESIGNS.values()}}
 
 
 def _attempt_title(attempt: Factorial) -> str:

@@ -7,44 +7,30 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+from pydantic import create_model
 
 from study.config.expand import expand_groups
-from study.config.factorial import Factorial
 from study.config.file import merge_profile
 from study.config.grammar import Sections
 from study.config.jobs import Jobs
-from study.config.latching import Latching
-from study.config.linear_gaps import LinearGaps
 from study.config.run import RunConfig
 from study.config.section import ParameterError, format_value, parse_section, similar_names
 from study.pipeline.files import write_text
 from study.tasks import TASKS
 from study.tasks.sources import source_names
 from study.training.datasets import to_dataset
-from study.training.intervention_design import Interventions
 from study.training.job import Job
 from study.training.jobs import GroupResults, run_jobs
-from study.training.plans import AnyDesign, plan_jobs
+from study.training.plans import DESIGNS, AnyDesign, plan_jobs
 from study.training.run_checks import check_network, check_settings
 
-DESIGNS = {
-    "factorial": Factorial,
-    "interventions": Interventions,
-    "latching": Latching,
-    "linear_gaps": LinearGaps,
-}
-"""Types of the designs that are not groups of runs, by their section in `params.yaml`."""
 MOST_JOBS = 10**6
 """Largest number of jobs of a dataset; a larger number is assumed to be a typo."""
-
-
-class _Sections(Sections):
-    """The sections of a profile, with parsed designs."""
-
-    factorial: Factorial
-    latching: Latching
-    linear_gaps: LinearGaps
-    interventions: Interventions
+_DESIGN_FIELDS: dict[str, Any] = {name: (kind.design, ...) for name, kind in DESIGNS.items()}
+_SectionsWithDesigns = create_model("_SectionsWithDesigns", __base__=Sections, **_DESIGN_FIELDS)
+"""The sections of a profile, in which the sections of designs are parsed, too."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +43,7 @@ class Profile:
     jobs : Jobs
         Where jobs run.
     designs : mapping
-        From the name of a dataset (a group) to its runs, or to one design of another kind.
+        From the name of a dataset (a group) to its runs, or to one design.
     """
 
     name: str
@@ -179,7 +165,7 @@ def load_profile(name: str) -> Profile:
         The profile is unknown, a section is missing or unknown, a parameter is wrong, a network
         can't be built, or a data set is unknown.
     """
-    sections = parse_section(_Sections, merge_profile(name), "")
+    sections = parse_section(_SectionsWithDesigns, merge_profile(name), "")
     designs: dict[str, tuple[AnyDesign, ...]] = {
         section: (getattr(sections, section),) for section in DESIGNS
     }
