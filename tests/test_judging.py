@@ -50,6 +50,7 @@ from study.claims.listed import claim_table, claims, read_claims
 from study.claims.networks import Networks
 from study.claims.region import Region
 from study.claims.short_runs import barred_verdicts, lead_caveat
+from study.claims.traits import TRAITS
 from study.claims.verdict import (
     AGREES,
     DIFFERS,
@@ -86,6 +87,7 @@ def test_claims_are_complete_and_have_one_judge():
         assert (LISTED[column] != "").all(), column
     assert set(LISTED["artefact"]) <= set(artefacts()["id"])
     assert {claim.comparison.estimator for claim in COMPARED} <= set(ESTIMATORS)
+    assert set(TRAITS) == set(ESTIMATORS)
     judged = [claim for judges in JUDGES.values() for claim in judges]
     assert sorted(judged) == sorted(FALSE)
     compared = [claim.id for claim in COMPARED]

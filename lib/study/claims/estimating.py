@@ -57,7 +57,7 @@ ESTIMATORS = {
     "decades": Estimator(time_steps.decades, "itself"),
     "power_law": Estimator(time_steps.power_law, "itself"),
 }
-"""By the name that claims give (`Comparison.estimator`)."""
+"""By the name that claims give (`Comparison.estimator`); see also `study.claims.traits.TRAITS`."""
 
 
 def estimate_claim(networks: Networks, claim: Claim) -> Estimate:

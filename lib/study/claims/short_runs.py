@@ -29,6 +29,7 @@ from study.claims.claim import Claim, NetworkRef
 from study.claims.estimates import Estimate
 from study.claims.networks import Networks
 from study.claims.region import Region
+from study.claims.traits import TRAITS
 
 
 class ClaimKind(Enum):
@@ -60,10 +61,6 @@ _BARRED = {
     ClaimKind.CONVERGED: Barred(agrees=True, differs=True),
     ClaimKind.COUNTS_STEPS: Barred(agrees=False, differs=False),
 }
-_NO_DIFFERENCE = {"lead": 0.0, "apart": 0.0, "ratio": 1.0}
-"""The value of a comparison if both networks do equally well."""
-_LARGE_IF_LEARNED = {"over_chance": True, "share_of_chance": False, "memoryless": False}
-"""Whether a quantity is large if the network learned, or small."""
 
 
 def claim_kind(estimator: str, region: Region) -> ClaimKind:
@@ -80,20 +77,20 @@ def claim_kind(estimator: str, region: Region) -> ClaimKind:
     -------
     ClaimKind
     """
-    if estimator in _NO_DIFFERENCE:
-        same = _NO_DIFFERENCE[estimator]
-        if not region.contains(same, same):
+    traits = TRAITS[estimator]
+    if traits.compares_scores:
+        if not region.contains(traits.no_effect, traits.no_effect):
             return ClaimKind.LEADS
         one_sided = estimator != "apart" and not region.bounded
         if one_sided:
             return ClaimKind.NO_WORSE
         return ClaimKind.EQUAL
-    if estimator in _LARGE_IF_LEARNED:
+    if traits.large_if_learned is not None:
         says_large = math.isinf(region.below)
-        if says_large == _LARGE_IF_LEARNED[estimator]:
+        if says_large == traits.large_if_learned:
             return ClaimKind.LEARNS
         return ClaimKind.FAILS
-    if estimator in ("longer", "steps_needed"):
+    if traits.counts_steps:
         return ClaimKind.COUNTS_STEPS
     return ClaimKind.CONVERGED
 
@@ -128,11 +125,11 @@ def _is_even_ahead(estimator: str, region: Region, estimate: Estimate) -> bool:
     """Return whether a network leads although the claim is only that it is not worse."""
     if claim_kind(estimator, region) is not ClaimKind.NO_WORSE:
         return False
-    same = _NO_DIFFERENCE[estimator]
+    no_effect = TRAITS[estimator].no_effect
     large_is_better = math.isinf(region.below)
     if large_is_better:
-        return estimate.low > same
-    return estimate.high < same
+        return estimate.low > no_effect
+    return estimate.high < no_effect
 
 
 def shorter_than_paper(networks: Networks, *names: NetworkRef) -> str:

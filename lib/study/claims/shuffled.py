@@ -15,9 +15,8 @@ from study.claims.estimates import Estimate
 from study.claims.estimating import estimate_claim
 from study.claims.listed import claims
 from study.claims.networks import Networks
+from study.claims.traits import TRAITS
 
-NO_EFFECT = {"lead": 0.0, "apart": 0.0, "ratio": 1.0, "longer": 1.0, "decay": 1.0}
-"""The value of each quantity that compares two networks if they are equal."""
 OUTCOMES = ["step", "test", "last", "test_at_two_thirds", "improving", "completed"]
 """Columns of `study.results.runs.run_table` that hold the result of a run, not its network."""
 AT_THRESHOLD = "a difference, however small"
@@ -91,8 +90,8 @@ def judge_shuffled(ds: xr.Dataset, group: str, shuffles: int) -> pd.DataFrame:
     pandas.DataFrame
         One row per claim and shuffle that gave an interval: ``id``, ``estimator``, ``says`` (one of
         `AT_THRESHOLD`, `BEYOND` and `DENIED`), ``pairs`` (number of pairs of networks),
-        ``excluding`` (number of pairs whose interval excludes `NO_EFFECT`), ``agrees`` and
-        ``differs`` (whether the claim's interval lies inside or outside its region).
+        ``excluding`` (number of pairs whose interval excludes the value of no effect), ``agrees``
+        and ``differs`` (whether the claim's interval lies inside or outside its region).
     """
     compared = []
     for claim in claims().values():
@@ -115,7 +114,7 @@ def _compares(claim: Claim) -> bool:
     """Return whether a claim compares networks with each other."""
     comparison = claim.comparison
     has_pairs = bool(comparison.pairs) or bool(comparison.others)
-    return has_pairs and comparison.estimator in NO_EFFECT
+    return has_pairs and TRAITS[comparison.estimator].no_effect is not None
 
 
 def _row(claim: Claim, estimate: Estimate) -> dict[str, object]:
@@ -123,7 +122,7 @@ def _row(claim: Claim, estimate: Estimate) -> dict[str, object]:
     if not estimate.known:
         return {}
     region = claim.region
-    no_effect = NO_EFFECT[claim.comparison.estimator]
+    no_effect = TRAITS[claim.comparison.estimator].no_effect
     if no_effect in (region.above, region.below):
         says = AT_THRESHOLD
     elif region.contains(no_effect, no_effect):

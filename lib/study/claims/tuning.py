@@ -39,6 +39,7 @@ from study.claims.estimates import ByVerdict, Estimate, Reasons, gather
 from study.claims.networks import Networks
 from study.claims.search import gain_of_last_rate, rate_at_edge, rates_tried
 from study.claims.short_runs import ClaimKind, claim_kind
+from study.claims.traits import TRAITS
 
 FURTHER_RATES = 2
 """Number of steps beyond the edge of the grid whose gain is extrapolated."""
@@ -50,8 +51,6 @@ FAIR_UNITS = 1.5
 """Factor by which a ratio of numbers of units may exceed that of the paper's networks."""
 SMALL_ERROR = 0.1
 """Share of the error at chance below which an error is small."""
-_ERROR_RATIOS = ("ratio", "share_of_chance", "memoryless")
-"""Estimators whose quantity is the first network's error over another error."""
 
 
 class Losers(NamedTuple):
@@ -177,14 +176,15 @@ def _with_better_rate(
     Each is assumed to bring the gain of the last step of the grid. The interval is infinite unless
     the quantity is a difference of scores or a ratio of errors.
     """
-    estimator = claim.comparison.estimator
-    if estimator != "lead" and estimator not in _ERROR_RATIOS:
+    is_lead = claim.comparison.estimator == "lead"
+    is_error_ratio = TRAITS[claim.comparison.estimator].is_error_ratio
+    if not is_lead and not is_error_ratio:
         return -math.inf, math.inf
-    gain = FURTHER_RATES * gain_of_last_rate(networks, name, logs=estimator in _ERROR_RATIOS)
+    gain = FURTHER_RATES * gain_of_last_rate(networks, name, logs=is_error_ratio)
     shift = gain
     if name != pair[0]:
         shift = -gain
-    if estimator == "lead":
+    if is_lead:
         return estimate.low + shift, estimate.high + shift
     factor = math.exp(-shift)  # a smaller error makes the ratio smaller
     return estimate.low * factor, estimate.high * factor
