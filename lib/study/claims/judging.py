@@ -155,16 +155,22 @@ def judged_row(claim_id: str, estimate: Estimate) -> dict[str, object]:
     Returns
     -------
     dict
-        ``id``, ``verdict``, ``cause`` (why it is not testable, else empty), ``estimate``, ``low``,
-        ``high``, ``power``, ``p``, ``at_half`` and ``at_double`` (the verdicts at half and at
-        twice our threshold; empty if the threshold is the paper's), ``null_is`` (whether
-        `Claim.null` is ``inside`` the interval, ``outside``, or ``between`` it and the threshold;
-        empty if there is none), ``paper_steps`` (optimizer steps in the paper; None if not
-        printed), the columns of `study.claims.estimates.Scale`, ``decided_by`` and ``decided_on``
-        (the networks and the task of the estimate, if the claim is about several; else empty),
-        ``caveat`` (what a reader must know before quoting the verdict, separated by semicolons),
-        ``objection`` (what bars the verdict that the interval alone would give; empty if nothing
-        does), and ``note``, which says that, too.
+        The columns of a `judged_table`:
+
+        - ``id`` and ``verdict``; ``cause``: why the claim is not testable, else empty;
+        - ``estimate``, ``low``, ``high``, ``power`` and ``p``;
+        - ``at_half`` and ``at_double``: the verdicts at half and at twice our threshold; empty if
+          the threshold is the paper's;
+        - ``null_is``: whether `Claim.null` is ``inside`` the interval, ``outside``, or ``between``
+          it and the threshold; empty if there is none;
+        - ``paper_steps``: optimizer steps in the paper; None if not printed;
+        - the columns of `study.claims.estimates.Scale`;
+        - ``decided_by`` and ``decided_on``: the networks and the task of the estimate, if the claim
+          is about several; else empty;
+        - ``caveat``: what a reader must know before quoting the verdict, separated by semicolons;
+        - ``objection``: what bars the verdict that the interval alone would give; empty if nothing
+          does;
+        - ``note``: remarks on the estimate, the paper's value and the verdict, with the objection.
     """
     claim = claims()[claim_id]
     verdict = verdict_on(estimate, claim)

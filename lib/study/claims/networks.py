@@ -24,9 +24,13 @@ class Networks:
     Attributes
     ----------
     ds
-        The results of the group.
+        The results of the group, in `measure`.
+    measure
+        One of `study.results.runs.MEASURES`, if the score is not the recorded metric; else empty.
     task
         The task in view; empty for all tasks.
+    paper_steps
+        How many optimizer steps the paper trains for on this task; ``nan`` if unknown.
     rows
         `study.results.runs.run_table` of `task`, with ``score`` and ``guess``: the test
         metric and that of guessing, accuracies in percent. A run that diverged before its first
@@ -41,6 +45,8 @@ class Networks:
         1 if a larger score is better, else -1.
     candidates
         `run_table` of all learning rates.
+    learning_rates
+        All learning rates of each network, by label and task.
     """
 
     def __init__(
@@ -84,6 +90,7 @@ class Networks:
         return other
 
     def _select(self, task: str, paper_steps: float) -> None:
+        """Set the attributes that depend on the task in view."""
         self.task = task
         self.paper_steps = paper_steps
         self.rows = self.all_rows
@@ -118,21 +125,20 @@ class Networks:
 
     def _find_runs(self, name: NetworkRef) -> pd.DataFrame:
         if isinstance(name, str):
-            rows = self.rows
-            return rows[rows["label"] == name]
+            return self.rows[self.rows["label"] == name]
         if name.pooled:
             alone = name.model_copy(update={"pooled": ()})
             return pd.concat([self.runs(part) for part in (alone, *name.pooled)])
-        rows = self.rows
-        if name.task:
-            rows = self.all_rows[self.all_rows["task"] == name.task]
-        levels = self._levels(rows, name)
+        levels = self._levels(name)
         if not name.best:
             return levels
         return levels[levels["run"].isin(validated_best(levels, ["task"]))]
 
-    @staticmethod
-    def _levels(rows: pd.DataFrame, name: NetworkSelection) -> pd.DataFrame:
+    def _levels(self, name: NetworkSelection) -> pd.DataFrame:
+        """Return the runs of a network on its own task, at all levels of its swept setting."""
+        rows = self.rows
+        if name.task:
+            rows = self.all_rows[self.all_rows["task"] == name.task]
         plain = rows[rows["label"] == name.label]
         if not name.best:
             return plain
@@ -154,10 +160,7 @@ class Networks:
         """
         if isinstance(name, str) or name.pooled or not name.best:
             return self.runs(name)
-        rows = self.rows
-        if name.task:
-            rows = self.all_rows[self.all_rows["task"] == name.task]
-        return self._levels(rows, name)
+        return self._levels(name)
 
     def labels(self) -> list[str]:
         """Return the labels of the networks that were trained on the task in view.
