@@ -233,9 +233,9 @@ def test_spread_excludes_sampling_of_test_sequences(spread):
     value, low, high = np.array([[one.value, one.low, one.high] for one in actual]).T
     assert np.sqrt((value**2).mean()) == pytest.approx(100 * spread, abs=1.2)
     assert ((low <= 100 * spread) & (100 * spread <= high)).mean() > 0.9
-    chance = np.mean([one.chance(claimed, 100 * spread) for one in actual])
+    power = np.mean([one.power_at(claimed, 100 * spread) for one in actual])
     agreed = np.mean([claimed.contains(one.low, one.high) for one in actual])
-    assert chance == pytest.approx(agreed, abs=0.05)
+    assert power == pytest.approx(agreed, abs=0.05)
 
 
 def test_a_spread_with_the_sampling_of_test_sequences_says_so():
@@ -256,7 +256,7 @@ def test_power_at_chance_does_not_depend_on_learners():
     actual = [ask(_answering(rng, guess), "over_chance", "LEM") for _ in range(200)]
     agreed = np.mean([claimed.contains(one.low, one.high) for one in actual])
     learned = ask(_answering(rng, np.linspace(0.2, 0.8, 6)[:, None]), "over_chance", "LEM")
-    assert 0.4 < learned.chance(claimed, 0.0) == pytest.approx(agreed, abs=0.08)
+    assert 0.4 < learned.power_at(claimed, 0.0) == pytest.approx(agreed, abs=0.08)
     assert learned.high - learned.low > 40
 
 

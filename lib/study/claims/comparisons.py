@@ -11,7 +11,7 @@ from study.claims.estimates import Estimate, Exact, gather
 from study.claims.estimators import add_standard_error, difference, exponential
 from study.claims.experiment_sizes import scale_of_networks
 from study.claims.networks import Networks
-from study.claims.power import normal_chance
+from study.claims.power import normal_power
 from study.claims.region import Region
 from study.claims.sampling import sampling_error
 from study.claims.undecided import (
@@ -218,13 +218,13 @@ def magnitude(estimate: Estimate) -> Estimate:
     if estimate.exact:
         exact = _exact_magnitude(estimate.exact)
 
-    def chance(region: Region, truth: float) -> float:
+    def power_at(region: Region, truth: float) -> float:
         # A small absolute value allows the signed quantity to lie below zero.
         signed = Region(above=max(region.above, -region.below), below=region.below)
-        return normal_chance(estimate, signed, truth)
+        return normal_power(estimate, signed, truth)
 
     return replace(
-        estimate, value=abs(estimate.value), low=near, high=far, exact=exact, chance=chance
+        estimate, value=abs(estimate.value), low=near, high=far, exact=exact, power_at=power_at
     )
 
 

@@ -156,9 +156,10 @@ class Estimate:
     exact
         Interval and p-value by the distribution of the quantity, such as the binomial; None for
         Student's t distribution with `df`.
-    chance
-        Function of a region and a true value. It returns the probability that an experiment of
-        this size agrees with the claim. None for the default in `study.claims.power`.
+    power_at
+        Function of a region and a true value. It returns the power: the probability that an
+        experiment of this size agrees with the claim. None for the default in
+        `study.claims.power`.
     """
 
     value: float
@@ -180,7 +181,7 @@ class Estimate:
     sampled: float = 0.0
     test_set_left_out: bool = False
     exact: Exact | None = None
-    chance: Callable[..., float] | None = None
+    power_at: Callable[..., float] | None = None
 
     @property
     def known(self) -> bool:

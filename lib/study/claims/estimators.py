@@ -99,7 +99,7 @@ def odds_ratio(
         _, below, above = _conditional_odds((count, first[1]), second)
         return below, above
 
-    def chance(region: Region, truth: float) -> float:
+    def power_at(region: Region, truth: float) -> float:
         """Return the probability that the interval lies in the region if `truth` is the ratio."""
         counts = range(first[1] + 1)
         # Both ends rise with the count, so the counts that agree are neighbors.
@@ -110,7 +110,7 @@ def odds_ratio(
         return max(0.0, float(drawn.cdf(beyond - 1) - drawn.cdf(least - 1)))
 
     exact = Exact(interval, p_value)
-    return Estimate(value, low, high, scale or Scale(), ratio=True, exact=exact, chance=chance)
+    return Estimate(value, low, high, scale or Scale(), ratio=True, exact=exact, power_at=power_at)
 
 
 @cache

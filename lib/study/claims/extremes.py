@@ -8,6 +8,7 @@ from scipy import stats
 
 from study.claims.estimates import Cause, Estimate, Scale, gather, not_testable
 from study.claims.estimators import TAIL
+from study.claims.region import Region
 from study.stats.power import CONFIDENCE
 
 
@@ -91,7 +92,7 @@ def _extreme(estimates: list[Estimate], sign: int) -> Estimate:
         parts=tuple(parts),
         df=deciding.df,
         sampled=deciding.sampled,
-        chance=_joint_chance(estimates),
+        power_at=_joint_power(estimates),
     )
 
 
@@ -132,16 +133,16 @@ def _inner_end(low: float, high: float, sign: int) -> float:
     return high
 
 
-def _joint_chance(estimates: list[Estimate]) -> Callable[..., float] | None:
-    """Return the product of the functions `Estimate.chance`; None if one estimate has none.
+def _joint_power(estimates: list[Estimate]) -> Callable[..., float] | None:
+    """Return the product of the functions `Estimate.power_at`; None if one estimate has none.
 
     It is the probability that all estimates agree, if they are independent.
     """
-    chances = [estimate.chance for estimate in estimates]
-    if not all(chances):
+    powers = [estimate.power_at for estimate in estimates]
+    if not all(powers):
         return None
 
-    def chance(*arguments: object) -> float:
-        return math.prod(probability(*arguments) for probability in chances)
+    def power_at(region: Region, truth: float) -> float:
+        return math.prod(power_of_part(region, truth) for power_of_part in powers)
 
-    return chance
+    return power_at

@@ -22,7 +22,7 @@ from study.claims.estimators import (
 )
 from study.claims.experiment_sizes import scale_of_networks
 from study.claims.networks import Networks
-from study.claims.power import normal_chance
+from study.claims.power import normal_power
 from study.claims.region import Region
 from study.claims.sampling import sampling_error, sampling_variance
 from study.claims.undecided import one_rate_at_chance, too_few_seeds
@@ -60,9 +60,9 @@ def over_chance(networks: Networks, name: NetworkRef) -> Estimate:
     guess = rows["guess"].iloc[0]
     answers = len(rows) * rows["test_sequences"].iloc[0]
 
-    def chance(region: Region, truth: float) -> float:
+    def power_at(region: Region, truth: float) -> float:
         if not networks.higher_is_better or not region.contains(0.0, 0.0):
-            return normal_chance(estimate, region, truth)
+            return normal_power(estimate, region, truth)
         # Networks at chance vary only by sampling noise, however much those that learn vary.
         noise = math.sqrt(guess * (networks.unit - guess) / answers)
         half = noise * math.hypot(t.isf(TAIL, len(rows) - 1), Z)
@@ -73,7 +73,7 @@ def over_chance(networks: Networks, name: NetworkRef) -> Estimate:
         estimate,
         undecided_because=gather(too_few_seeds(rows), one_rate_at_chance(networks, name)),
         notes=gather(estimate.notes, _count_at_chance(networks, name)),
-        chance=chance,
+        power_at=power_at,
     )
 
 
@@ -172,7 +172,7 @@ def deviation(
 
     low, high = interval(CONFIDENCE)
 
-    def chance(region: Region, truth: float) -> float:
+    def power_at(region: Region, truth: float) -> float:
         """Return the probability that the interval lies in the region.
 
         The sample variance over the true one, times df, has a chi-squared distribution.
@@ -195,7 +195,7 @@ def deviation(
         notes=notes,
         ratio=True,
         exact=Exact(interval, p_value),
-        chance=chance,
+        power_at=power_at,
     )
 
 

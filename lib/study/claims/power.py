@@ -12,14 +12,14 @@ from study.claims.region import Region
 from study.stats.power import CONFIDENCE
 
 
-def power(estimate: Estimate, region: Region, published: float) -> float:
+def power_to_agree(estimate: Estimate, region: Region, published: float) -> float:
     """Return the probability that an experiment of this size agrees if `published` is the truth.
 
     Parameters
     ----------
     estimate
         The experiment's estimate. Only the width of its interval counts, or its own function
-        `chance` if it has one.
+        `power_at` if it has one.
     region
         Where the quantity lies if the claim is true.
     published
@@ -38,14 +38,15 @@ def power(estimate: Estimate, region: Region, published: float) -> float:
             published = 1.0
     if not region.contains(published, published) or not math.isfinite(estimate.high):
         return math.nan
-    if estimate.chance and (not estimate.parts or needs_all_parts(estimate, region, inside=True)):
-        return estimate.chance(region, published)
+    takes_all = not estimate.parts or needs_all_parts(estimate, region, inside=True)
+    if estimate.power_at and takes_all:
+        return estimate.power_at(region, published)
     if estimate.n is not None:
-        return chance_of_share(estimate.n, region, published)
-    return normal_chance(estimate, region, published)
+        return power_of_proportion(estimate.n, region, published)
+    return normal_power(estimate, region, published)
 
 
-def chance_of_share(trials: int, region: Region, truth: float) -> float:
+def power_of_proportion(trials: int, region: Region, truth: float) -> float:
     """Return the probability that a proportion agrees.
 
     Parameters
@@ -84,7 +85,7 @@ def arm_in_errors(estimate: Estimate) -> float:
     return float(stats.t.isf(TAIL, estimate.df))
 
 
-def normal_chance(estimate: Estimate, region: Region, truth: float) -> float:
+def normal_power(estimate: Estimate, region: Region, truth: float) -> float:
     """Return the probability that a normal estimate with an interval of this width agrees.
 
     Parameters

@@ -15,8 +15,7 @@ from scipy.optimize import brentq
 
 from study.claims.estimates import Cause, Estimate, not_testable
 from study.claims.estimators import TAIL, proportion
-from study.claims.factorial import Evidence, judge_of
-from study.claims.judging import Judges
+from study.claims.factorial import Evidence, judges_of
 from study.stats import comparisons, convergence, task_models, task_pairs
 from study.stats.accuracy import ENTERED, LEVEL
 from study.stats.attempts import TASK
@@ -150,7 +149,7 @@ def _share_rejected(table: pd.DataFrame) -> Estimate:
         return not_testable(table["cause"].iloc[0], Cause.TOO_SMALL)
     rejected = proportion(int((tested["p_bonferroni"] < LEVEL).sum()), len(tested))
     # A test that does not reject refutes nothing, and its power is not known in general.
-    return replace(rejected, high=1.0, exact=None, chance=lambda *_: np.nan)
+    return replace(rejected, high=1.0, exact=None, power_at=lambda *_: np.nan)
 
 
 def spread_of_deviations(frame: pd.DataFrame) -> Estimate:
@@ -279,5 +278,5 @@ _QUANTITIES = {
     "diss-3.1-no-single": lambda evidence: most_frequent_winner(evidence.best),
     "diss-3.1-learning-rate": variance_of_learning_rate,
 }
-judge_tasks = Judges({claim: judge_of(quantity) for claim, quantity in _QUANTITIES.items()})
+judge_tasks = judges_of(_QUANTITIES)
 """The judges of chapter 1, and of section 3.1 on architectures and learning rates."""

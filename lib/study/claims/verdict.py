@@ -24,7 +24,7 @@ from typing import NamedTuple
 
 from study.claims.claim import Claim
 from study.claims.estimates import Cause, Estimate, Reasons, gather, write_reasons
-from study.claims.power import distance, needs_all_parts, power
+from study.claims.power import distance, needs_all_parts, power_to_agree
 from study.claims.region import Region
 from study.stats.power import detectable
 
@@ -95,21 +95,21 @@ def decide(estimate: Estimate, region: Region, published: float = math.nan) -> V
     -------
     Verdict
     """
-    chance = power(estimate, region, published)
+    power = power_to_agree(estimate, region, published)
     if not estimate.known:
-        return Verdict(UNTESTABLE, chance, "", estimate.cause)
+        return Verdict(UNTESTABLE, power, "", estimate.cause)
     if region.contains(estimate.low, estimate.high):
-        return _decided(AGREES, estimate, region, chance)
+        return _decided(AGREES, estimate, region, power)
     if region.excludes(estimate.low, estimate.high):
-        return _decided(DIFFERS, estimate, region, chance)
+        return _decided(DIFFERS, estimate, region, power)
     larger = _larger_experiment(estimate, region)
-    if chance < ENOUGH_POWER:
-        reason = f"{low_power_in_words(chance)}; {larger}"
-        return Verdict(UNTESTABLE, chance, reason, Cause.TOO_SMALL)
+    if power < ENOUGH_POWER:
+        reason = f"{low_power_in_words(power)}; {larger}"
+        return Verdict(UNTESTABLE, power, reason, Cause.TOO_SMALL)
     short = _too_short_to_decide(estimate, region)
     if short:
-        return _barred(UNDECIDED, short, UNTESTABLE, chance)
-    return Verdict(UNDECIDED, chance, larger)
+        return _barred(UNDECIDED, short, UNTESTABLE, power)
+    return Verdict(UNDECIDED, power, larger)
 
 
 def _too_short_to_decide(estimate: Estimate, region: Region) -> Reasons:
@@ -121,7 +121,7 @@ def _too_short_to_decide(estimate: Estimate, region: Region) -> Reasons:
     return gather(*reasons)
 
 
-def _decided(verdict: str, estimate: Estimate, region: Region, chance: float) -> Verdict:
+def _decided(verdict: str, estimate: Estimate, region: Region, power: float) -> Verdict:
     """Return the verdict that the interval reaches, unless there are objections."""
     inside = verdict == AGREES
 
@@ -130,24 +130,24 @@ def _decided(verdict: str, estimate: Estimate, region: Region, chance: float) ->
 
     short = find_objections(estimate, region, inside, too_short)
     if short:
-        return _barred(verdict, short, UNTESTABLE, chance)
+        return _barred(verdict, short, UNTESTABLE, power)
 
     def leaves_undecided(part: Estimate) -> Reasons:
         return gather(part.undecided_because, part.untuned.on(inside))
 
     against = find_objections(estimate, region, inside, leaves_undecided)
     if against:
-        return _barred(verdict, against, UNDECIDED, chance)
-    return Verdict(verdict, chance)
+        return _barred(verdict, against, UNDECIDED, power)
+    return Verdict(verdict, power)
 
 
-def _barred(by_interval: str, objections: Reasons, verdict: str, chance: float) -> Verdict:
+def _barred(by_interval: str, objections: Reasons, verdict: str, power: float) -> Verdict:
     """Return the verdict that remains if objections bar the one that the interval gives."""
     cause = None
     if verdict == UNTESTABLE:
         cause = Cause.TOO_SMALL
     reason = f"would be “{by_interval}”, but {write_reasons(objections)}"
-    return Verdict(verdict, chance, reason, cause, objections)
+    return Verdict(verdict, power, reason, cause, objections)
 
 
 def find_objections(
@@ -193,12 +193,12 @@ def find_objections(
     return gather(*objections)
 
 
-def low_power_in_words(chance: float) -> str:
+def low_power_in_words(power: float) -> str:
     """Say how seldom an experiment would agree.
 
     Parameters
     ----------
-    chance
+    power
         Its power.
 
     Returns
@@ -207,7 +207,7 @@ def low_power_in_words(chance: float) -> str:
     """
     return (
         "even if the paper is right, an experiment of this size would agree only "
-        f"{chance:.0%} of the time"
+        f"{power:.0%} of the time"
     )
 
 
