@@ -4,7 +4,6 @@
 """
 
 from collections.abc import Callable
-from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -13,8 +12,7 @@ import xarray as xr
 from study.claims.estimates import Cause, Estimate, not_testable
 from study.claims.estimators import correlation, mean, odds_ratio, proportion
 from study.claims.extremes import smallest
-from study.claims.factorial import Evidence, judge_of
-from study.claims.judging import Judges
+from study.claims.factorial import judges_of, of_dataset
 from study.results.learned import above_chance
 from study.results.quartiles import QUARTILES, TOP, quartiles
 from study.stats.attempts import TASK, TREATMENT, epochs, terminal
@@ -250,20 +248,14 @@ The threshold of the vanishing regime defaults to the paper's; vary it for a sen
 """
 
 
-def _on_dataset(quantity: Callable[[xr.Dataset], Estimate], evidence: Evidence) -> Estimate:
-    return quantity(evidence.ds)
-
-
-def _judges_of(quantities: dict[str, Callable[..., Estimate]]) -> Judges:
-    judges = {}
-    for claim, quantity in quantities.items():
-        judges[claim] = judge_of(partial(_on_dataset, quantity))
-    return Judges(judges)
-
-
-judge_vanished = _judges_of(COUNTEREXAMPLES)
+judge_vanished = judges_of(
+    {claim: of_dataset(quantity) for claim, quantity in COUNTEREXAMPLES.items()}
+)
 """The judges of `COUNTEREXAMPLES`."""
-judge_examples = _judges_of(
-    {"diss-3.4-basic-rnn": basic_rnn_nearest, "diss-3.4-inverse": nearer_is_worse}
+judge_examples = judges_of(
+    {
+        "diss-3.4-basic-rnn": of_dataset(basic_rnn_nearest),
+        "diss-3.4-inverse": of_dataset(nearer_is_worse),
+    }
 )
 """The judges of the attempts in Figures 3.4 and 3.5."""

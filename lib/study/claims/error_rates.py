@@ -7,8 +7,7 @@ import xarray as xr
 from study.claims.estimates import Cause, Estimate, not_testable
 from study.claims.estimators import proportion
 from study.claims.extremes import largest, smallest
-from study.claims.factorial import judge_of
-from study.claims.judging import Judges
+from study.claims.factorial import judges_of, of_dataset
 from study.results.published import load_published
 from study.stats.attempts import TASK, attempts, error_rates
 
@@ -97,11 +96,11 @@ def fragile_error_rate(ds: xr.Dataset) -> Estimate:
     return smallest(rates)
 
 
-judge_error_rates = Judges(
+judge_error_rates = judges_of(
     {
-        "diss-1.5.2-robust": judge_of(lambda evidence: robust_error_rate(evidence.ds)),
-        "diss-1.5.2-fragile": judge_of(lambda evidence: fragile_error_rate(evidence.ds)),
-        "diss-1.4-error-rate": judge_of(lambda evidence: robust_error_rate_of_a_task(evidence.ds)),
+        "diss-1.5.2-robust": of_dataset(robust_error_rate),
+        "diss-1.5.2-fragile": of_dataset(fragile_error_rate),
+        "diss-1.4-error-rate": of_dataset(robust_error_rate_of_a_task),
     }
 )
 """The judges of error rates."""

@@ -1,6 +1,6 @@
 """Tables and models that the judges of the factorial experiment share. Each is computed once."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cache, cached_property
 
@@ -9,7 +9,7 @@ import pandas as pd
 import xarray as xr
 
 from study.claims.estimates import Cause, Estimate, Scale, not_testable
-from study.claims.judging import Judge
+from study.claims.judging import Judge, Judges
 from study.results.data_used import STAND_INS, longest_sequence
 from study.results.schema import COMPLETED, MISSING, settings_of
 from study.stats import task_models
@@ -154,3 +154,33 @@ def judge_of(quantity: Callable[[Evidence], Estimate]) -> Judge:
             return not_testable(str(refusal), Cause.TOO_SMALL, evidence.scale)
 
     return judge
+
+
+def judges_of(quantities: Mapping[str, Callable[[Evidence], Estimate]]) -> Judges:
+    """Return the judges of several quantities, as `judge_of` does.
+
+    Parameters
+    ----------
+    quantities
+        Functions of the evidence, by id of the claim.
+
+    Returns
+    -------
+    Judges
+    """
+    return Judges({claim: judge_of(quantity) for claim, quantity in quantities.items()})
+
+
+def of_dataset(quantity: Callable[[xr.Dataset], Estimate]) -> Callable[[Evidence], Estimate]:
+    """Return a quantity as a function of the evidence, if it is one of the dataset alone.
+
+    Parameters
+    ----------
+    quantity
+        Function of the factorial's results.
+
+    Returns
+    -------
+    callable
+    """
+    return lambda evidence: quantity(evidence.ds)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from study.claims.estimates import Estimate
-from study.claims.factorial import Evidence, judge_of
+from study.claims.factorial import Evidence, judges_of
 from study.claims.judging import Judges
 from study.stats.resample import interval
 from study.stats.tenet import FLOAT32, TRAINING, WITHIN_TASKS
@@ -117,10 +117,10 @@ def estimate_quantity(evidence: Evidence, quantity: Quantity) -> Estimate:
 
 
 def _judges_of(quantities: dict[str, Quantity]) -> Judges:
-    judges = Judges()
+    estimators = {}
     for claim, quantity in quantities.items():
-        judges[claim] = judge_of(partial(estimate_quantity, quantity=quantity))
-    return judges
+        estimators[claim] = partial(estimate_quantity, quantity=quantity)
+    return judges_of(estimators)
 
 
 JUDGES = {family: _judges_of(quantities) for family, quantities in QUANTITIES.items()}
