@@ -15,7 +15,6 @@ from study.claims.estimates import gather, write_reasons
 from study.claims.estimating import ESTIMATORS, estimate_claim
 from study.claims.estimators import Z
 from study.claims.extremes import smallest
-from study.claims.measurements import WITH_SAMPLING
 from study.claims.networks import Networks
 from study.claims.region import Region
 from study.claims.sampling import (
@@ -24,6 +23,7 @@ from study.claims.sampling import (
     sampling_error,
     sampling_variance,
 )
+from study.claims.scores_over_runs import WITH_SAMPLING
 from study.claims.standings import leads_over, standing_among
 from study.claims.testable import refuse_claim
 from study.claims.undecided import rate_from_test_part

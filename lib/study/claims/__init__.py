@@ -13,8 +13,8 @@
 - ``testable``: whether a claim about networks can be tested;
 - ``undecided``, ``caveats``, ``tuning``, ``short_runs``: objections to a verdict on networks;
 - ``sampling``, ``cross_fitting``: the finite test set, and learning rates chosen on it;
-- ``comparisons``, ``training_steps``, ``measurements``, ``time_steps``: the estimators that claims
-  name;
+- ``comparisons``, ``relative_to_chance``, ``scores_over_runs``, ``training_steps``,
+  ``gradient_norms``, ``time_steps``: the estimators that claims name;
 - ``traits``: what each of these estimators measures, which the rules above depend on;
 - ``estimating``: the estimate that decides a claim, from its estimator and its networks;
 - ``judging``: every claim of a group as a row of a table, and as a sentence;

@@ -121,7 +121,7 @@ class Comparison(Frozen):
     paper_accuracy
         The paper's accuracy in percent, for claims about the standard deviation between runs. The
         closer an accuracy is to 100%, the less it can vary. So our deviation is scaled to the
-        paper's accuracy before it is compared (`study.claims.measurements.deviation`).
+        paper's accuracy before it is compared (`study.claims.scores_over_runs.deviation`).
     paper_dt
         The paper's time step dt, by label of the network, for networks that have one.
     paper_length

@@ -8,13 +8,16 @@ from typing import Literal, NamedTuple
 
 import pandas as pd
 
-from study.claims import measurements, time_steps, training_steps
+from study.claims import time_steps, training_steps
 from study.claims.caveats import find_caveats, networks_that_fail
 from study.claims.claim import Claim, ClaimError, Comparison, NetworkRef, NetworkSelection
 from study.claims.comparisons import apart, lead, ratio
 from study.claims.estimates import ByVerdict, Compared, Estimate, Reasons, gather
 from study.claims.extremes import largest, smallest
+from study.claims.gradient_norms import decay, gain
 from study.claims.networks import Networks
+from study.claims.relative_to_chance import memoryless, over_chance, share_of_chance
+from study.claims.scores_over_runs import deviation, trend
 from study.claims.short_runs import ClaimKind, barred_verdicts, claim_kind, shorter_than_paper
 from study.claims.testable import refuse_claim, refuse_without_control
 from study.claims.tuning import find_untuned
@@ -44,13 +47,13 @@ ESTIMATORS = {
     "ratio": Estimator(ratio, "ahead"),
     "apart": Estimator(apart, "ahead"),
     "longer": Estimator(training_steps.longer, "second"),
-    "over_chance": Estimator(measurements.over_chance, "control"),
-    "share_of_chance": Estimator(measurements.share_of_chance, "control"),
-    "gain": Estimator(measurements.gain, "nobody"),
-    "decay": Estimator(measurements.decay, "nobody"),
-    "memoryless": Estimator(measurements.memoryless, "nobody"),
-    "deviation": Estimator(measurements.deviation, "itself", "paper_accuracy"),
-    "trend": Estimator(measurements.trend, "itself", "against"),
+    "over_chance": Estimator(over_chance, "control"),
+    "share_of_chance": Estimator(share_of_chance, "control"),
+    "gain": Estimator(gain, "nobody"),
+    "decay": Estimator(decay, "nobody"),
+    "memoryless": Estimator(memoryless, "nobody"),
+    "deviation": Estimator(deviation, "itself", "paper_accuracy"),
+    "trend": Estimator(trend, "itself", "against"),
     "steps_needed": Estimator(training_steps.steps_needed, "nobody"),
     "peak": Estimator(time_steps.peak, "itself", "peak_dt"),
     "span": Estimator(time_steps.span, "itself"),
