@@ -25,7 +25,7 @@ from study.stats.attempts import TASK, attempts
 from study.stats.design import NothingToFit
 
 CELL = (*TASK, "architecture")
-"""The columns of a task and an architecture."""
+"""The columns of a task and an architecture: a cell of the design, not a recurrent cell."""
 CONFIGURATION = ("width", "learning_rate", "training_length")
 """The factors of a hyperparameter configuration; the paper has twenty configurations."""
 RULES = ("mean", "max")

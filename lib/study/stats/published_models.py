@@ -23,7 +23,7 @@ _TYPES = {"width": int, "learning_rate": float, "training_length": int, "replica
 """Types of the levels of factors; others are text."""
 
 
-def levels() -> dict[str, list]:
+def published_levels() -> dict[str, list]:
     """Return the levels of every factor of the published design (Table 3.2).
 
     Returns
@@ -57,7 +57,7 @@ def published_count(what: str) -> int:
 
 
 @cache
-def treatments() -> pd.DataFrame:
+def published_treatments() -> pd.DataFrame:
     """Return the 4,200 treatments of the published design with the covariates of the models.
 
     Returns
@@ -65,7 +65,7 @@ def treatments() -> pd.DataFrame:
     pandas.DataFrame
         One row per treatment, as `study.stats.covariates.with_covariates`.
     """
-    factors = levels()
+    factors = published_levels()
     del factors["replicate"]
     table = pd.DataFrame(product(*factors.values()), columns=list(factors))
     return with_covariates(table, REFERENCE)
@@ -81,7 +81,7 @@ class ModelColumns(NamedTuple):
 
 
 @cache
-def columns() -> ModelColumns:
+def model_columns() -> ModelColumns:
     """Return the columns of Model 6 over the treatments; ``epoch`` is the training length.
 
     Returns
@@ -89,7 +89,7 @@ def columns() -> ModelColumns:
     ModelColumns
         Names and columns.
     """
-    table = treatments()
+    table = published_treatments()
     length = table["training_length"].to_numpy(float)
     # Any response will do: only the columns are needed.
     response = np.arange(float(len(table)))

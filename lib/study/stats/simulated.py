@@ -40,13 +40,13 @@ from study.results.published import load_published
 from study.results.schema import COMPLETED, DIVERGED, MISSING
 from study.stats.attempts import TREATMENT
 from study.stats.published_models import (
-    columns,
-    levels,
+    model_columns,
     published_coefficients,
     published_count,
+    published_levels,
+    published_treatments,
     terminal_covariance,
     training_covariances,
-    treatments,
 )
 
 PROFILE = "simulated"
@@ -81,7 +81,7 @@ def caution(profile: str) -> str:
     )
 
 
-def statuses(rng: np.random.Generator) -> np.ndarray:
+def draw_statuses(rng: np.random.Generator) -> np.ndarray:
     """Draw how each attempt ends.
 
     Parameters
@@ -94,8 +94,8 @@ def statuses(rng: np.random.Generator) -> np.ndarray:
     numpy.ndarray
         Status of each attempt, shape (4200, replicates).
     """
-    table = treatments()
-    replicates = len(levels()["replicate"])
+    table = published_treatments()
+    replicates = len(published_levels()["replicate"])
     ran = _treatments_that_ran(table)
     error_rates = load_published("diss-tab-1.7").set_index("architecture")["error_rate"]
     log_odds = logit(1 - error_rates).reindex(table["architecture"].astype(str)).to_numpy()
@@ -154,7 +154,7 @@ def simulate(seed: int, *, replicates: int | None = None, **subset: list) -> xr.
     ValueError
         `replicates` is not between 1 and the number of the design.
     """
-    published = levels()
+    published = published_levels()
     rng = np.random.default_rng(seed)
     planned = len(published["replicate"])
     if replicates is None:
@@ -165,7 +165,7 @@ def simulate(seed: int, *, replicates: int | None = None, **subset: list) -> xr.
         )
     # The random numbers are those of the whole design, so that a subset has the same results.
     treatment = _select_treatments(subset)
-    status = statuses(rng)[treatment, :replicates]
+    status = draw_statuses(rng)[treatment, :replicates]
     coordinates = {**published, **subset, "replicate": published["replicate"][:replicates]}
     ds = _empty(coordinates, seed)
     _fill(ds, treatment, status, rng)
@@ -174,8 +174,8 @@ def simulate(seed: int, *, replicates: int | None = None, **subset: list) -> xr.
 
 
 def _select_treatments(subset: dict[str, list]) -> np.ndarray:
-    """Return the rows of `treatments` whose levels are in `subset`."""
-    table = treatments()
+    """Return the rows of `published_treatments` whose levels are in `subset`."""
+    table = published_treatments()
     wanted = np.full(len(table), True)
     for factor, factor_levels in subset.items():
         wanted &= table[factor].isin(factor_levels).to_numpy()
@@ -184,7 +184,7 @@ def _select_treatments(subset: dict[str, list]) -> np.ndarray:
 
 def _empty(coordinates: dict[str, list], seed: int) -> xr.Dataset:
     """Return a dataset without measurements."""
-    last = max(treatments()["training_length"])
+    last = max(published_treatments()["training_length"])
     if "training_length" in coordinates:
         last = max(coordinates["training_length"])
     return SIMULATED.empty(
@@ -198,7 +198,7 @@ def _fill(
     ds: xr.Dataset, treatment: np.ndarray, status: np.ndarray, rng: np.random.Generator
 ) -> None:
     """Write status and measurements of each attempt; `status` is (treatments, replicates)."""
-    table = treatments().iloc[treatment]
+    table = published_treatments().iloc[treatment]
     length = table["training_length"].to_numpy()
     position = []
     for factor in TREATMENT:
@@ -226,7 +226,7 @@ def _draw_measurements(
 
     Values have shape (attempts, splits, epochs) and are nan after an attempt's last epoch.
     """
-    names, matrix = columns()
+    names, matrix = model_columns()
     epoch = np.arange(1, length.max() + 1)
     epoch_column = names.index("epoch")
     without_epoch = matrix.copy()
