@@ -7,6 +7,7 @@ import pandas as pd
 from study.claims.region import Region
 from study.report.numbers import counted, significant, with_minus
 from study.results.names import label
+from study.results.written import SMALLEST_P
 
 _SCALE = {
     "sequences": lambda n: counted(n, "sequence"),
@@ -155,6 +156,6 @@ def p_words(p: float) -> str:
     """
     if pd.isna(p):
         return ""
-    if p < 1e-4:
-        return "below 0.0001"
+    if p < SMALLEST_P:
+        return f"below {SMALLEST_P:.4f}"
     return f"{min(p, 1.0):.2g}"

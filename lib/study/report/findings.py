@@ -16,7 +16,7 @@ from ruamel.yaml import YAML
 from study.claims.caveats import NOT_ROBUST, read_caveats
 from study.claims.listed import claims
 from study.claims.region import Region
-from study.claims.short_runs import lead_caveat, steps_in_words
+from study.claims.short_runs import lead_caveat
 from study.claims.verdict import AGREES
 from study.report.claim_text import ClaimText, describe_claim
 from study.report.claim_words import begin_sentence
@@ -256,7 +256,6 @@ def _write_numbers(finding: Finding, row: pd.Series) -> dict[str, str]:
         "decided_by": _quote_networks(row),
         "task": row["decided_on"],
         "threshold": write(_threshold(claims()[finding.claim].region)),
-        "shorter": _shorter(row),
         "steps": _short_steps(row),
     }
 
@@ -315,10 +314,3 @@ def _caveat(row: pd.Series) -> str:
             caveats.append(caveat)
     sentences = [f" {begin_sentence(text)}." for text in caveats if text]
     return "".join(sentences)
-
-
-def _shorter(row: pd.Series) -> str:
-    """Return how much shorter our runs are than the paper's; empty if that is unknown."""
-    if pd.isna(row.get("steps")) or pd.isna(row.get("paper_steps")):
-        return ""
-    return steps_in_words(int(row["steps"]), row["paper_steps"])

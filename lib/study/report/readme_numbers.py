@@ -15,7 +15,7 @@ from study.pipeline.files import write_text, write_whole
 from study.report.contents import Artefact, ReportError
 from study.report.inputs import load_artefacts, read_table
 from study.report.intervention import EFFECTS
-from study.report.verdicts import judge_claims
+from study.report.verdicts import TEXT_COLUMNS, judge_claims
 
 SLOPES = "own-slope-model-5"
 """Artefact with the slopes of the figure."""
@@ -165,11 +165,7 @@ def read_stored(stored: Path) -> pd.DataFrame:
         The claims with their stored verdicts.
     """
     verdicts = read_table(stored / "verdicts.csv")
-    texts = (
-        *("cause", "at_half", "at_double", "null_is", "data"),
-        *("decided_by", "decided_on", "caveat", "objection", "note"),
-    )
-    empty = dict.fromkeys(texts, "")
+    empty = dict.fromkeys(TEXT_COLUMNS, "")
     verdicts = verdicts.astype(dict.fromkeys(empty, object)).fillna(empty)
     listed = judge_claims([])
     kept = listed[[name for name in listed if name == "id" or name not in _COLUMNS]]

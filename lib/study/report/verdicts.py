@@ -29,11 +29,12 @@ COLUMNS = (AGREES, WITHIN, NO_EFFECT, *VERDICTS[1:], NOT_JUDGED)
 DECIDED = (AGREES, DIFFERS, WITHIN, NO_EFFECT)
 """Verdicts of claims that the results decide."""
 _SIZES = ("sequences", "time_steps", "epochs", "width", "replicates")
-_TEXTS = (
+TEXT_COLUMNS = (
     *("cause", "at_half", "at_double", "null_is", "data"),
     *("decided_by", "decided_on", "caveat", "objection", "note"),
 )
-_UNJUDGED = {"verdict": NOT_JUDGED, **dict.fromkeys(_TEXTS, "")}
+"""Columns of `study.claims.judging.judged_row` whose empty cells are empty texts."""
+_UNJUDGED = {"verdict": NOT_JUDGED, **dict.fromkeys(TEXT_COLUMNS, "")}
 """Columns of a claim that no results judge."""
 
 

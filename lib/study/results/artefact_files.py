@@ -152,15 +152,13 @@ def write_csv(frame: pd.DataFrame, path: Path) -> None:
     """
     if frame.columns.nlevels > 1:
         raise ValueError(f"{path.stem}: expected one row of column names, got nested columns")
-    labelled = has_labels(frame)
+    labeled = has_labels(frame)
     labels = None
-    if labelled:
+    if labeled:
         labels = _names_of_labels(frame.index)
     write_whole(
         path,
-        lambda target: frame.to_csv(
-            target, index=labelled, index_label=labels, lineterminator="\n"
-        ),
+        lambda target: frame.to_csv(target, index=labeled, index_label=labels, lineterminator="\n"),
     )
 
 

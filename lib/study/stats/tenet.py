@@ -125,6 +125,7 @@ class Fits:
 
     def __init__(self, ds: xr.Dataset) -> None:
         self.ds = ds
+        # The decorator `cache` would keep every instance, and its results, until the process ends.
         self._measurements = cache(self._measure)
         self._observations = cache(self._select)
         self._fit = cache(self._estimate)
