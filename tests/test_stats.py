@@ -21,6 +21,7 @@ from study.results.latching import LATCHING
 from study.results.published import load_published
 from study.results.schema import COMPLETED, DIVERGED, MISSING, NOT_PLANNED
 from study.stats import attempts, gaps, incremental, padded_images, regimes, treatments
+from study.stats.latching import adjoint_ratios, others_above, trajectories
 from study.stats.scales import decays, histograms, likelihood_ratios, reach
 from synthetic_results import LEVELS, empty, make_results
 
@@ -268,7 +269,7 @@ def latching():
 
 
 def test_rate_of_adjoint_decay(latching):
-    table = gaps.adjoint_ratios(latching)
+    table = adjoint_ratios(latching)
     assert len(table) == 6
     for training, rate in enumerate(RATES):
         rows = table[table["training"] == training]
@@ -279,13 +280,13 @@ def test_rate_of_adjoint_decay(latching):
 
 
 def test_adjoints_that_underflow_are_normalised(latching):
-    frame = gaps.trajectories(latching, 8)
+    frame = trajectories(latching, 8)
     assert len(frame) == 2 * 8 and frame["time"].max() == 8
     one = frame[frame["sequence"] == 0].set_index("time")["normalised"]
     assert (one**2).sum() == pytest.approx(1)
     assert one[7] / one[8] == pytest.approx(0.01)
     # The adjoint states of the example grow a hundredfold a step.
-    assert gaps.others_above(frame, 7) == (1, 7) and gaps.others_above(frame, 2) == (6, 7)
+    assert others_above(frame, 7) == (1, 7) and others_above(frame, 2) == (6, 7)
 
 
 DECADES = np.round(np.arange(-2, 0, 0.1), 1)

@@ -14,8 +14,8 @@
   the twelve models and their fits, and how accuracy and adjoint metric are related within tasks.
 - ``published_models``, ``simulated``: the published models of chapter 3, and a dataset drawn from
   them.
-- ``gaps``, ``padded_images``, ``scales``, ``incremental``: chapter 2 and section 3.6, and the
-  three papers on single cells.
+- ``gaps``, ``padded_images``: chapter 2; ``latching``: section 3.6; ``scales``, ``incremental``:
+  the three papers on single cells.
 - ``power``, ``predictions``, ``treatments``: the smallest detectable effect; predictions that were
   written down before the runs; how Figures 3.4 and 3.5 choose attempts.
 - ``opened``: how an analysis notebook opens and closes its results.
