@@ -198,6 +198,13 @@ def test_repr_shows_hyper_parameters():
     assert repr(make_cell("lem", 3, 5, dt=0.5)) == "LEMCore(3, 5, dt=0.5)"
 
 
+def test_bare_cells_have_the_device_and_dtype_of_the_call():
+    cell = make_cell("lem", P, D, device="cpu", dtype=DOUBLE)
+    assert {parameter.dtype for parameter in cell.parameters()} == {DOUBLE}
+    cell = make_cell("lem", P, D, device="meta")
+    assert all(parameter.is_meta for parameter in cell.parameters())
+
+
 @every_layer
 def test_weights_are_those_of_the_bare_cell(layer_class):
     torch.manual_seed(3)
@@ -1101,6 +1108,13 @@ test_inputs_other_than_tensors_are_refused = refused(
 STATE = torch.zeros(1, B, D), torch.zeros(1, B, D)
 COUNTED = torch.zeros(1, B, D), torch.arange(float(D)).expand(1, B, D)
 
+
+def with_weight(layer, name, *shape):
+    """Return a layer one of whose weights has another shape."""
+    setattr(layer.cells["l0"], name, nn.Parameter(torch.zeros(shape)))
+    return layer
+
+
 test_values_that_do_not_fit_are_refused = refused(
     ValueError,
     ("LSTM: expected proj_size=0", lambda: longrnn.LSTM(P, D, proj_size=3)),
@@ -1196,6 +1210,15 @@ test_values_that_do_not_fit_are_refused = refused(
     (r"LEMCell: expected 2 state tensor\(s\) of shape \(3, 4\)",
      lambda: longrnn.LEMCell(P, D)(U[0], STATE)),
     ("lem has no engine 'fast'", lambda: LAYER(U, engine="fast")),
+    # Without these checks, oneDNN or a kernel would read memory beyond the weight.
+    (r"^lstm: expected weights W of shape [(]16, 4[)], got [(]17, 4[)]",
+     lambda: with_weight(longrnn.LSTM(P, D), "W", 4 * D + 1, D)(U)),
+    (r"^lstm: expected weights R of shape [(]16, 2[)], got [(]16, 3[)]",
+     lambda: with_weight(longrnn.ChronoLSTM(P, D), "R", 4 * D, P + 1)(U)),
+    (r"^lstm: expected weights b of shape [(]16,[)], got [(]17,[)]",
+     lambda: with_weight(longrnn.LSTM(P, D), "b", 4 * D + 1)(U)),
+    ("one number for each unit of each sequence, got arrays of 3 and 12 chains",
+     lambda: with_weight(longrnn.SRU(P, D), "skip", 1, P)(U)),
 )  # fmt: skip
 
 

@@ -1,12 +1,19 @@
 """The cells by name. A subclass of `longrnn.cells.Cell` with a name registers itself."""
 
-from torch import nn
+from typing import TYPE_CHECKING
 
-REGISTRY: dict[str, type[nn.Module]] = {}
+import torch
+
+from longrnn.cells._modes import on_device
+
+if TYPE_CHECKING:  # that module imports this one
+    from longrnn.cells._cell import Cell
+
+REGISTRY: dict[str, type["Cell"]] = {}
 """The class of every cell by its name."""
 
 
-def cell_class(name: str) -> type[nn.Module]:
+def cell_class(name: str) -> type["Cell"]:
     """Return the class of a cell.
 
     Parameters
@@ -29,16 +36,26 @@ def cell_class(name: str) -> type[nn.Module]:
 
 
 def make_cell(
-    name: str, input_size: int, hidden_size: int, **hyper_parameters: object
-) -> nn.Module:
+    name: str,
+    input_size: int,
+    hidden_size: int,
+    *,
+    device: torch.device | str | None = None,
+    dtype: torch.dtype | None = None,
+    **hyper_parameters: object,
+) -> "Cell":
     """Return a new cell, initialized from torch's random generator.
 
     Parameters
     ----------
     name
         One of `cell_names`.
-    input_size, hidden_size, **hyper_parameters
-        As in `Cell`.
+    input_size, hidden_size
+        Features of one input, and the recurrent dimension.
+    device, dtype
+        Device and dtype of the weights; PyTorch's defaults if None.
+    **hyper_parameters
+        Hyperparameters of the cell, such as ``dt``.
 
     Returns
     -------
@@ -57,7 +74,8 @@ def make_cell(
     >>> outputs.shape, y.shape
     (torch.Size([100, 32, 64]), torch.Size([32, 64]))
     """
-    return cell_class(name)(input_size, hidden_size, **hyper_parameters)
+    with on_device(device):
+        return cell_class(name)(input_size, hidden_size, dtype=dtype, **hyper_parameters)
 
 
 def cell_names() -> list[str]:

@@ -31,13 +31,25 @@ def run_chains(run: Callable, steps: int, *arguments: np.ndarray | float) -> Non
         Steps of each chain.
     *arguments : array or float
         Arrays (.., batch, hidden), which the kernel sees as (.., chains), and numbers.
+
+    Raises
+    ------
+    ValueError
+        Arrays have different numbers of chains. A kernel would read memory beyond the shorter ones.
     """
     flat = []
     for value in arguments:
         if np.ndim(value):
             value = value.reshape(*value.shape[:-2], math.prod(value.shape[-2:]))
         flat.append(value)
-    chains = next(value.shape[-1] for value in flat if np.ndim(value))
+    counts = {value.shape[-1] for value in flat if np.ndim(value)}
+    if len(counts) > 1:
+        raise ValueError(
+            "expected one number for each unit of each sequence, got arrays of "
+            f"{min(counts)} and {max(counts)} chains; compare the shapes of the cell's weights "
+            "with its docstring"
+        )
+    (chains,) = counts
     over_chains(lambda start, stop: run(*flat, start, stop), steps, chains)
 
 

@@ -57,6 +57,25 @@ full_float32 = _FullFloat32()
 
 LAYERS = {"rnn": torch.rnn_tanh, "lstm": torch.lstm, "gru": torch.gru}
 """PyTorch's layers by the name of the cell."""
+_GATES = {"rnn": 1, "lstm": 4, "gru": 3}
+"""Blocks of a layer's weights."""
+
+
+def _check_shapes(name, W, R, b, state, u):
+    """Check the shapes of weights.
+
+    oneDNN takes any shape without an error (torch 2.13). It reads and writes memory beyond weights
+    that are too small.
+    """
+    d = state[0].shape[-1]
+    rows = _GATES[name] * d
+    expected = {"W": (rows, d), "R": (rows, u.shape[-1]), "b": (rows,)}
+    for (weight_name, shape), weight in zip(expected.items(), (W, R, b), strict=True):
+        if tuple(weight.shape) != shape:
+            raise ValueError(
+                f"{name}: expected weights {weight_name} of shape {shape}, "
+                f"got {tuple(weight.shape)}"
+            )
 
 
 def _run_layer(name, W, R, b, state, u):
@@ -230,6 +249,8 @@ def _register(name: str, *cells: str) -> None:
     @register("library", *cells, devices=("cpu", "cuda"), transforms=False)
     def run(weights, state, u):
         W, R, b = weights
+        if not (torch.compiler.is_compiling() or torch.jit.is_tracing()):
+            _check_shapes(name, W, R, b, state, u)
         if torch.compiler.is_dynamo_compiling() or _is_under_a_mode():
             c0 = None
             if len(state) > 1:
