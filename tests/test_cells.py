@@ -5,14 +5,19 @@ UnICORNN's backward passes store, and lose in float32, in notebook 51.
 """
 
 import math
+from types import MappingProxyType
 
 import pytest
 import torch
 from longrnn import kernels
-from longrnn.cells import cell_class, cell_names, make_cell, unroll
+from longrnn.cells import Cell, cell_class, cell_names, make_cell, unroll
+from longrnn.cells._definition import CellDefinitionError
+from longrnn.cells._keywords import Number
+from longrnn.cells._registry import REGISTRY
 from longrnn.cells.lu_rnn import multiply, solve
 from longrnn.probes.adjoint import adjoint_norms
 from longrnn.probes.coadjoint import coadjoint_loss
+from refusals import refused
 from study.results.published import load_published
 
 FEATURES = 2
@@ -458,3 +463,70 @@ def test_training_the_initial_state_twice_keeps_it():
         cell.x0[0].fill_(2.0)
     cell.train_initial_state()
     assert (cell.x0[0] == 2).all()
+
+
+class Defined:
+    """The parts of a small cell, of which a test leaves one out or writes another one."""
+
+    title = "mean"
+    source = "none"
+    shapes = MappingProxyType({"R": "d p"})
+    hyper_parameters = MappingProxyType({"alpha": Number(0.5, "(0, 1]")})
+    Weights = "R alpha"
+
+    @staticmethod
+    def step(weights, state, u):
+        R, alpha = weights
+        (x,) = state
+        return ((1 - alpha) * x + alpha * (u @ R.T),)
+
+
+def run_with(without=(), **parts):
+    """Return a call that defines a cell from `Defined` with some other parts, and runs one step."""
+
+    def call(monkeypatch):
+        monkeypatch.setitem(REGISTRY, "mean", None)  # so that the test's cell is removed afterward
+        del REGISTRY["mean"]
+        common = {key: value for key, value in vars(Defined).items() if not key.startswith("__")}
+        body = {key: value for key, value in (common | parts).items() if key not in without}
+        kind = type(Cell)("MeanCore", (Cell,), body | {"__module__": __name__}, name="mean")
+        kind(FEATURES, WIDTH)(torch.zeros(1, 3, FEATURES))
+
+    return call
+
+
+def returns(change):
+    """Return a step that changes what it returns."""
+    return staticmethod(lambda weights, state, u: change(Defined.step(weights, state, u)))
+
+
+test_mistakes_in_the_definition_of_a_cell_are_named = refused(
+    CellDefinitionError,
+    ("^the cell 'mean' has no title; give its name in prose$", run_with({"title"})),
+    ("^the cell 'mean' has no source; give paper and equation$", run_with({"source"})),
+    ("^the cell 'mean' has no step; define ", run_with({"step"})),
+    ("^the step of the cell 'mean' is a method; put @staticmethod", run_with(step=lambda *a: a)),
+    ("'mean' has no shapes; give them", run_with({"shapes"})),
+    ("'mean' has no Weights; name there .* among R, alpha$", run_with({"Weights"})),
+    ("name 'W'; expected .* among R, alpha$", run_with(Weights="R alpha W")),
+    ("name 'alpha'; expected .* among R$", run_with({"hyper_parameters"})),
+    ("shape 'd q'; expected d .units., p .*in place of 'q'$", run_with(shapes={"R": "d q"})),
+    ("declares alpha as 0.5; expected a Number", run_with(hyper_parameters={"alpha": 0.5})),
+    (
+        r"alpha to be a number in \(0, 1\], but its default is 2$",
+        run_with(hyper_parameters={"alpha": Number(2, "(0, 1]")}),
+    ),
+    (r"returned a Tensor; .*, here \(3, 5\); write `", run_with(step=returns(lambda new: new[0]))),
+    ("returned a NoneType; expected a tuple of 1 ", run_with(step=returns(lambda new: None))),
+    (r"a tuple of 2 with the shapes \(3, 5\), \(3, 5\); ", run_with(step=returns(lambda s: s + s))),
+    (r"a tuple of 1 with the shapes \(3, 2\); ", run_with(step=returns(lambda s: (s[0][:, :2],)))),
+)
+
+
+def test_the_complete_definition_runs(monkeypatch):
+    run_with()(monkeypatch)
+
+
+def test_an_interval_is_written_like_one():
+    with pytest.raises(ValueError, match=r"expected an interval such as '\(0, 2\]', got '0, 1'"):
+        Number(0.5, "0, 1")

@@ -20,6 +20,7 @@ from longrnn.cells._checks import (
 )
 from longrnn.cells._compiling import with_own_code
 from longrnn.cells._declared import NOTHING, DeclaredModule
+from longrnn.cells._definition import check_definition, check_names, check_weights
 from longrnn.cells._modes import any_weight, as_type, is_autocasting
 from longrnn.cells._packing import Packing, run_segments
 from longrnn.cells._registry import REGISTRY
@@ -88,6 +89,7 @@ class Cell(DeclaredModule):
         super().__init_subclass__(name=name, **kwargs)
         if name is None:
             return
+        check_definition(cls)
         # A notebook may define its cell again, so only another module's cell is a conflict.
         known = REGISTRY.get(name, cls)
         if known.__module__ != cls.__module__:
@@ -108,6 +110,9 @@ class Cell(DeclaredModule):
     ) -> None:
         super().__init__(input_size, hidden_size, dtype=dtype, label=label, **hyper_parameters)
         self.x0: nn.ParameterList | None = None
+        check_weights(self)
+        if type(self).weights is Cell.weights:
+            check_names(self)
 
     def weights(self) -> NamedTuple:
         """Return the first argument of `step`; parametrized weights are computed once.

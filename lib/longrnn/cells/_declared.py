@@ -14,6 +14,7 @@ import torch
 from torch import nn
 
 from longrnn.cells._checks import check_representable, checked_dtype, checked_size
+from longrnn.cells._definition import CellDefinitionError
 from longrnn.cells._init import Start, converted_for_drawing, uniform_fan
 from longrnn.cells._keywords import Keyword, Number, complete
 from longrnn.cells._modes import wide_dtype
@@ -130,6 +131,11 @@ class DeclaredModule(nn.Module):
         sizes = []
         for word in shape.split():
             factor, name = re.fullmatch(r"(\d*)(\w*)", word).groups()
+            if name not in known:
+                raise CellDefinitionError(
+                    f"the cell {self.name!r} has a weight of shape {shape!r}; expected d (units), "
+                    f"p (features), a number or a hyperparameter in place of {name!r}"
+                )
             sizes.append(int(factor or 1) * known[name])
         return nn.Parameter(torch.empty(sizes, dtype=dtype))
 

@@ -26,12 +26,21 @@ class Number:
         Whether only integers are allowed.
     each
         Whether a sequence of numbers, one per layer, is allowed too.
+
+    Raises
+    ------
+    ValueError
+        `interval` is not written like one.
     """
 
     default: float | None
     interval: str
     whole: bool = False
     each: bool = False
+
+    def __post_init__(self) -> None:
+        if not _INTERVAL.fullmatch(self.interval):
+            raise ValueError(f"expected an interval such as '(0, 2]', got {self.interval!r}")
 
     def __str__(self) -> str:
         text = "a number"

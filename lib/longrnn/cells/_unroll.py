@@ -6,6 +6,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from longrnn.cells._definition import check_new_state
+
 State = tuple[Tensor, ...]
 """The tensors of a state, (batch, hidden) each."""
 Step = Callable[[NamedTuple, State, Tensor], State]
@@ -37,9 +39,17 @@ def unroll(
         The output tensor of the state after every input.
     state : tuple of (batch, hidden)
         The full state after the last input.
+
+    Raises
+    ------
+    CellDefinitionError
+        The first step returned another number of tensors, or other shapes.
     """
     outputs = []
     for u_t in u.unbind(0):
-        state = step(weights, state, u_t)
+        new_state = step(weights, state, u_t)
+        if not outputs:
+            check_new_state(new_state, state)
+        state = new_state
         outputs.append(state[readout])
     return torch.stack(outputs), state
