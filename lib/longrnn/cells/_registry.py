@@ -1,19 +1,15 @@
 """The cells by name. A subclass of `longrnn.cells.Cell` with a name registers itself."""
 
-from typing import TYPE_CHECKING
-
 import torch
+from torch import nn
 
 from longrnn.cells._modes import on_device
 
-if TYPE_CHECKING:  # that module imports this one
-    from longrnn.cells._cell import Cell
-
-REGISTRY: dict[str, type["Cell"]] = {}
+REGISTRY: dict[str, type[nn.Module]] = {}
 """The class of every cell by its name."""
 
 
-def cell_class(name: str) -> type["Cell"]:
+def cell_class(name: str) -> type[nn.Module]:
     """Return the class of a cell.
 
     Parameters
@@ -43,7 +39,7 @@ def make_cell(
     device: torch.device | str | None = None,
     dtype: torch.dtype | None = None,
     **hyper_parameters: object,
-) -> "Cell":
+) -> nn.Module:
     """Return a new cell, initialized from torch's random generator.
 
     Parameters
