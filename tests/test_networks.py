@@ -120,6 +120,13 @@ def test_an_error_worse_than_chance_counts_as_chance(ds):
     assert networks.validated_best(rows, ["task"]) == {rows["run"][0]}
 
 
+def test_of_runs_at_chance_the_one_with_the_better_median_counts(ds):
+    """All count as being at chance; the first was chosen, which had the largest error."""
+    rows = run_table(ds).assign(metric="error", test=np.nan, guess_metric=2.0)
+    rows["validation"] = [9.0, 9.0, 3.0, 1e9, 2.5, 2.6]
+    assert networks.validated_best(rows, ["task"]) == {rows["run"][4]}
+
+
 def test_the_first_record_below_a_threshold_counts(ds):
     actual = networks.steps_to(ds, 0.85)
     assert actual["steps"].tolist() == [20, 20, 20, 20, 20, np.inf]

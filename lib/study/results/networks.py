@@ -76,7 +76,8 @@ def validated_best(rows: pd.DataFrame, same: list[str]) -> set[str]:
     ----------
     rows
         A table of `run_table`. A replicate without a record has the metric at chance, and so has
-        one that is worse than chance: a single error of 1e9 would decide a mean.
+        one that is worse than chance: a single error of 1e9 would decide a mean. Among runs that
+        are all at chance the median counts.
     same
         Columns in which the compared runs agree.
 
@@ -89,10 +90,12 @@ def validated_best(rows: pd.DataFrame, same: list[str]) -> set[str]:
     higher_is_better = rows["metric"] == "accuracy"
     score = score.where(higher_is_better, -score).fillna(-np.inf)
     chance = rows["guess_metric"].where(higher_is_better, -rows["guess_metric"])
+    # Runs of which no replicate is better than chance have equal means: their medians decide.
+    medians = score.groupby(rows["run"], sort=False).median()
     score = np.maximum(score, chance.fillna(-np.inf))
     means = score.groupby(rows["run"], sort=False).mean()
-    runs = rows.drop_duplicates("run").set_index("run")
-    order = runs.assign(score=means).sort_values("score", ascending=False, kind="stable")
+    runs = rows.drop_duplicates("run").set_index("run").assign(mean=means, median=medians)
+    order = runs.sort_values(["mean", "median"], ascending=False, kind="stable")
     return set(order[~order.duplicated(same)].index)
 
 
