@@ -510,7 +510,7 @@ test_mistakes_in_the_definition_of_a_cell_are_named = refused(
     ("'mean' has no Weights; name there .* among R, alpha$", run_with({"Weights"})),
     ("name 'W'; expected .* among R, alpha$", run_with(Weights="R alpha W")),
     ("name 'alpha'; expected .* among R$", run_with({"hyper_parameters"})),
-    ("shape 'd q'; expected d .units., p .*in place of 'q'$", run_with(shapes={"R": "d q"})),
+    ("shape 'd q'; expected d .units., p .*instead of 'q'$", run_with(shapes={"R": "d q"})),
     ("declares alpha as 0.5; expected a Number", run_with(hyper_parameters={"alpha": 0.5})),
     (
         r"alpha to be a number in \(0, 1\], but its default is 2$",

@@ -134,7 +134,7 @@ class DeclaredModule(nn.Module):
             if name not in known:
                 raise CellDefinitionError(
                     f"the cell {self.name!r} has a weight of shape {shape!r}; expected d (units), "
-                    f"p (features), a number or a hyperparameter in place of {name!r}"
+                    f"p (features), a number or a hyperparameter instead of {name!r}"
                 )
             sizes.append(int(factor or 1) * known[name])
         return nn.Parameter(torch.empty(sizes, dtype=dtype))

@@ -1,7 +1,7 @@
 """Checks of the definition of a cell, for authors of new cells.
 
 A mistake in a declaration would otherwise show up later, as an error inside PyTorch or, if a step
-returns a tensor in place of a tuple, as wrong outputs.
+returns a tensor instead of a tuple, as wrong outputs.
 """
 
 import inspect
@@ -27,7 +27,7 @@ def check_definition(cls: type[nn.Module]) -> None:
     ------
     CellDefinitionError
         It has no step, title or source, its step is a method of instances, or a hyperparameter is
-        not declared by a `Number` or a `Choice` that admits its own default.
+        not declared by a `Number` or a `Choice` that admits its default.
     """
     what = f"the cell {cls.name!r}"
     step = inspect.getattr_static(cls, "step", None)
@@ -61,7 +61,7 @@ def check_weights(cell: nn.Module) -> None:
     Raises
     ------
     CellDefinitionError
-        It has none.
+        It declares no weights.
     """
     if not cell.shapes:
         raise CellDefinitionError(
@@ -87,10 +87,10 @@ def check_names(cell: nn.Module) -> None:
         raise CellDefinitionError(
             f"the cell {cell.name!r} has no Weights; name there what its step reads, among {known}"
         )
-    own = {*vars(cell), *cell._parameters, *cell._buffers, *cell._modules}
+    attributes = {*vars(cell), *cell._parameters, *cell._buffers, *cell._modules}
     for name in cell.Weights._fields:
         # A parametrized weight is a property of the class, which would be computed here.
-        if name not in own and not hasattr(type(cell), name):
+        if name not in attributes and not hasattr(type(cell), name):
             raise CellDefinitionError(
                 f"the Weights of the cell {cell.name!r} name {name!r}; expected weights of its "
                 f"shapes or hyperparameters, among {known}"

@@ -43,7 +43,7 @@ def unroll(
     Raises
     ------
     CellDefinitionError
-        The first step returned another number of tensors, or other shapes.
+        The first step did not return a tuple of as many tensors of the same shapes.
     """
     outputs = []
     for u_t in u.unbind(0):

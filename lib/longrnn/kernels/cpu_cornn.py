@@ -105,7 +105,7 @@ def _forward_kernel(M, dt, gamma, r, g, y0, z0, y, z, f, start, stop):
             z_n = z[n, k]
             position = both[k - start, :d]
             velocity = both[k - start, d:]
-            # Three loops: one loop for all took 1.7 to 2 times as long.
+            # Separate loops: tanh and the oscillator in one loop took 1.7 to 2 times as long.
             for i in range(d):
                 f_n[i] = tanh(f_n[i] + g_n[i])
             for i in range(d):

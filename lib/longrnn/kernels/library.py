@@ -58,14 +58,13 @@ full_float32 = _FullFloat32()
 LAYERS = {"rnn": torch.rnn_tanh, "lstm": torch.lstm, "gru": torch.gru}
 """PyTorch's layers by the name of the cell."""
 _GATES = {"rnn": 1, "lstm": 4, "gru": 3}
-"""Blocks of a layer's weights."""
+"""Number of gates by the name of the cell: a layer's weights have a block of rows for each."""
 
 
 def _check_shapes(name, W, R, b, state, u):
-    """Check the shapes of weights.
+    """Refuse weights of a wrong shape.
 
-    oneDNN takes any shape without an error (torch 2.13). It reads and writes memory beyond weights
-    that are too small.
+    oneDNN accepts any shape (torch 2.13), and reads and writes beyond weights that are too small.
     """
     d = state[0].shape[-1]
     rows = _GATES[name] * d

@@ -134,11 +134,11 @@ def begin_sentence(text: str) -> str:
     >>> begin_sentence("the gradients vanish"), begin_sentence("iRNN learns")
     ('The gradients vanish', 'iRNN learns')
     """
-    first, blank, rest = text.partition(" ")
+    first, space, rest = text.partition(" ")
     first = label(first)
     if first.islower():
         first = first.capitalize()
-    return f"{first}{blank}{rest}"
+    return f"{first}{space}{rest}"
 
 
 def p_words(p: float) -> str:

@@ -215,15 +215,15 @@ def write_brief(finding: Finding, row: pd.Series) -> str:
 
 
 def _in_other_reading(finding: Finding, readings: Sequence[ReadingVerdict]) -> str:
-    """Return the sentence about another reading; empty if its verdict there is another one."""
+    """Return the sentence about another reading; empty if it was written for another verdict."""
     other = finding.other_reading
     if other is None:
         return ""
-    for found in readings:
-        if (found.reading, found.verdict) == (other.reading, other.verdict):
+    for reading in readings:
+        if (reading.reading, reading.verdict) == (other.reading, other.verdict):
             numbers = {
-                "value": _scaled(found.estimate, finding),
-                "interval": f"{_scaled(found.low, finding)} to {_scaled(found.high, finding)}",
+                "value": _scaled(reading.estimate, finding),
+                "interval": f"{_scaled(reading.low, finding)} to {_scaled(reading.high, finding)}",
             }
             return " " + other.sentence.format(**numbers)
     return ""

@@ -110,10 +110,9 @@ def _unclear_difference(rows: pd.DataFrame) -> list[str]:
 
 def _unexplained(rows: pd.DataFrame) -> list[str]:
     """Say so if decay may cost as much with a late digit as with an early one."""
-    difference = rows.loc["dose -10, beginning less end"]
-    if difference["low"] <= 0 <= difference["high"]:
-        return ["So forced decay may also do harm that has nothing to do with distance in time."]
-    return []
+    if _verb(rows.loc["dose -10, beginning less end"]):
+        return []
+    return ["So forced decay may also do harm that has nothing to do with distance in time."]
 
 
 def _unpredicted(rows: pd.DataFrame) -> str:
