@@ -90,10 +90,11 @@ def validated_best(rows: pd.DataFrame, same: list[str]) -> set[str]:
     higher_is_better = rows["metric"] == "accuracy"
     score = score.where(higher_is_better, -score).fillna(-np.inf)
     chance = rows["guess_metric"].where(higher_is_better, -rows["guess_metric"])
+    # A difference, because the metric at chance is not the same to the last digit in all runs.
+    above_chance = (score - chance).clip(lower=0).fillna(score)
+    means = above_chance.groupby(rows["run"], sort=False).mean()
     # Runs of which no replicate is better than chance have equal means: their medians decide.
     medians = score.groupby(rows["run"], sort=False).median()
-    score = np.maximum(score, chance.fillna(-np.inf))
-    means = score.groupby(rows["run"], sort=False).mean()
     runs = rows.drop_duplicates("run").set_index("run").assign(mean=means, median=medians)
     order = runs.sort_values(["mean", "median"], ascending=False, kind="stable")
     return set(order[~order.duplicated(same)].index)
