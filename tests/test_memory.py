@@ -49,6 +49,36 @@ def test_the_pool_keeps_no_more_than_its_limit(monkeypatch):
     assert len(_memory._pool._blocks) == 2
 
 
+class Freeing:
+    """A block of the pool; while its size is read, the garbage collector frees another one."""
+
+    def __init__(self, size, pool=None):
+        self.size = size
+        self.pool = pool
+
+    @property
+    def nbytes(self):
+        if self.pool is not None:
+            pool = self.pool
+            self.pool = None
+            pool.give(Freeing(100))
+        return self.size
+
+
+def test_garbage_collected_inside_the_pool_does_not_shift_its_blocks(monkeypatch):
+    """A shifted index would give a block that is too short, and a kernel would write beyond it."""
+    monkeypatch.setattr(_memory, "MOST_KEPT", 300)
+    pool = _memory._Pool()
+    fitting = Freeing(200)
+    pool.give(Freeing(100))
+    pool.give(fitting)
+    fitting.pool = pool
+    assert pool.take(200) is fitting
+    assert pool.take(100).nbytes == 100
+    assert pool.take(100).nbytes == 100, "the block that was freed inside the pool is kept, too"
+    assert not pool._blocks and not pool._freed
+
+
 @pytest.mark.parametrize("with_bias", [True, False])
 def test_pooled_memory_does_not_change_bits(with_bias):
     torch.manual_seed(0)

@@ -8,6 +8,7 @@ length.
 
 import math
 import threading
+from collections import deque
 from collections.abc import Sequence
 
 import numpy as np
@@ -37,16 +38,22 @@ class _Lease:
 
 
 class _Pool:
-    """Free blocks, the oldest first."""
+    """Free blocks, the oldest first.
+
+    The garbage collector may free a lease at any time, even while its thread is inside the pool. So
+    a freed block joins a queue, which needs no lock, and the list of blocks changes only under the
+    lock.
+    """
 
     def __init__(self) -> None:
-        # The garbage collector may free a block on a thread that is inside the pool.
-        self._lock = threading.RLock()
+        self._lock = threading.Lock()
         self._blocks = []
+        self._freed = deque()
 
     def take(self, size: int) -> np.ndarray:
         """Return the smallest free block of `size` to twice as many bytes, else a new one."""
         with self._lock:
+            self._collect()
             best = None
             for k, block in enumerate(self._blocks):
                 fits = size <= block.nbytes <= 2 * size
@@ -58,11 +65,21 @@ class _Pool:
 
     def give(self, block: np.ndarray) -> None:
         """Add a block, and drop the oldest ones if all together exceed `MOST_KEPT`."""
-        with self._lock:
-            self._blocks.append(block)
-            kept = sum(block.nbytes for block in self._blocks)
-            while kept > MOST_KEPT:
-                kept -= self._blocks.pop(0).nbytes
+        self._freed.append(block)
+        # If the pool is in use, perhaps by this very thread, a later call collects the block.
+        if self._lock.acquire(blocking=False):
+            try:
+                self._collect()
+            finally:
+                self._lock.release()
+
+    def _collect(self) -> None:
+        """Move freed blocks to the list, and shorten it to `MOST_KEPT` bytes."""
+        while self._freed:
+            self._blocks.append(self._freed.popleft())
+        kept = sum(block.nbytes for block in self._blocks)
+        while kept > MOST_KEPT:
+            kept -= self._blocks.pop(0).nbytes
 
 
 _pool = _Pool()
