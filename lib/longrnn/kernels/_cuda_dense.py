@@ -3,8 +3,20 @@
 The dense kernels (`longrnn.kernels.cuda_rnn`, `longrnn.kernels.cuda_lem` and others) keep the
 vectors of a block in shared memory. Each vector there is (d, tile): the first numbers of all `tile`
 sequences, then the second ones, and so on. All threads of a warp read the same numbers of it, so
-one access serves them all. A name that ends in `_at` is the offset of a vector. In global memory a
-state is (batch, d).
+one access serves them all. In global memory a state is (batch, d).
+
+Indices: a CUDA block has `tile` sequences and all d units. A thread computes the units
+j = `thread`, `thread` + `threads`, and so on. The number of sequence i and unit j has
+
+- index ``offsets[i] + j`` in a state (batch, d),
+- index ``base + offsets[i] + j`` in an array (time, batch, d), where `base` is the offset of the
+  time step,
+- index ``4 * (base + offsets[i]) + q * d + j`` in block q, from 0 to 3, of an array
+  (time, batch, 4 d) with four gates, such as those of the LSTM,
+- index ``j * tile + i``, its `slot`, in a vector in shared memory.
+
+A name that ends in `_at` is the offset of a vector in shared memory, and one that ends in `_start`
+the index where the weights of a run begin.
 """
 
 import numpy as np

@@ -50,7 +50,7 @@ def _forward_kernel(W_T, g, h0, outputs, h_end, gates, products, T, sequences, b
     n = cuda.local.array(tile, real)
     run = run_of(cuda.blockIdx.x, sequences, tile)
     set_offsets_in_run(offsets, cuda.blockIdx.x, run, sequences, d)
-    matrix = run * 3 * d * d  # where the run's matrix begins
+    W_start = run * 3 * d * d
     memory = cuda.shared.array(0, real)
     now_at = 0
     next_at = d * tile
@@ -60,19 +60,19 @@ def _forward_kernel(W_T, g, h0, outputs, h_end, gates, products, T, sequences, b
     for _ in range(T):
         j = thread  # no `range`: its length would take a division
         while j < d:
-            driven_products(total, g_t, W_T, matrix, j, 3, memory, now_at, g, base, offsets, d)
+            driven_products(total, g_t, W_T, W_start, j, 3, memory, now_at, g, base, offsets, d)
             for i in range(tile):
                 r = sigmoid(total[i])
                 gates[3 * (base + offsets[i]) + j] = r
                 n[i] = r
             for i in range(tile):  # read before the product, which hides the latency
                 g_t[i] = g[3 * (base + offsets[i]) + 2 * d + j]
-            dot_products(total, W_T, matrix + 2 * d + j, 3 * d, memory, now_at, d)
+            dot_products(total, W_T, W_start + 2 * d + j, 3 * d, memory, now_at, d)
             for i in range(tile):
                 products[base + offsets[i] + j] = total[i]
                 n[i] = tanh(n[i] * total[i] + g_t[i])
                 gates[3 * (base + offsets[i]) + 2 * d + j] = n[i]
-            driven_products(total, g_t, W_T, matrix, d + j, 3, memory, now_at, g, base, offsets, d)
+            driven_products(total, g_t, W_T, W_start, d + j, 3, memory, now_at, g, base, offsets, d)
             for i in range(tile):
                 z = sigmoid(total[i])
                 gates[3 * (base + offsets[i]) + d + j] = z
@@ -104,7 +104,7 @@ def _backward_kernel(
     back = cuda.local.array(tile, real)
     run = run_of(cuda.blockIdx.x, sequences, tile)
     set_offsets_in_run(offsets, cuda.blockIdx.x, run, sequences, d)
-    matrix = run * 3 * d * d  # where the run's matrix begins
+    W_start = run * 3 * d * d
     memory = cuda.shared.array(0, real)
     now_at = 0  # the gradients of W h of this step, and behind them those of the step after it
     later_at = 3 * d * tile
@@ -122,7 +122,7 @@ def _backward_kernel(
                 for i in range(tile):
                     back[i] = load_or_zero(grad_h_end, offsets[i] + j, has_h_end)
             else:
-                dot_products(back, W, matrix + j, d, memory, later_at, 3 * d)
+                dot_products(back, W, W_start + j, d, memory, later_at, 3 * d)
                 for i in range(tile):
                     back[i] += memory[direct_at + j * tile + i]
             for i in range(tile):
@@ -149,7 +149,7 @@ def _backward_kernel(
         base -= batch * d
     j = thread
     while j < d:
-        dot_products(back, W, matrix + j, d, memory, later_at, 3 * d)
+        dot_products(back, W, W_start + j, d, memory, later_at, 3 * d)
         for i in range(tile):
             grad_h0[offsets[i] + j] = back[i] + memory[direct_at + j * tile + i]
         j += threads

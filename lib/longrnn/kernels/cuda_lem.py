@@ -7,13 +7,8 @@ infinite, so that both gates are 1 and their derivatives are 0.
 
 The states are in shared memory, and neighboring threads read neighboring weights, as in
 `longrnn.kernels.cuda_rnn`. Each time step needs two barriers, because y depends on all units of z.
-One launch takes several runs, whose batches follow one another.
-
-Indices: a CUDA block has `tile` sequences and all d units. A thread computes the units
-j = `thread`, `thread` + `threads`, and so on. In arrays (time, batch, d) the number of sequence i
-and unit j has index ``base + offsets[i] + j``. In arrays (time, batch, 4 d) that in block q, from
-0 to 3, has index ``4 * (base + offsets[i]) + q * d + j``. A name that ends in `_start` is the index
-where the weights of a run begin.
+One launch takes several runs, whose batches follow one another. `longrnn.kernels._cuda_dense`
+explains the indices.
 
 Stored for the backward pass: y (the output), z, and in the array ``gates`` both gates and both
 targets. Recomputed: the time steps, which the kernels for the CPU store instead of the gates.

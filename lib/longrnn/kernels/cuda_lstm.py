@@ -56,7 +56,7 @@ def _forward_kernel(
     c = cuda.local.array(tile, real)
     run = run_of(cuda.blockIdx.x, sequences, tile)
     set_offsets_in_run(offsets, cuda.blockIdx.x, run, sequences, d)
-    matrix = run * 4 * d * d  # where the run's matrix begins
+    W_start = run * 4 * d * d
     memory = cuda.shared.array(0, real)
     now_at = 0
     next_at = d * tile
@@ -68,25 +68,25 @@ def _forward_kernel(
     for _ in range(T):
         j = thread  # no `range`: its length would take a division
         while j < d:
-            driven_products(total, g_t, W_T, matrix, j, 4, memory, now_at, g, base, offsets, d)
+            driven_products(total, g_t, W_T, W_start, j, 4, memory, now_at, g, base, offsets, d)
             for i in range(tile):
                 value = sigmoid(total[i])
                 gates[4 * (base + offsets[i]) + j] = value
                 c[i] = iota * value
             driven_products(
-                total, g_t, W_T, matrix, 2 * d + j, 4, memory, now_at, g, base, offsets, d
+                total, g_t, W_T, W_start, 2 * d + j, 4, memory, now_at, g, base, offsets, d
             )
             for i in range(tile):
                 value = tanh(total[i])
                 gates[4 * (base + offsets[i]) + 2 * d + j] = value
                 c[i] *= value
-            driven_products(total, g_t, W_T, matrix, d + j, 4, memory, now_at, g, base, offsets, d)
+            driven_products(total, g_t, W_T, W_start, d + j, 4, memory, now_at, g, base, offsets, d)
             for i in range(tile):
                 value = sigmoid(total[i])
                 gates[4 * (base + offsets[i]) + d + j] = value
                 c[i] += phi * value * memory[c_at + j * tile + i]
             driven_products(
-                total, g_t, W_T, matrix, 3 * d + j, 4, memory, now_at, g, base, offsets, d
+                total, g_t, W_T, W_start, 3 * d + j, 4, memory, now_at, g, base, offsets, d
             )
             for i in range(tile):
                 value = sigmoid(total[i])
@@ -122,7 +122,7 @@ def _backward_kernel(
     back = cuda.local.array(tile, real)
     run = run_of(cuda.blockIdx.x, sequences, tile)
     set_offsets_in_run(offsets, cuda.blockIdx.x, run, sequences, d)
-    matrix = run * 4 * d * d  # where the run's matrix begins
+    W_start = run * 4 * d * d
     memory = cuda.shared.array(0, real)
     now_at = 0  # the deltas of this step, and behind them those of the step after it
     later_at = 4 * d * tile
@@ -141,7 +141,7 @@ def _backward_kernel(
                 for i in range(tile):
                     back[i] = load_or_zero(grad_h_end, offsets[i] + j, has_h_end)
             else:
-                dot_products(back, W, matrix + j, d, memory, later_at, 4 * d)
+                dot_products(back, W, W_start + j, d, memory, later_at, 4 * d)
             for i in range(tile):
                 slot = j * tile + i
                 k = 4 * (base + offsets[i]) + j
@@ -166,7 +166,7 @@ def _backward_kernel(
         base -= batch * d
     j = thread
     while j < d:
-        dot_products(back, W, matrix + j, d, memory, later_at, 4 * d)
+        dot_products(back, W, W_start + j, d, memory, later_at, 4 * d)
         for i in range(tile):
             grad_h0[offsets[i] + j] = back[i]
             grad_c0[offsets[i] + j] = memory[mu_at + j * tile + i]

@@ -12,7 +12,7 @@ and of a transposed copy in the forward kernel. Up to about 200 units the weight
 cache. A thread reads each weight once for all sequences of the block.
 
 One launch takes several runs, whose batches follow one another. A block computes sequences of one
-run, and reads the weights of one network.
+run, and reads the weights of one network. `longrnn.kernels._cuda_dense` explains the indices.
 """
 
 import numpy as np
