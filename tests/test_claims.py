@@ -140,6 +140,8 @@ def test_p_values_of_shares_are_exact():
     """Twelve of twelve against one half is a tail of 2^-12 on either side."""
     assert p_value(proportion(12, 12), Region(above=0.5)) == pytest.approx(2 * 0.5**12)
     assert p_value(proportion(24, 24), Region(above=0.8)) == pytest.approx(2 * 0.8**24)
+    # Of a region with two ends, the end that is harder to exclude counts.
+    assert p_value(proportion(12, 12), Region(above=0.2, below=0.8)) == pytest.approx(2 * 0.8**12)
     # None of ten is likely if the odds are as in the other group, or a third of that.
     none = estimators.odds_ratio((0, 10), (3, 60))
     expected = 2 * stats.nchypergeom_fisher(70, 10, 3, 1.0).cdf(0)
@@ -594,6 +596,19 @@ def test_two_runs_are_too_few_for_any_effect_to_be_clear():
     estimate = replace(between(-286.0, 486.0), df=1.0)
     note = judged_row("diss-3.5-terminal-sign", estimate)["note"]
     assert "if the true value is our estimate, an experiment with a few more runs would" in note
+
+
+@pytest.mark.parametrize(
+    ("finding", "words"),
+    [
+        (Estimate(1.2, 1.1, math.inf), "the interval has no upper bound, so the size that would"),
+        (Estimate(1.5, 1.1, 1.9), "the estimate lies exactly on the threshold, where no"),
+    ],
+)
+def test_no_size_is_stated_if_none_is_known(finding, words):
+    verdict = decide(finding, Region(above=1.5), 9.0)
+    assert verdict.verdict == UNDECIDED
+    assert verdict.reason.startswith(words)
 
 
 @pytest.mark.parametrize(("low", "times"), [(-0.004, 4.6), (-0.001, 2.5), (-0.1, 4.6)])

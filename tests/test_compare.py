@@ -28,6 +28,7 @@ STORED = "a/reference/tables/x"
     [
         (REBUILT, (1.0, 2.0, 3.0, 4.0 + 1e-8), "equal"),
         (REBUILT, (1.1, 2.0, 3.2, 4.0), "similar"),
+        (REBUILT, (1.01, 2.0, 3.0, 4.01), "similar"),  # not close, which is for stored results
         (STORED, (1.0, 2.0, 3.0, 4.0 + 1e-8), "equal"),
         (STORED, (1.01, 2.0, 3.0, 4.01), "close"),
     ],
@@ -38,8 +39,16 @@ def test_tables_are_equal_close_or_similar(item, values, state):
     assert sum(map(len, result)) == 1
 
 
-def test_shifted_rows_of_stored_results_are_different():
-    result = compare(_numbers(item=STORED), _numbers((0.75, 1.75, 2.75, 3.75), item=STORED))
+@pytest.mark.parametrize(
+    "values",
+    [
+        (0.75, 1.75, 2.75, 3.75),  # shifted
+        (1.02, 2.04, 3.06, 4.08),  # two percent larger
+        (0.9, 2.0, 3.0, 4.1),  # of the same mean
+    ],
+)
+def test_other_values_of_stored_results_are_different(values):
+    result = compare(_numbers(item=STORED), _numbers(values, item=STORED))
     assert len(result.different) == 1 and sum(map(len, result)) == 1
 
 

@@ -105,6 +105,18 @@ def test_a_closing_gap_is_a_caveat(late, caveat, of):
     assert ask(Networks(kept, paper_steps=10), "lead", "good", "fair").undecided_because == ()
 
 
+@pytest.mark.parametrize("names", [("good", "fair"), ("fair", "good")])
+@pytest.mark.parametrize("estimator", ["lead", "ratio"])
+@pytest.mark.parametrize(("late", "caveat"), [(0.1, NEARER), (0.01, "")])
+def test_a_closing_gap_of_errors_is_a_caveat(late, caveat, estimator, names):
+    """Errors of .2 and .4: another three thirds close the gap of .2, or a seventh of it."""
+    ds = _draw({"good": 0.2, "fair": 0.4}, spread=1e-3, measure="error", guess=1.0)
+    behind = xr.where(ds["label"] == "fair", late, 0.0)
+    fall = behind * xr.DataArray([3, 2, 1, 0], dims="record")
+    networks = Networks(_recorded(ds, ds["test_metric"].isel(record=0) + fall))
+    assert ask(networks, estimator, *names).undecided_because == gather(caveat)
+
+
 def test_a_tie_leaves_no_gap_to_close():
     level = _draw({"good": 70, "fair": 70}, spread=0.0)
     score = level["test_metric"].isel(record=0) - xr.DataArray([0.0, 0.0, 0.0, 0.0], dims="record")
@@ -208,6 +220,15 @@ def test_a_lead_reports_another_one_at_the_end(at_end):
     ds = xr.concat([best, end], "record", data_vars="minimal").assign(records=2 * best["records"])
     note = write_reasons(ask(Networks(ds), "lead", "good", "fair").notes)
     assert ("at the last record, the lead of good over fair is -20" in note) == (at_end == 0.5)
+
+
+def test_a_lead_at_the_end_is_positive_if_the_error_is_smaller():
+    """At the record that validates best, the errors are .2 and .4; at the last one .9 and .4."""
+    ds = _draw({"good": 0.2, "fair": 0.4}, spread=1e-3, measure="error", guess=1.0)
+    rise = xr.where(ds["label"] == "good", 0.7, 0.0) * xr.DataArray([0, 1], dims="record")
+    score = ds["test_metric"].isel(record=0) + rise
+    note = write_reasons(ask(Networks(_recorded(ds, score)), "lead", "good", "fair").notes)
+    assert "at the last record, the lead of good over fair is -0.5" in note
 
 
 def _answering(rng, chances):

@@ -50,6 +50,14 @@ def test_intervals_cover_the_truth():
     assert 0.88 < np.mean(covered) <= 0.99
 
 
+def test_equal_rows_of_a_group_do_not_narrow_the_interval():
+    """Groups are resampled, so ten copies of every row are no more evidence."""
+    x, y, group = opposite(groups=8, size=4)
+    once = correlate_within(x, y, group)
+    copies = correlate_within(*(np.repeat(column, 10) for column in (x, y, group)))
+    assert (copies.low, copies.high) == pytest.approx((once.low, once.high))
+
+
 @pytest.mark.parametrize(
     ("x", "group"),
     [
