@@ -58,6 +58,25 @@ def test_the_best_validated_record_counts(ds):
     assert run_table(ds)[["step", "test_at_two_thirds"]].values.tolist()[:2] == [[10, 0.3]] * 2
 
 
+@pytest.mark.parametrize(("records", "expected"), [(1, 0.1), (2, 0.2), (3, 0.2), (4, 0.3)])
+def test_two_thirds_of_the_records_are_rounded_up(ds, records, expected):
+    rising = xr.DataArray([0.1, 0.2, 0.3, 0.4], dims="record")
+    made = records * (ds["records"] > 0)
+    kept = rising.where(rising["record"] < made).transpose(*RECORD)
+    ds = ds.drop_dims("record").assign(records=made, test_metric=kept, validation_metric=kept)
+    rows = run_table(ds.assign(step=10 + 0 * kept))
+    assert rows["test_at_two_thirds"].tolist() == [expected] * 6
+
+
+def test_curves_have_one_row_for_each_record(ds):
+    table = networks.curves(ds)
+    counts = table.groupby(["label", "replicate"]).size()
+    assert counts["LSTM"].tolist() == [3, 1]
+    lstm = table[(table["label"] == "LSTM") & (table["replicate"] == 0)]
+    assert lstm[["step", "value"]].to_numpy().tolist() == [[10, 0.3], [20, 0.6], [30, 0.5]]
+    assert table["value"].notna().all()
+
+
 def test_outcomes_are_means_with_their_spread(ds):
     table = networks.outcomes(ds)
     assert table["ours"].tolist() == pytest.approx([0.6, 0.7, 0.45])
@@ -103,6 +122,8 @@ def test_joining_published_results_keeps_every_row(ds):
     table = networks.compare_with_published(networks.outcomes(networks.chosen_rates(ds)), published)
     assert table["network"].tolist() == ["quoted", "LEM", "LSTM"]
     assert table["ours"].tolist()[1:] == pytest.approx([70, 45]) and np.isnan(table["ours"][0])
+    spreads = [np.std([60, other], ddof=1) for other in (80, 30)]
+    assert table["spread"].tolist()[1:] == pytest.approx(spreads)
     assert table["note"].tolist() == ["quoted", "", ""]
     assert table["guess"][1] == 25 and table["diverged"].tolist()[1:] == [0, 1]
 

@@ -133,6 +133,8 @@ WIDE = replicates([-1.0, -39.0], width=8)
         # is shown too.
         ([-39.0, -41.0, -np.inf], {}, WIDE, 4, 3, "replicates in both regimes"),
         ([-39.0], {}, WIDE, 8, 2, "all replicates in one regime"),
+        # All replicates vanished: no treatment in both regimes, however far they are apart.
+        ([-50.0, -60.0], {}, WIDE, 8, 2, "all replicates in one regime"),
         ([-1.0, -90.0], {"accuracy": 0.1}, WIDE, 8, 2, "of the paper"),
         ([-1.0, -2.0], {"dataset": "digits"}, None, 4, 2, "same architecture, order and noise"),
         ([-1, -2], {"dataset": "digits", "noise": "post"}, None, 4, 2, "same architecture on any"),
@@ -399,6 +401,45 @@ def test_tasks_with_the_same_data_get_published_rows():
     assert rnn.loc[["HAR-2", "HAR-2 in full"], "published"].tolist() == [91.31, 91.31]
     assert rnn.loc["HAR-2 in full", "ours"] > 85 > rnn.loc["HAR-2", "ours"]
     assert "not trained" not in rnn.index
+
+
+def test_published_sizes_are_counted_in_float32_numbers():
+    """A kilobyte holds 256 of them: 29 KB are 7,424, for the 7,500 parameters of the RNN."""
+    sizes = incremental.sizes("irnn-tab-activityfull")
+    rnn = sizes[(sizes["task"] == "HAR-2") & (sizes["network"] == "RNN")].iloc[0]
+    assert (rnn["parameters"], rnn["kilobytes"], rnn["numbers"]) == (7500, 29, 7424)
+    assert rnn["ratio"] == pytest.approx(7424 / 7500)
+
+
+def test_numbers_that_an_inner_step_adds():
+    """For K = 1, 3 and 5 the paper prints 17, 17 and 18 KB on HAR-2; 36, 37 and 38 on Google-12."""
+    slopes = incremental.numbers_an_inner_step("irnn-tab-activityfull")
+    assert slopes["HAR-2"] == pytest.approx(256 / 4)
+    assert slopes["Google-12"] == pytest.approx(256 / 2)
+
+
+def test_gains_of_readings_are_those_of_the_records():
+    make = group_sampler(
+        {"iRNN K=1": 80.0, "iRNN K=5": 80.0, "RNN": 80.0},
+        spread=0.1,
+        inner_steps=[1, 5, np.nan],
+        inner_start=["zero", "previous", ""],
+        sign=[-1.0, 1.0, np.nan],
+    )
+    ds = make(np.random.default_rng(0), 1)
+    ds["architecture"] = "run", ["irnn", "irnn", "rnn"]
+    first = np.array([-3.0, -1.0, np.nan]).reshape(3, 1, 1)
+    ds = ds.assign(
+        gain_first=(RECORD, first),
+        gain_last=(RECORD, 0 * first - 0.5),
+        adjoint_first=(RECORD, first - 2),
+    )
+    ds = incremental.with_readings(ds)
+    assert ds["reading"].values.tolist() == ["minus", "adopted", "others"]
+    table = incremental.gains(ds)
+    assert table["label"].tolist() == ["iRNN K=1", "iRNN K=5"]
+    columns = table[["first", "last", "loss", "ratio"]]
+    assert columns.to_numpy().tolist() == [[-3.0, -0.5, -5.0, -2.5], [-1.0, -0.5, -3.0, -0.5]]
 
 
 def test_best_network_of_each_reading():
