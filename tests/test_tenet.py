@@ -30,15 +30,21 @@ from study.results.datasets import load
 from study.results.factorial import ATTEMPT, FACTORIAL, SIMULATED
 from study.results.netcdf import ResultsError
 from study.results.published import load_published
-from study.results.schema import DIVERGED, MISSING
+from study.results.schema import COMPLETED, DIVERGED, MISSING
 from study.stats import tenet
 from study.stats.covariates import with_covariates
 from study.stats.design import INTERCEPT, NothingToFit
 from study.stats.observations import Observations, select_observations
+from study.stats.published_models import (
+    published_coefficient,
+    published_treatments,
+    terminal_covariance,
+    training_covariances,
+)
 from study.stats.regimes import SMALLEST
 from study.stats.reml import fit_random_intercept, moments
 from study.stats.resample import interval, resample, stretch
-from study.stats.simulated import PROFILE, caution, simulate
+from study.stats.simulated import PROFILE, caution, draw_statuses, simulate
 from study.stats.tenet import FLOAT32, REFERENCE, UNROUNDED, Fits, fit_model
 from study.stats.tenet_models import MODELS
 from synthetic_results import LEVELS, empty, make_results
@@ -279,6 +285,31 @@ def test_simulated_dataset_follows_schema_and_published_counts():
     point = {"architecture": "gru", "width": 256, "dataset": "imdb"}
     assert small["parameters"].sel(point) == parameters["gru", 256]
     assert small["time_steps"].sel(dataset="imdb", noise="post") == 1500
+
+
+def test_simulated_attempts_are_as_many_as_in_the_paper():
+    """Of 42,000 attempts 29,566 complete, and their epochs are the 1,072,475 training rows."""
+    completed = draw_statuses(np.random.default_rng(0)) == COMPLETED
+    assert completed.size == 42_000 and completed.sum() == 29_566
+    length = published_treatments()["training_length"].to_numpy()
+    assert (completed * length[:, None]).sum() == 1_072_475
+
+
+def test_simulated_covariances_give_the_published_slopes_and_shares():
+    terminal = terminal_covariance()
+    assert terminal[0, 1] / terminal[1, 1] == pytest.approx(published_coefficient(5, "metric"))
+    assert terminal[0, 1] / terminal[0, 0] == pytest.approx(published_coefficient(11, "accuracy"))
+    between, within = training_covariances()
+    for covariance in (between, within):
+        slope = covariance[0, 1] / covariance[1, 1]
+        assert slope == pytest.approx(published_coefficient(2, "metric"))
+    for place, model in enumerate((3, 9)):
+        summary = load_published(MODELS[model].summary).set_index("model").loc[model]
+        # What the factors leave unexplained is split between attempts and their epochs.
+        marginal = summary["r2_marginal"]
+        share = (summary["r2_conditional"] - marginal) / (1 - marginal)
+        variances = between[place, place], within[place, place]
+        assert variances[0] / sum(variances) == pytest.approx(share)
 
 
 FOLDER = Path(__file__).parent / "data" / "r"
