@@ -170,6 +170,11 @@ def test_unicornn_has_one_time_step_per_neuron(u):
     assert shares[1].sum() == pytest.approx(1)
 
 
+def test_time_steps_below_all_bins_are_in_the_lowest_one(u):
+    shares = count_time_steps(make_cell("unicornn", FEATURES, WIDTH, dt=1e-9), u.float())
+    assert shares[0][0] == 1 == shares[0].sum()
+
+
 def _irnn(norm=0.6, **more):
     torch.manual_seed(0)
     settings = {"phi": "tanh", "inner_steps": 1, "eta": 0.4, "train_eta": "fixed"} | more

@@ -278,6 +278,19 @@ def test_claims_of_no_effect_count_apart(tmp_path, low, kind):
     assert (counts["agrees"], counts[kind], counts.sum()) == (1, 1, len(table))
 
 
+def test_p_values_are_corrected_by_holm_and_by_benjamini_and_hochberg(tmp_path):
+    """Three claims of one paper; the correction of Holm withdraws two of them, the other none."""
+    made = Artefacts(tmp_path, notebook="65_language", result_set="real", profile="real", runs=9)
+    names = ["lem-5-ptbchar-gated", "lem-5-ptbchar-lead", "lem-5-ptbword-lstm"]
+    rows = pd.DataFrame([judged_row(name, Estimate(9.0, 8.0, 10.0)) for name in names])
+    show_claims(made, rows.assign(verdict="agrees", null_is="", p=[0.01, 0.03, 0.04]))
+    judged = judge_claims(load_artefacts(tmp_path)).set_index("id").loc[names]
+    assert judged["p_holm"].tolist() == pytest.approx([0.03, 0.06, 0.06])
+    assert judged["p_bh"].tolist() == pytest.approx([0.03, 0.04, 0.04])
+    assert judged["corrected"].tolist() == ["agrees", "undecided", "undecided"]
+    assert judged["discovered"].tolist() == ["agrees"] * 3
+
+
 def test_simulated_and_failed_results_are_no_evidence(copied):
     for folder in copied.glob("made/22_*"):
         shutil.rmtree(folder / "rebuilt")
