@@ -16,6 +16,8 @@ import os
 import re
 import warnings
 from dataclasses import replace
+from functools import cache
+from types import SimpleNamespace
 
 import longrnn
 import pytest
@@ -24,7 +26,7 @@ from designs import one_job
 from longrnn import kernels
 from longrnn.cells import cell_class, cell_names, make_cell
 from longrnn.cells._recurrent import LAYERS
-from longrnn.kernels import _cuda, _cuda_kernel, _cuda_launch, library
+from longrnn.kernels import _cuda, _cuda_kernel, _cuda_launch, _measured, library
 from processes import python, run_tests
 from study.bench.counts import kernels_on_meta
 from study.paths import ROOT
@@ -57,6 +59,48 @@ def test_without_a_gpu_its_target_is_not_imported():
         "sys.exit('numba.cuda' in sys.modules and not torch.cuda.is_available())"
     )
     assert python("-c", code).returncode == 0
+
+
+@pytest.fixture
+def compiler(monkeypatch):
+    """Give the CPU the engine ``numba-cuda`` of LEM, with a compiler that finds no driver."""
+
+    def jit(*_):
+        torch._dynamo.graph_break()  # PyTorch's compiler can't trace Numba's
+        raise OSError("no driver")
+
+    target = SimpleNamespace(jit=jit)
+    monkeypatch.setattr(_cuda, "cuda", target)
+    monkeypatch.setattr(_cuda, "types", SimpleNamespace(void=lambda _: None, int64=None))
+    monkeypatch.setattr(_cuda, "_compiler_error", cache(_cuda._compiler_error.__wrapped__))
+    engine = replace(kernels._ENGINES["lem", "numba-cuda"], devices=("cpu",))
+    monkeypatch.setitem(kernels._ENGINES, ("lem", "numba-cuda"), engine)
+    return target
+
+
+def test_choosing_an_engine_does_not_break_the_graph_of_a_compiled_layer(compiler):
+    layer = longrnn.LEM(2, 3)
+    u = torch.randn(4, 2, 2)
+    compiled = torch.compile(layer, fullgraph=True, backend="eager")
+    assert torch.equal(compiled(u)[0], layer(u)[0])
+
+    @torch.compile(fullgraph=True, backend="eager")
+    def add_one(x):
+        return x + 1, _measured.device_name()
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # PyTorch warns of a cache whose function it traces
+        assert add_one(u)[1] == _measured.device_name()
+
+
+def test_a_capture_does_not_make_the_compiler_look_broken(compiler, monkeypatch):
+    """A capture forbids compilation, but only while it lasts."""
+    monkeypatch.setattr(torch.cuda, "is_initialized", lambda: True)
+    monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: True)
+    assert _cuda.obstacle() == "", "the kernel says that a pass must come before the capture"
+    monkeypatch.setattr(compiler, "jit", lambda _: lambda function: function)
+    monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: False)
+    assert _cuda.obstacle() == ""
 
 
 WAITS = {"_local_scalar_dense", "equal", "nonzero", "masked_select", "unique_dim"}
@@ -479,7 +523,7 @@ def test_a_gpu_without_a_compiler_is_reported_once(monkeypatch):
 
 def test_the_obstacle_says_what_to_install(monkeypatch):
     monkeypatch.setattr(_cuda, "cuda", None)
-    complaint = _cuda.obstacle.__wrapped__()
+    complaint = _cuda._compiler_error.__wrapped__()
     assert re.fullmatch(r"Numba cannot compile for this GPU \(.*\); .* pip install '.*'", complaint)
     *_, requirement = (ROOT / "requirements-gpu.in").read_text("utf-8").split()
     assert "pip install '.[gpu]'" in complaint and f"pip install '{requirement}'" in complaint

@@ -87,7 +87,7 @@ def inlined_late(function: Callable) -> Callable:
     return cuda.jit(device=True, forceinline=True)(function)
 
 
-@cache
+@torch.compiler.assume_constant_result  # `torch.compile` would trace Numba's compiler, and give up
 def obstacle() -> str:
     """Return the reason why kernels cannot be compiled for this GPU.
 
@@ -98,6 +98,15 @@ def obstacle() -> str:
     """
     if SIMULATED:
         return ""
+    # A graph capture allows no compilation, not even this one. The kernel then says what to do.
+    if torch.cuda.is_initialized() and torch.cuda.is_current_stream_capturing():
+        return ""
+    return _compiler_error()
+
+
+@cache
+def _compiler_error() -> str:
+    """Return what `obstacle` does outside of a capture, from an attempt to compile a kernel."""
     try:
         cuda.jit(types.void(types.int64))(lambda _: None)
     except Exception as error:  # each missing library has its own

@@ -21,9 +21,14 @@ A variant of an engine follows its name: ``"numba-cuda, persistent"``.
 """
 
 
-@cache
+@torch.compiler.assume_constant_result  # while `torch.compile` traces a choice by these times
 def device_name() -> str:
     """Return the name of the first GPU, an empty string if there is none."""
+    return _first_gpu()
+
+
+@cache
+def _first_gpu() -> str:
     if not torch.cuda.is_available():
         return ""
     return torch.cuda.get_device_name(0)
