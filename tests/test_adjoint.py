@@ -352,6 +352,18 @@ def test_coadjoint_gradients_equal_finite_differences(name):
     assert torch.autograd.gradcheck(total, parameters, **tolerances, fast_mode=True)
 
 
+@pytest.mark.parametrize("name", sorted({*cell_names()} - {*KINKED} | {"rnn"}))
+def test_the_penalty_is_that_of_the_adjoint_norms(name):
+    case = Case(name, (5, 3, 4, 2))
+    adjoints = adjoint_norms(case.cell, case.u, case.losses, engine="reference")
+    norms = 10**adjoints.readout
+    of_sequence = ((norms - norms.mean(0)) ** 2).sum(0)
+    penalized = case.penalized(engine="reference")
+    torch.testing.assert_close(penalized.penalty, of_sequence.mean())
+    losses = case.losses(adjoints.final_states[case.cell.readout])
+    torch.testing.assert_close(penalized.loss, losses.mean().detach())
+
+
 @pytest.mark.parametrize("name", KINKED)
 def test_only_cells_with_kinks_are_refused(name):
     u = torch.randn(3, 2, 2)
