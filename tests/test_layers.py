@@ -18,6 +18,8 @@ import pytest
 import torch
 from longrnn.cells import LAYER_CLASSES, cell_names, make_cell
 from longrnn.cells._packing import Segment
+from longrnn.cells._registry import REGISTRY
+from longrnn.cells.lstm import LSTMCore
 from refusals import refused
 from study.paths import ROOT
 from torch import distributed, nn
@@ -123,6 +125,57 @@ def test_layers_of_torch_are_copied(name, arguments):
     assert torch.equal(theirs.weight_hh_l0, before), "the weights are shared"
 
 
+def same_layers(name, **arguments):
+    """Return a layer of PyTorch and ours with the same equations, but different weights."""
+    torch_class, more = COPIED[name]
+    theirs = torch_class(P, D, **arguments, **more, dtype=DOUBLE)
+    if more:
+        arguments["activation"] = more["nonlinearity"]
+    ours = getattr(longrnn, torch_class.__name__)(P, D, **arguments, dtype=DOUBLE)
+    return theirs, ours
+
+
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("name", COPIED)
+def test_a_model_loads_weights_saved_with_torchs_layer(name, bias):
+    theirs, ours = same_layers(name, num_layers=2, bidirectional=True, bias=bias)
+    saved = nn.ModuleDict({"rnn": theirs, "head": nn.Linear(D, 1)}).state_dict()
+    names = list(saved)
+    model = nn.ModuleDict({"rnn": ours, "head": nn.Linear(D, 1)})
+    model.load_state_dict(saved)
+    assert list(saved) == names, "the caller's state dict changed"
+    u = noise(T, B, P)
+    assert_same(ours(u), theirs(u))
+    model.load_state_dict(model.state_dict())  # our own names work as before
+    assert_same(ours(u), theirs(u))
+
+
+@pytest.mark.parametrize("name", COPIED)
+def test_a_one_step_class_loads_weights_saved_with_torchs_cell(name):
+    torch_class, more = COPIED[name]
+    cell_name = f"{torch_class.__name__}Cell"
+    theirs = getattr(nn, cell_name)(P, D, dtype=DOUBLE, **more)
+    settings = {}
+    if more:
+        settings["activation"] = more["nonlinearity"]
+    ours = getattr(longrnn, cell_name)(P, D, dtype=DOUBLE, **settings)
+    ours.load_state_dict(theirs.state_dict())
+    u = noise(B, P)
+    torch.testing.assert_close(parts(ours(u)), parts(theirs(u)))
+
+
+def test_weights_of_torch_that_do_not_fit_are_refused():
+    ours = longrnn.LSTM(P, D)
+    for theirs, message in (
+        (nn.LSTM(P, D, 2), "Unexpected.*weight_ih_l1"),
+        (nn.LSTM(P, D, bias=False), "Missing.*cells.l0.b"),
+        (nn.LSTM(P, D, proj_size=2), "Unexpected.*weight_hr_l0"),
+        (nn.GRU(P, D), "size mismatch for cells.l0.W"),
+    ):
+        with pytest.raises(RuntimeError, match=f"(?s){message}"):
+            ours.load_state_dict(theirs.state_dict())
+
+
 def test_users_can_subclass_a_layer():
     class Normalized(longrnn.LEM):
         def forward(self, input, hx=None, **keywords):
@@ -132,6 +185,42 @@ def test_users_can_subclass_a_layer():
     output, _ = Normalized(P, D, dtype=DOUBLE)(noise(T, B, P))
     torch.testing.assert_close(output.norm(dim=-1), torch.ones(T, B, dtype=DOUBLE))
     assert LAYER_CLASSES["LEM"] is longrnn.LEM
+
+
+def test_users_can_subclass_a_one_step_class():
+    class Normalized(longrnn.LEMCell):
+        def __init__(self, *sizes, **keywords):
+            super().__init__(*sizes, **keywords)
+            self.scale = nn.Parameter(torch.ones(self.hidden_size))
+
+        def forward(self, input, hx=None):
+            y, z = super().forward(input, hx)
+            return self.scale * nn.functional.normalize(y, dim=-1), z
+
+    class Silent(Normalized):
+        pass
+
+    for cell_class in (Normalized, Silent):
+        y, _ = cell_class(P, D, dt=0.5)(torch.ones(B, P))
+        torch.testing.assert_close(y.norm(dim=-1), torch.ones(B))
+
+
+def test_a_cell_inherits_a_forward_that_calls_super():
+    class Doubled(LSTMCore):
+        def forward(self, u, state=None, **keywords):
+            outputs, state = super().forward(u, state, **keywords)
+            return 2 * outputs, state
+
+    try:
+
+        class DoubledLSTM(Doubled, name="doubled_lstm"):
+            pass
+
+        cell = DoubledLSTM(P, D)
+        u = torch.ones(T, B, P)
+        torch.testing.assert_close(cell(u)[0], 2 * LSTMCore.forward(cell, u)[0])
+    finally:
+        REGISTRY.pop("doubled_lstm", None)
 
 
 @pytest.mark.parametrize("layer_class", [longrnn.RNN, longrnn.GRU])
@@ -1103,7 +1192,8 @@ test_inputs_other_than_tensors_are_refused = refused(
     ("lem: .*got tuple; a recurrent", lambda: make_cell("lem", P, D)(make_cell("lem", P, D)(U))),
     ("lem: .*got ndarray", lambda: make_cell("lem", P, D)(U.numpy())),
     ("LEMCell: .*got ndarray", lambda: longrnn.LEMCell(P, D)(U[0].numpy())),
-    ("takes from 3 to 4 positional", lambda: longrnn.LSTM(P, D, 1, True)),
+    ("LSTM.__init__.. takes from 3 to 4 positional", lambda: longrnn.LSTM(P, D, 1, True)),
+    ("LSTMCell.__init__.. takes 3 positional", lambda: longrnn.LSTMCell(P, D, True)),
 )
 STATE = torch.zeros(1, B, D), torch.zeros(1, B, D)
 COUNTED = torch.zeros(1, B, D), torch.arange(float(D)).expand(1, B, D)

@@ -14,7 +14,7 @@ def with_own_code(function: Callable, owner: type) -> Callable:
     Parameters
     ----------
     function
-        A method without a closure, such as ``Cell.forward``.
+        A method, such as ``Cell.forward``.
     owner
         The class that gets the copy. Tracebacks name it.
 
@@ -25,7 +25,13 @@ def with_own_code(function: Callable, owner: type) -> Callable:
     """
     qualified = f"{owner.__qualname__}.{function.__name__}"
     code = function.__code__.replace(co_qualname=qualified)
-    copy = FunctionType(code, function.__globals__, function.__name__, function.__defaults__)
+    copy = FunctionType(
+        code,
+        function.__globals__,
+        function.__name__,
+        function.__defaults__,
+        function.__closure__,  # a method that calls `super()` has one
+    )
     copy = functools.update_wrapper(copy, function)
     copy.__kwdefaults__ = function.__kwdefaults__
     copy.__qualname__ = qualified

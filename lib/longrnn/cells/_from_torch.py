@@ -1,10 +1,10 @@
-"""Layers with the weights of PyTorch's own: `LSTM.from_torch` and `RNN.from_torch`."""
+"""Layers with the weights of PyTorch's own: `LSTM.from_torch`, and state dicts of PyTorch."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, MutableMapping
 from typing import ClassVar, Self
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from longrnn.cells._recurrent import Recurrent
 
@@ -14,6 +14,9 @@ class CopiesTorch(Recurrent):
 
     The equations of the cell are those of `torch_class`, with the gates in the same order and the
     sum of PyTorch's two biases as the only one. Its weights are ``W``, ``R`` and ``b``.
+
+    ``load_state_dict`` also takes weights under PyTorch's names, such as ``weight_hh_l0``. So a
+    model loads a file that was saved when it still had PyTorch's layer.
     """
 
     torch_class: ClassVar[type[nn.RNNBase]]
@@ -82,3 +85,33 @@ class CopiesTorch(Recurrent):
                         getattr(module, f"bias_ih_{name}") + getattr(module, f"bias_hh_{name}")
                     )
         return layer.train(module.training)
+
+    def _load_from_state_dict(self, state_dict: dict, prefix: str, *rest: object) -> None:
+        """Load a state dict, whose weights may have PyTorch's names."""
+        for name in self.cells:
+            rename_torch_weights(state_dict, prefix, f"_{name}", to=f"{prefix}cells.{name}.")
+        super()._load_from_state_dict(state_dict, prefix, *rest)
+
+
+def rename_torch_weights(
+    state_dict: MutableMapping[str, Tensor], prefix: str, suffix: str, *, to: str
+) -> None:
+    """Give weights in a state dict our names instead of PyTorch's, and add up the two biases.
+
+    Parameters
+    ----------
+    state_dict
+        Tensors by name, changed in place. Nothing happens if it does not have PyTorch's names.
+    prefix, suffix
+        What precedes and follows ``weight_hh`` and the like in PyTorch's names.
+    to
+        What precedes ``W``, ``R`` and ``b`` in our names.
+    """
+    for ours, theirs in (("W", "weight_hh"), ("R", "weight_ih")):
+        weight = state_dict.pop(f"{prefix}{theirs}{suffix}", None)
+        if weight is not None:
+            state_dict[f"{to}{ours}"] = weight
+    biases = [f"{prefix}bias_ih{suffix}", f"{prefix}bias_hh{suffix}"]
+    if all(name in state_dict for name in biases):
+        first, second = (state_dict.pop(name) for name in biases)
+        state_dict[f"{to}b"] = first + second

@@ -16,6 +16,7 @@ from longrnn.cells._checks import (
     checked_flag,
 )
 from longrnn.cells._compiling import with_own_code
+from longrnn.cells._from_torch import CopiesTorch, rename_torch_weights
 from longrnn.cells._layouts import as_state, is_absent, state_tensors
 from longrnn.cells._modes import any_weight, as_type, is_autocasting, on_device
 from longrnn.cells._packing import Packing, Segment
@@ -37,6 +38,9 @@ class OneStep(nn.Module):
 
     def __init_subclass__(cls, **kwargs: object) -> None:
         super().__init_subclass__(**kwargs)
+        if "layer" not in vars(cls):  # a user's subclass of a one-step class
+            return
+        cls.__init__ = with_own_code(cls.__init__, cls)  # Python's own errors name the class
         cls.forward = with_own_code(cls.forward, cls)
 
     def __init__(
@@ -70,6 +74,12 @@ class OneStep(nn.Module):
                     f"{type(self).__name__}: got an unexpected argument {name!r}; "
                     f"expected some of {', '.join(known)}"
                 )
+
+    def _load_from_state_dict(self, state_dict: dict, prefix: str, *rest: object) -> None:
+        """Load a state dict; for an LSTM or an RNN, its weights may have PyTorch's names."""
+        if issubclass(self.layer, CopiesTorch):
+            rename_torch_weights(state_dict, prefix, "", to=f"{prefix}cell.")
+        super()._load_from_state_dict(state_dict, prefix, *rest)
 
     def reset_parameters(self, start: str = "paper", *, time_steps: int | None = None) -> None:
         """Reinitialize all weights; see `Recurrent.reset_parameters`."""

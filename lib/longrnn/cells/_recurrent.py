@@ -82,11 +82,19 @@ class Recurrent(Stack):
     Differences from `torch.nn.LSTM`, `torch.nn.GRU` and `torch.nn.RNN`:
 
     - There is one bias b where PyTorch adds two, ``bias_ih`` and ``bias_hh``. `LSTM.from_torch` and
-      `RNN.from_torch` copy the weights of a PyTorch layer. A GRU cannot be copied: there the reset
-      gate multiplies one of PyTorch's biases, and `longrnn.GRU` has no such bias.
-    - Weights have the names of the equation, and are in ``layer.cells``: ``layer.cells.l0.W``.
+      `RNN.from_torch` copy the weights of a PyTorch layer, and ``load_state_dict`` of `LSTM`, `RNN`
+      and their one-step classes takes weights that were saved under PyTorch's names. A GRU cannot
+      be copied: there the reset gate multiplies one of PyTorch's biases, and `longrnn.GRU` has no
+      such bias.
+    - Weights have the names of the equation, and are in ``layer.cells``: ``layer.cells.l0.W``. A
+      loop that looks for ``weight`` or ``bias`` in the names of parameters finds none, and changes
+      nothing without an error. Notebook 50 shows what to write instead.
+    - The state is a tensor or a tuple, depending on the cell; its class says which. The first
+      tensor is the output, as for PyTorch's layers, but `SRU` has it second.
+    - No layer is an instance of `torch.nn.LSTM`.
     - Arguments after ``num_layers`` are given by name. `RNN` calls ``nonlinearity`` `activation`,
-      and `LSTM` has no projections (``proj_size``).
+      and `LSTM` has no projections (``proj_size``). `ChronoLSTM` and `ExponentialRNN` have no
+      argument ``bias``: they cannot be without biases.
     - ``forward`` also takes ``lengths`` of padded sequences, and an ``engine``.
     - Initial states are zeros as in PyTorch, but `train_initial_state` makes them parameters.
     - Weights are initialized as in the paper of a cell, if it says how, and otherwise as in
