@@ -12,7 +12,11 @@ from random_groups import RECORD, group_sampler
 from scipy import stats
 from study.claims import counterexamples, models, padding
 from study.claims.coadjoint_gaps import every_weight_learns
-from study.claims.counterexamples import basic_rnn_nearest, beyond_chance
+from study.claims.counterexamples import (
+    basic_rnn_nearest,
+    best_had_vanished_in_training,
+    beyond_chance,
+)
 from study.claims.estimates import Estimate
 from study.claims.extremes import smallest
 from study.claims.gradient_norms import decay, gain
@@ -204,6 +208,16 @@ def test_the_best_of_many_guessing_attempts_is_not_beyond_chance():
     )
     assert stats.binom.sf(59, 100, 0.5) < 0.05 < 50 * stats.binom.sf(59, 100, 0.5)
     assert beyond_chance(rows, ds).tolist() == [False] * 50 + [True]
+
+
+def test_attempts_at_chance_are_not_among_the_best():
+    """All gradients vanish. On one of the two data sets, no attempt is better than chance."""
+    draw = with_metric(lambda rng, accuracy: -100.0 + 0 * accuracy)
+    ds = draw(np.random.default_rng(0))
+    assert best_had_vanished_in_training(ds).n == 12  # tasks
+    ds["accuracy"].loc[{"dataset": "imdb"}] = 0.1
+    assert ds["largest_class"].sel(dataset="imdb") == 0.1
+    assert best_had_vanished_in_training(ds).n == 6
 
 
 def test_a_treatment_counts_once_among_those_that_vanished_and_once_among_the_others(monkeypatch):
