@@ -10,6 +10,7 @@ from study.claims import extremes
 from study.claims.claim import Claim, NetworkSelection
 from study.claims.estimates import ByVerdict, Estimate, gather
 from study.claims.estimating import estimate_claim
+from study.claims.experiment_sizes import scale_of_networks
 from study.claims.judging import judged_row
 from study.claims.networks import Networks
 from study.claims.region import Region
@@ -111,6 +112,21 @@ def test_a_network_at_chance_needs_three_rates(rates, verdict):
     actual = judged(at_rates(scores, rates), made_claim())
     assert actual.verdict == verdict
     assert ("is at chance, and only" in actual.reason) == (verdict == UNDECIDED)
+
+
+@pytest.mark.parametrize(
+    ("scores", "edge", "chance"),
+    [
+        ([10.0, 10.0, 10.2], (), ("LSTM on made up (3 learning rates from 0.001 to 0.01)",)),
+        ([10.0], (), ("LSTM on made up (learning rate 0.001)",)),
+        (ROBUST, ("LSTM on made up (0.01)",), ()),
+        (INSIDE, (), ()),
+    ],
+)
+def test_the_best_rate_of_a_network_at_chance_is_not_at_an_edge(scores, edge, chance):
+    ds = at_rates({"LEM": [80.0], "LSTM": scores})
+    scale = scale_of_networks(Networks(ds), "LEM", "LSTM")
+    assert (scale.at_edge, scale.at_chance) == (edge, chance)
 
 
 @pytest.mark.parametrize(("rates", "verdict"), [((0.001, 0.003), UNDECIDED), (RATES, AGREES)])

@@ -6,7 +6,7 @@ import xarray as xr
 from study.claims.claim import NetworkRef
 from study.claims.estimates import Scale, gather
 from study.claims.networks import Networks
-from study.claims.search import rate_at_edge
+from study.claims.search import rate_at_edge, rates_tried
 from study.results.data_used import data_of, longest_sequence
 from study.results.schema import settings_of
 
@@ -83,11 +83,34 @@ def scale_of_networks(networks: Networks, *names: NetworkRef) -> Scale:
         time_steps=int(rows["time_steps"].max()),
         data=data_of(rows["task_settings"]),
         steps=min(networks.steps_trained(name) for name in names if not networks.runs(name).empty),
-        at_edge=gather(*(rate_at_edge(networks, name) for name in names)),
-        at_chance=gather(*(str(name) for name in names if _guesses(networks, name))),
+        at_edge=gather(*(_edge(networks, name) for name in names)),
+        at_chance=gather(*(_rates_at_chance(networks, name) for name in names)),
     )
 
 
 def _guesses(networks: Networks, name: NetworkRef) -> bool:
     """Return whether a network was trained and does no better than chance."""
     return not networks.runs(name).empty and not networks.learned(name)
+
+
+def _edge(networks: Networks, name: NetworkRef) -> str:
+    """Describe a best learning rate at the edge of the grid; empty for a network at chance.
+
+    Which rate is best among networks that guess is a matter of luck.
+    """
+    if _guesses(networks, name):
+        return ""
+    return rate_at_edge(networks, name)
+
+
+def _rates_at_chance(networks: Networks, name: NetworkRef) -> str:
+    """Describe a network at chance and the learning rates that were tried; empty if it learned."""
+    if not _guesses(networks, name):
+        return ""
+    task = networks.runs(name)["task"].iloc[0]
+    rates = rates_tried(networks, name)
+    if len(rates) == 1:
+        tried = f"learning rate {rates[0]:g}"
+    else:
+        tried = f"{len(rates)} learning rates from {rates[0]:g} to {rates[-1]:g}"
+    return f"{name} on {task} ({tried})"
