@@ -26,6 +26,7 @@ from study.claims.sampling import (
 from study.claims.scores_over_runs import WITH_SAMPLING
 from study.claims.standings import leads_over, standing_among
 from study.claims.testable import refuse_claim
+from study.claims.tuning import still_falling
 from study.claims.undecided import rate_from_test_part
 from study.claims.verdict import decide
 from study.paths import DATA
@@ -33,6 +34,7 @@ from study.results import networks
 from study.results.datasets import load
 from study.results.networks import tuned
 from study.results.runs import in_measure, run_table
+from study.results.schema import DIVERGED
 from test_tuning import made_claim
 
 SCORE = (*RECORD[:2], "test_sequence")
@@ -117,6 +119,29 @@ def test_a_closing_gap_of_errors_is_a_caveat(late, caveat, estimator, names):
     assert ask(networks, estimator, *names).undecided_because == gather(caveat)
 
 
+@pytest.mark.parametrize(
+    ("diverged", "late", "caveat"),
+    [
+        ("fair", 9, NEARER),  # from 60, the mean of 70 (5 times) and 10, by 7.5 in each third
+        ("fair", 7, ""),
+        ("good", 0, ""),  # the gap was never larger than that of 80 (5 times) and 10 to 65
+    ],
+)
+def test_a_run_that_diverged_at_once_counts_at_both_ends_of_a_closing_gap(diverged, late, caveat):
+    """Scores are 80 and, for the network behind, 70 if one of its runs diverges, otherwise 65."""
+    level = 70.0 if diverged == "fair" else 65.0
+    ds = _draw({"good": 80.0, "fair": level}, spread=0.0)
+    behind = xr.where(ds["label"] == "fair", late / 100, 0.0)
+    gain = behind * xr.DataArray([3, 2, 1, 0], dims="record")
+    kept = _recorded(ds, ds["test_metric"].isel(record=0) - gain)
+    at_once = (kept["label"] == diverged) & (kept["replicate"] == 0)
+    kept = kept.assign(
+        records=kept["records"].where(~at_once, 0),
+        status=kept["status"].where(~at_once, DIVERGED),
+    )
+    assert ask(Networks(kept), "lead", "good", "fair").undecided_because == gather(caveat)
+
+
 def test_a_tie_leaves_no_gap_to_close():
     level = _draw({"good": 70, "fair": 70}, spread=0.0)
     score = level["test_metric"].isel(record=0) - xr.DataArray([0.0, 0.0, 0.0, 0.0], dims="record")
@@ -141,6 +166,24 @@ def test_a_falling_error_bars_verdicts_against_the_network(late, falls):
     # If the claim is that the network fails, a smaller error would refute it even more.
     assert reasons({"above": 0.9}) == (reasons_against, ())
     assert reasons({"below": 0.1}) == ((), reasons_against)
+
+
+@pytest.mark.parametrize(("late", "falls"), [(0.12, True), (0.1, False)])
+def test_the_error_of_a_run_that_diverged_at_once_does_not_fall(late, falls):
+    """Five errors of .25 and one of 1, at chance, have the mean .375.
+
+    If the five fall by .12 in each third of the training, the mean falls by .1, to .075 after three
+    thirds. If they fall by .1, it falls to .125.
+    """
+    ds = _draw({"slow": 0.25}, spread=0.0, measure="error", guess=1.0)
+    fall = late * xr.DataArray([3, 2, 1, 0], dims="record")
+    kept = _recorded(ds, ds["test_metric"].isel(record=0) + fall)
+    at_once = kept["replicate"] == 0
+    kept = kept.assign(
+        records=kept["records"].where(~at_once, 0),
+        status=kept["status"].where(~at_once, DIVERGED),
+    )
+    assert bool(still_falling(Networks(kept), "slow")) == falls
 
 
 @pytest.mark.parametrize("estimator", ["share_of_chance", "over_chance"])

@@ -17,6 +17,9 @@ from study.results.learned import LEARNED_ERROR, above_chance
 from study.results.networks import IDENTITY, levels_of, validated_best
 from study.results.runs import in_measure, run_table
 
+SCORES = {"score": "test", "score_at_two_thirds": "test_at_two_thirds", "last_score": "last"}
+"""Scores of a run, and the metrics in `study.results.runs.run_table` that they are made of."""
+
 
 class Networks:
     """The networks of a group, each at the learning rate that validates best.
@@ -32,9 +35,10 @@ class Networks:
     paper_steps
         How many optimizer steps the paper trains for on this task; ``nan`` if unknown.
     rows
-        `study.results.runs.run_table` of `task`, with ``score`` and ``guess``: the test
-        metric and that of guessing, accuracies in percent. A run that diverged before its first
-        record scores as guessing does.
+        `study.results.runs.run_table` of `task`, with ``score``, ``score_at_two_thirds``,
+        ``last_score`` and ``guess``: the columns ``test``, ``test_at_two_thirds`` and ``last``, and
+        the metric of guessing, accuracies in percent. A run that diverged before its first record
+        scores as guessing does.
     all_rows
         The same for all tasks.
     higher_is_better
@@ -63,10 +67,9 @@ class Networks:
         best = validated_best(rows, IDENTITY)
         rows = rows[rows["run"].isin(best)]
         unit = np.where(rows["metric"] == "accuracy", 100.0, 1.0)
-        score = unit * rows["test"].fillna(rows["guess_metric"])
-        last = unit * rows["last"].fillna(rows["guess_metric"])
         guess = unit * rows["guess_metric"]
-        self.all_rows = rows.assign(score=score, last_score=last, guess=guess)
+        scores = {name: (unit * rows[metric]).fillna(guess) for name, metric in SCORES.items()}
+        self.all_rows = rows.assign(**scores, guess=guess)
         self.measure = measure
         self._select(task, paper_steps)
 

@@ -14,7 +14,7 @@ from study.claims.claim import Claim
 from study.claims.estimates import Estimate
 from study.claims.estimating import estimate_claim
 from study.claims.listed import claims
-from study.claims.networks import Networks
+from study.claims.networks import SCORES, Networks
 from study.claims.traits import TRAITS
 
 OUTCOMES = ["step", "test", "last", "test_at_two_thirds", "improving", "completed"]
@@ -48,7 +48,7 @@ def shuffle_labels(networks: Networks, rng: np.random.Generator) -> Networks:
     order = np.arange(len(rows))
     for positions in rows.groupby("task", sort=False).indices.values():
         order[positions] = rng.permutation(positions)
-    outcomes = rows[[*OUTCOMES, "score", "last_score"]].iloc[order].set_axis(rows.index)
+    outcomes = rows[[*OUTCOMES, *SCORES]].iloc[order].set_axis(rows.index)
     shuffled = copy(networks)
     shuffled.all_rows = rows.assign(**outcomes)
     shuffled.candidates = networks.candidates.copy()

@@ -325,7 +325,7 @@ def still_falling(networks: Networks, name: NetworkRef) -> str:
     """
     runs = networks.runs(name)
     share_of_chance = (runs["score"] / runs["guess"]).mean()
-    fall = (networks.unit * (runs["test_at_two_thirds"] - runs["test"]) / runs["guess"]).mean()
+    fall = ((runs["score_at_two_thirds"] - runs["score"]) / runs["guess"]).mean()
     if share_of_chance - 3 * fall < SMALL_ERROR < share_of_chance:
         return f"the error of {name} was still falling when training stopped"
     return ""

@@ -120,11 +120,14 @@ def catching_up(networks: Networks, behind: NetworkRef, ahead: NetworkRef) -> st
         return ""
     runs_behind = networks.runs(behind)
     runs_ahead = networks.runs(ahead)
-    gap = networks.direction * (runs_ahead["score"].mean() - runs_behind["score"].mean())
+
+    def gap_in(column: str) -> float:
+        return networks.direction * (runs_ahead[column].mean() - runs_behind[column].mean())
+
+    gap = gap_in("score")
     if gap <= 0:  # a tie
         return ""
-    gap_before = runs_ahead["test_at_two_thirds"].mean() - runs_behind["test_at_two_thirds"].mean()
-    closed = networks.direction * networks.unit * gap_before - gap
+    closed = gap_in("score_at_two_thirds") - gap
     # Twice the training is three more thirds of it.
     if 3 * closed < gap:
         return ""
