@@ -6,10 +6,12 @@ the test sequences are split into two halves, and each half is scored at the lea
 best on the other half.
 """
 
+import numpy as np
 import xarray as xr
 
 from study.claims.claim import NetworkRef
 from study.claims.networks import Networks
+from study.claims.sampling import WHOLE_TEST_SET
 
 
 def optimism_of_rate(networks: Networks, name: NetworkRef) -> float | None:
@@ -27,7 +29,8 @@ def optimism_of_rate(networks: Networks, name: NetworkRef) -> float | None:
     float or None
         Score at the best learning rate minus the cross-fitted score, in the unit of the score; at
         least 0. It is 0 if both halves choose the same rate, or if the rate was not chosen on the
-        test part. None if it was, but the scores of single test sequences are not stored.
+        test part. None if it was, but the scores of single test sequences are not stored in the
+        measure of the claim.
     """
     rows = networks.at_all_rates(name)
     runs = rows["run"].unique()  # one per learning rate
@@ -36,11 +39,11 @@ def optimism_of_rate(networks: Networks, name: NetworkRef) -> float | None:
         return 0.0
     if not networks.learned(name):  # at chance at its best rate, so no rate matters
         return 0.0
-    if "sequence_score" not in networks.ds:
+    if "sequence_score" not in networks.ds or networks.measure in WHOLE_TEST_SET:
         return None
-    scores = networks.direction * networks.ds["sequence_score"].sel(run=runs)
-    even_half = _mean_by_run(scores.isel(test_sequence=slice(0, None, 2)))
-    odd_half = _mean_by_run(scores.isel(test_sequence=slice(1, None, 2)))
+    scores = networks.ds["sequence_score"].sel(run=runs)
+    even_half = _scores_by_run(networks, scores.isel(test_sequence=slice(0, None, 2)))
+    odd_half = _scores_by_run(networks, scores.isel(test_sequence=slice(1, None, 2)))
     even_score = even_half[odd_half.argmax("run")]
     odd_score = odd_half[even_half.argmax("run")]
     cross_fitted = (even_score + odd_score) / 2
@@ -48,6 +51,12 @@ def optimism_of_rate(networks: Networks, name: NetworkRef) -> float | None:
     return networks.unit * float(best - cross_fitted)
 
 
-def _mean_by_run(scores: xr.DataArray) -> xr.DataArray:
-    """Return the mean over replicates and test sequences, shape (runs,)."""
-    return scores.mean(["replicate", "test_sequence"])
+def _scores_by_run(networks: Networks, scores: xr.DataArray) -> xr.DataArray:
+    """Return the mean score over replicates, such that more is better, shape (runs,).
+
+    `scores` are those of single sequences: accuracies, or squared errors.
+    """
+    of_replicate = scores.mean("test_sequence")
+    if not networks.higher_is_better and networks.measure != "squared error":
+        of_replicate = np.sqrt(of_replicate)
+    return networks.direction * of_replicate.mean("replicate")

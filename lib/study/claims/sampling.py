@@ -31,6 +31,8 @@ PATIENTS = PUBLISHED / "claims" / "patients.csv"
 Patients are numbered as the recordings of BIDMC (`study.tasks.sources.vitals`), and windows are in
 the order in which runs read them (`study.tasks.load_prepared`).
 """
+WHOLE_TEST_SET = ("perplexity", "bits", "cross entropy")
+"""Measures that are stored for the whole test set only, not for single sequences."""
 
 
 class SamplingError(NamedTuple):
@@ -166,7 +168,7 @@ def _by_sequence(networks: Networks, name: NetworkRef, *, logs: bool) -> np.ndar
 def _answers(networks: Networks, name: NetworkRef) -> np.ndarray | None:
     """Return each run's score of each test sequence, (runs, sequences); None if not stored."""
     rows = networks.runs(name)
-    if rows["run"].nunique() != 1 or networks.measure in ("perplexity", "bits", "cross entropy"):
+    if rows["run"].nunique() != 1 or networks.measure in WHOLE_TEST_SET:
         return None
     if "sequence_score" not in networks.ds:
         return None

@@ -106,7 +106,4 @@ def gain_of_last_rate(networks: Networks, name: NetworkRef, *, logs: bool) -> fl
             scores = np.log(np.minimum(scores, guess))
         means.append(scores.mean())
     at_best, at_neighbor = means
-    direction = networks.direction
-    if logs:  # a smaller error is better
-        direction = -1
-    return max(0.0, direction * (at_best - at_neighbor))
+    return max(0.0, networks.direction * (at_best - at_neighbor))
