@@ -6,11 +6,18 @@ import numpy as np
 import pytest
 import xarray as xr
 from random_groups import RECORD, group_sampler
-from study.claims.caveats import TEST_SET_LEFT_OUT, TRIED_ONCE, read_caveats, write_caveats
+from study.claims.caveats import (
+    TEST_SET_LEFT_OUT,
+    TRIED_ONCE,
+    read_caveats,
+    stopped_at_target,
+    write_caveats,
+)
 from study.claims.estimates import gather
 from study.claims.estimating import estimate_claim
 from study.claims.networks import Networks
 from study.claims.search import gain_of_last_rate
+from study.results.schema import DIVERGED
 from test_tuning import RATES, at_rates, made_claim
 
 FAILS = {"region": {"above": 0.9}, "others": ()}
@@ -89,6 +96,14 @@ def test_a_stopping_rule_is_a_caveat(goal, caveat):
     assert any(each.startswith(text) for each in actual.caveats.to_agree) == caveat
     other = (TEST_SET_LEFT_OUT, f"LEM was {TRIED_ONCE}")
     assert estimated(ds, **FAILS)[0].caveats.to_agree == other
+
+
+def test_a_run_that_diverged_was_not_stopped_at_its_goal():
+    """Its validation error was small at its last record; five others did stop there."""
+    ds = errors({"LEM": 0.05})
+    ds.attrs["settings"] = json.dumps({"stop_below": 0.01})
+    ds["status"][0, 0] = DIVERGED
+    assert "as in 5 of 6 runs of LEM" in stopped_at_target(Networks(ds), "LEM")
 
 
 def test_a_run_that_blew_up_counts_as_guessing():

@@ -24,7 +24,7 @@ from study.claims.correction import (
     p_value,
 )
 from study.claims.error_rates import robust_error_rate
-from study.claims.estimates import ByVerdict, Cause, Estimate, not_testable
+from study.claims.estimates import ByVerdict, Cause, Estimate, Scale, not_testable
 from study.claims.estimators import Z, proportion
 from study.claims.judging import (
     judged_row,
@@ -39,6 +39,7 @@ from study.claims.verdict import (
     UNDECIDED,
     UNTESTABLE,
     WITHIN,
+    Sensitivity,
     decide,
     displayed_verdict,
     sensitivity,
@@ -205,6 +206,13 @@ def test_holm_corrects_within_a_paper():
     assert corrected_verdicts(rows.assign(p=[0.001, 0.03, 0.04, 0.06])).tolist() == lost
 
 
+def test_a_correction_withdraws_both_verdicts_and_changes_no_other():
+    rows = pd.DataFrame({"id": ["lem-fhn-factor", "lem-fhn-best", "lem-fhn-single"]})
+    rows = rows.assign(verdict=[DIFFERS, UNTESTABLE, AGREES], p=[0.04, 0.5, 0.001])
+    # Holm's p-values are .08, .5 and .003.
+    assert corrected_verdicts(rows).tolist() == [UNDECIDED, UNTESTABLE, AGREES]
+
+
 @pytest.mark.parametrize(
     ("estimate", "region", "published"),
     [
@@ -321,6 +329,22 @@ def test_intervals_are_those_of_scipy():
     estimate = estimators.difference(ours, others)
     welch = stats.ttest_ind(ours, others, equal_var=False).confidence_interval(0.95)
     assert (estimate.value, estimate.low, estimate.high) == pytest.approx((1.75, *welch))
+
+
+def test_the_interval_of_a_correlation_is_that_of_bonett_and_wright():
+    """Three pairs of six ranks are exchanged, so rho is 1 - 6 * 6 / (6 * 35)."""
+    estimate = estimators.correlation([1, 2, 3, 4, 5, 6], [2, 1, 4, 3, 6, 5])
+    rho = 1 - 36 / 210
+    half = Z * math.sqrt((1 + rho**2 / 2) / (6 - 3))
+    ends = math.tanh(math.atanh(rho) - half), math.tanh(math.atanh(rho) + half)
+    assert (estimate.value, estimate.low, estimate.high) == pytest.approx((rho, *ends))
+
+
+def test_an_error_of_the_test_set_adds_squares_and_degrees_of_freedom():
+    """Half of the squared width is known exactly, so 4 degrees of freedom become 4 / (1/2)^2."""
+    widened = estimators.add_standard_error(Estimate(5, 4, 6, df=4), 1 / Z)
+    assert (widened.low, widened.high) == pytest.approx((5 - math.sqrt(2), 5 + math.sqrt(2)))
+    assert (widened.sampled, widened.df) == pytest.approx((0.5, 16))
 
 
 def _covers(rng, runs, failing):
@@ -449,6 +473,25 @@ def test_an_extreme_has_the_widest_interval():
     assert math.log(of_ratios.low) == pytest.approx(extremes.largest(logs).low)
 
 
+def test_one_of_two_with_few_runs_is_widened_by_students_t():
+    values = [0.9, 1.0, 1.1]
+    few = estimators.mean(values)
+    half = stats.t.isf(0.025 / 2, 2) * stats.sem(values)  # Bonferroni's correction for two
+    assert extremes.largest([few, few]).low == pytest.approx(1 - half)
+    assert extremes.smallest([few, few]).high == pytest.approx(1 + half)
+
+
+def test_an_extreme_has_the_size_of_the_deciding_part_and_the_fewest_steps():
+    small = Estimate(1, 0, 2, Scale(width=8, steps=100, data="digits"), n=10, notes=("small",))
+    large = Estimate(2, 1, 3, Scale(width=16, steps=50, data="IMDB"), n=20, notes=("large",))
+    of_smallest = extremes.smallest([small, large])
+    of_largest = extremes.largest([small, large])
+    assert of_smallest.scale == Scale(width=8, steps=50, data="digits, IMDB")
+    assert of_largest.scale == Scale(width=16, steps=50, data="digits, IMDB")
+    assert of_smallest.n == of_largest.n == 10
+    assert of_smallest.notes == of_largest.notes == ("small", "large")
+
+
 # thresholds of ours
 
 
@@ -464,6 +507,25 @@ def test_an_extreme_has_the_widest_interval():
 )
 def test_verdicts_at_half_and_double_the_threshold(name, low, high, expected):
     assert sensitivity(between(low, high), CLAIMS[name]) == expected
+
+
+@pytest.mark.parametrize(
+    ("thresholds", "words", "differ_from"),
+    [
+        (Sensitivity("", ""), "", ()),
+        (Sensitivity(AGREES, AGREES), "at half and at twice agrees", (DIFFERS,)),
+        (
+            Sensitivity(UNTESTABLE, AGREES),
+            "at half not testable, at twice agrees",
+            (AGREES, UNTESTABLE),
+        ),
+        (Sensitivity(AGREES, UNDECIDED), "at half agrees, at twice undecided", (AGREES, UNDECIDED)),
+    ],
+)
+def test_verdicts_at_other_thresholds_in_words(thresholds, words, differ_from):
+    assert thresholds.describe() == words
+    assert all(map(thresholds.differs_from, differ_from))
+    assert thresholds.differs_from(AGREES) == (AGREES in differ_from)
 
 
 @pytest.mark.parametrize(("origin", "ends"), [(1, (0.5**0.5, 2**0.5)), (0, (0.25, 1.0))])

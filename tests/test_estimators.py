@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
-from evidence_for_judges import coadjoint, latching, linear, sweep, with_metric
+from evidence_for_judges import coadjoint, factorial, latching, linear, sweep, with_metric
 from random_groups import RECORD, group_sampler
 from scipy import stats
 from study.claims import counterexamples, models, padding
@@ -17,6 +17,7 @@ from study.claims.counterexamples import (
     best_had_vanished_in_training,
     beyond_chance,
 )
+from study.claims.error_rates import ROBUST, robust_error_rate
 from study.claims.estimates import Estimate
 from study.claims.extremes import smallest
 from study.claims.gradient_norms import decay, gain
@@ -32,7 +33,7 @@ from study.claims.time_steps import decades, peak, span
 from study.claims.training_steps import steps_needed
 from study.claims.tuning import Losers, losers
 from study.results.networks import BIN_WIDTH
-from study.results.schema import DIVERGED
+from study.results.schema import COMPLETED, DIVERGED, MISSING
 from test_tuning import made_claim
 
 
@@ -161,6 +162,15 @@ def test_the_smallest_step_is_known_up_to_its_bin():
     assert unmoved.notes[0].startswith("the smallest time step is still in the histogram bin")
 
 
+def test_a_run_whose_smallest_step_moved_is_enough_for_a_range():
+    """Training moves the smallest step of the second of two runs, from 10^-1 to 10^-3."""
+    networks = with_time_steps([{-3.0: 1.0}], [{-1.0: 1.0}], dt=["0.1"])
+    shares = networks.ds["time_step_share"]
+    still = shares.sel(stage="untrained").isel(replicate=0)
+    networks.ds["time_step_share"] = shares.where(shares["replicate"] > 0, still)
+    assert span(networks, "LEM").known
+
+
 # training steps
 
 
@@ -188,6 +198,30 @@ def test_a_claim_of_many_steps_goes_against_the_slower_network(region, names, ex
 
 
 # the factorial experiment
+
+
+def attempts_of_robust_networks(learning_rates):
+    """Return attempts of three architectures; of one, 2 of 10 diverge and 5 more are missing."""
+    ds = factorial(architecture=[*ROBUST], learning_rate=learning_rates, replicate=[*range(15)])
+    status = ds["status"].sel(architecture=ROBUST[0], learning_rate=learning_rates[-1])
+    of_one = np.array([DIVERGED] * 2 + [COMPLETED] * 8 + [MISSING] * 5)
+    ds["status"].loc[{"architecture": ROBUST[0], "learning_rate": learning_rates[-1]}] = (
+        of_one.reshape(status.shape)
+    )
+    return ds
+
+
+def test_error_rates_are_shares_of_the_attempts_that_entered():
+    estimate = robust_error_rate(attempts_of_robust_networks([0.1]))
+    assert (estimate.value, estimate.n) == (0.2, 10)
+
+
+@pytest.mark.parametrize(("largest_rate", "tested"), [(0.1, True), (0.2, True), (0.05, False)])
+def test_error_rates_need_the_papers_largest_learning_rate(largest_rate, tested):
+    """The paper's largest one is 0.1 (Table 3.2)."""
+    estimate = robust_error_rate(attempts_of_robust_networks([largest_rate]))
+    assert estimate.known == tested
+    assert any("our learning rates go up to" in note for note in estimate.notes) == (not tested)
 
 
 def test_a_basic_rnn_is_compared_with_the_nearest_of_the_others():

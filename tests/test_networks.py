@@ -1,5 +1,7 @@
 """Tables of networks: outcomes, networks that learned, and results that lack something."""
 
+import math
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -10,7 +12,7 @@ from study.results import networks
 from study.results.data_used import data_and_length, has_stand_ins, longest_sequence
 from study.results.learned import SIGNIFICANCE, above_chance, chance_bound, networks_learned
 from study.results.netcdf import ResultsError
-from study.results.runs import run_table
+from study.results.runs import in_measure, run_table
 from study.results.schema import DIVERGED
 from study.stats import opened
 from study.stats.opened import close_results, open_results
@@ -66,6 +68,23 @@ def test_two_thirds_of_the_records_are_rounded_up(ds, records, expected):
     ds = ds.drop_dims("record").assign(records=made, test_metric=kept, validation_metric=kept)
     rows = run_table(ds.assign(step=10 + 0 * kept))
     assert rows["test_at_two_thirds"].tolist() == [expected] * 6
+
+
+def test_a_run_with_a_single_record_does_not_improve(ds):
+    rows = run_table(ds)
+    assert rows["improving"].tolist() == [False] * 6  # the best record is the second of three
+    rising = ds.assign(validation_metric=ds["validation_metric"] + ds["step"])
+    # The last run of the LSTM diverged after its first record.
+    assert run_table(rising)["improving"].tolist() == [True] * 5 + [False]
+
+
+def test_measures_of_a_loss_are_those_of_its_unit(ds):
+    ds = ds.assign(test_loss=0 * ds["test_loss"] + 3 * math.log(2))  # 3 bits, 1 of 8 outcomes
+    expected = {"bits": 3.0, "perplexity": 8.0, "cross entropy": 3 * math.log(2)}
+    for measure, value in expected.items():
+        measured = in_measure(ds, measure)
+        assert measured["test_metric"].isel(record=0).values == pytest.approx(value)
+        assert set(measured["metric"].values) == {measure}
 
 
 def test_curves_have_one_row_for_each_record(ds):

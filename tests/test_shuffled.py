@@ -42,3 +42,14 @@ def test_shuffled_labels_rarely_decide():
     assert len(actual) > 10
     assert actual["excluding"].sum() / actual["pairs"].sum() < 0.12
     assert (actual["agrees"] | actual["differs"]).mean() < 0.12
+
+
+def test_equal_networks_have_a_ratio_of_one():
+    """An interval excludes no difference if it excludes a ratio of one, not of zero."""
+    claim = CLAIMS["lem-fhn-best"]
+    assert claim.comparison.estimator == "ratio"
+    ds = true_of(claim, replicates=10)
+    actual = judge_shuffled(ds, claim.comparison.group, 5)
+    actual = actual[actual["id"] == claim.id]
+    assert len(actual)
+    assert actual["excluding"].sum() < actual["pairs"].sum() / 2

@@ -15,6 +15,7 @@ from study.claims.judging import judged_row
 from study.claims.networks import Networks
 from study.claims.region import Region
 from study.claims.search import settings_tried
+from study.claims.tuning import Losers, losers
 from study.claims.verdict import AGREES, DIFFERS, UNDECIDED, verdict_on
 
 RATES = (0.001, 0.003, 0.01)
@@ -77,6 +78,8 @@ INSIDE = [40.0, 70.0, 60.0]
         ([80.0], INSIDE, AGREES),
         ([80.0], ROBUST, AGREES),  # two points more leave a lead of eight
         ([80.0], STEEP, UNDECIDED),
+        ([85.0], STEEP, UNDECIDED),  # one step of ten points leaves a lead of five, two steps none
+        ([95.0], STEEP, AGREES),
         (STEEP, [60.0], AGREES),  # a better rate only widens the lead
         (STEEP, [80.0], UNDECIDED),
         (ROBUST, [80.0], DIFFERS),
@@ -168,6 +171,27 @@ def test_swept_factors_count_as_settings():
     networks = Networks(ds)
     assert settings_tried(networks, NetworkSelection(label="LEM", best="dt")) == 4
     assert settings_tried(networks, "LSTM") == 3
+
+
+def test_settings_of_other_tasks_do_not_count():
+    here = at_rates({("LEM", "here"): [60.0, 70.0, 65.0]})
+    there = at_rates({("LEM", "there"): [60.0, 70.0]}, (0.001, 0.003))
+    networks = Networks(xr.concat([here, there], "run", data_vars="minimal"))
+    assert settings_tried(networks.on_task("here"), "LEM") == 3
+    assert settings_tried(networks.on_task("there"), "LEM") == 2
+
+
+@pytest.mark.parametrize(
+    ("region", "expected"),
+    [
+        ({"above": 5.0}, Losers(agrees=("LEM", "LSTM"), differs=("LEM", "LSTM"))),
+        ({"below": 5.0}, Losers(agrees=("LEM", "LSTM"), differs=("LEM", "LSTM"))),
+    ],
+)
+def test_how_far_apart_networks_are_may_go_against_each_of_them(region, expected):
+    """The claim does not say which of them is ahead."""
+    claim = made_claim("apart", region=region)
+    assert losers(claim, ("LEM", "LSTM"), ("LEM",)) == expected
 
 
 def test_one_pair_tuned_equally_is_enough_to_differ():
