@@ -31,7 +31,7 @@ SMALL = {
     "86_conformance": {"layers": "LRU"},
 }
 """Parameters with which notebooks that take long take less."""
-IMPORTED = ("longrnn.cells", "study.training.profile", "study.claims.models", "study.stats.opened")
+IMPORTED = ("longrnn.cells", "study.training.profile", "study.claims.models", "study.notebook")
 """Our modules that the process to fork notebooks from imports."""
 
 

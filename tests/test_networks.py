@@ -8,14 +8,14 @@ import pytest
 import xarray as xr
 from evidence_for_judges import factorial, linear
 from random_groups import RECORD, group_sampler
+from study import notebook
+from study.notebook import close_results, open_results
 from study.results import networks
 from study.results.data_used import data_and_length, has_stand_ins, longest_sequence
 from study.results.learned import SIGNIFICANCE, above_chance, chance_bound, networks_learned
 from study.results.netcdf import ResultsError
 from study.results.runs import in_measure, run_table
 from study.results.schema import DIVERGED
-from study.stats import opened
-from study.stats.opened import close_results, open_results
 
 NOTEBOOK = {"notebook": "57_lem_adding", "result_set": "interactive"}
 
@@ -262,7 +262,7 @@ def test_stand_ins_are_recognized(ds, substitute, dataset, expected):
 
 def test_results_without_a_needed_task_are_refused(ds, tmp_path, capsys, monkeypatch):
     ds["status"].attrs.update(flag_values=[0, 1, 2], flag_meanings="completed diverged missing")
-    monkeypatch.setattr(opened, "load", lambda _: ds.assign_attrs(settings="{}"))
+    monkeypatch.setattr(notebook, "load", lambda _: ds.assign_attrs(settings="{}"))
     published_scale = {"time_steps": 10}
     path = tmp_path / "long_memory.nc"
     for asked, word in (

@@ -14,6 +14,7 @@ import study.results
 import xarray as xr
 from longrnn.cells import cell_class, cell_names
 from ruamel.yaml import YAML
+from study.notebook import open_results
 from study.paths import NOTEBOOKS, REFERENCE
 from study.results import factors, netcdf, reference, rows, schema
 from study.results.datasets import load, schema_of
@@ -33,7 +34,6 @@ from study.results.schema import (
     Schema,
     Variable,
 )
-from study.stats.opened import open_results
 from synthetic_results import LEVELS, empty, make_results
 
 FIRST = (1, *[0] * 9)

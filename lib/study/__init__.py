@@ -10,7 +10,8 @@ Results pass through the packages in this order. The docstring of each lists its
 6. `claims` compares the results with what the papers say.
 7. `figures` and `report` show all this.
 
-`pipeline` runs the notebooks that do these steps, and `bench` measures speed.
+An analysis notebook opens its results with `notebook`. `pipeline` runs the notebooks that do these
+steps, and `bench` measures speed.
 
 Words with a special meaning here:
 

@@ -18,7 +18,6 @@
   the three papers on single cells.
 - ``power``, ``predictions``, ``treatments``: the smallest detectable effect; predictions that were
   written down before the runs; how Figures 3.4 and 3.5 choose attempts.
-- ``opened``: how an analysis notebook opens and closes its results.
 
 What the results say about the papers' claims is in `study.claims`.
 """
