@@ -23,12 +23,12 @@ from scipy.stats import chi2, kruskal, norm
 from study.claims import tasks
 from study.claims.estimates import Cause
 from study.claims.factorial import Evidence
-from study.results.factorial import FACTORIAL, MEASUREMENTS
+from study.results.factorial import FACTORIAL, MEASUREMENTS, TASK
 from study.results.published import load_published
 from study.results.schema import COMPLETED
 from study.stats import accuracy, comparisons, convergence, group_tests, task_models, task_pairs
 from study.stats.accuracy import at_best, best_configurations, entered, grade
-from study.stats.attempts import TASK, attempts
+from study.stats.attempts import attempts
 from synthetic_results import LEVELS, empty, make_results
 
 FOLDER = Path(__file__).parent / "data" / "r"

@@ -16,7 +16,7 @@ from refusals import refused
 from statsmodels.stats.proportion import proportion_confint
 from study.claims.padding import nearness
 from study.figures.networks import plot_histograms
-from study.results import quartiles
+from study.results import factorial, quartiles
 from study.results.latching import LATCHING
 from study.results.published import load_published
 from study.results.schema import COMPLETED, DIVERGED, MISSING, NOT_PLANNED
@@ -25,7 +25,7 @@ from study.stats.latching import adjoint_ratios, others_above, trajectories
 from study.stats.scales import decays, histograms, likelihood_ratios, reach
 from synthetic_results import LEVELS, empty, make_results
 
-TASK = list(attempts.TASK)
+TASK = list(factorial.TASK)
 NONE = {"order": "sequential", "noise": "none"}
 
 

@@ -34,7 +34,19 @@ from study.results.schema import COMPLETED, DIVERGED, MISSING
 from study.stats import tenet
 from study.stats.covariates import with_covariates
 from study.stats.design import INTERCEPT, NothingToFit
-from study.stats.observations import Observations, select_observations
+from study.stats.observations import (
+    CENTERED,
+    CLIPPED,
+    FLOAT32,
+    RANKS,
+    REFERENCE,
+    SPLINE,
+    UNROUNDED,
+    WITHIN_TASKS,
+    WITHOUT_EXTREMES,
+    Observations,
+    select_observations,
+)
 from study.stats.published_models import (
     published_coefficient,
     published_treatments,
@@ -45,12 +57,12 @@ from study.stats.regimes import SMALLEST
 from study.stats.reml import fit_random_intercept, moments
 from study.stats.resample import interval, resample, stretch
 from study.stats.simulated import PROFILE, caution, draw_statuses, simulate
-from study.stats.tenet import FLOAT32, REFERENCE, UNROUNDED, Fits, fit_model
-from study.stats.tenet_models import MODELS
+from study.stats.tenet import Fits, fit_model
+from study.stats.tenet_models import FAMILIES, MODELS
 from synthetic_results import LEVELS, empty, make_results
 
 CLAIMS = claims()
-VIEWS = UNROUNDED, FLOAT32, tenet.RANKS, tenet.CLIPPED, tenet.WITHOUT_EXTREMES, tenet.CENTERED
+VIEWS = UNROUNDED, FLOAT32, RANKS, CLIPPED, WITHOUT_EXTREMES, CENTERED
 
 
 @pytest.fixture(scope="module")
@@ -110,7 +122,7 @@ def test_views_change_the_metric_as_described(reference, odd):
     for ds in (reference, odd):
         views = (select_observations(ds, "training", view=view) for view in VIEWS)
         true, single, ranks, clipped, mild, centered = views
-        within = select_observations(ds, "training", view=tenet.WITHIN_TASKS).column("metric")
+        within = select_observations(ds, "training", view=WITHIN_TASKS).column("metric")
         np.testing.assert_array_equal(within, single.column("metric"))
         zero = true.account.set_index("what")["rows"].filter(like="first step is").sum()
         assert single.account["rows"].sum() == true.account["rows"].sum()
@@ -175,9 +187,9 @@ def test_faulty_synthetic_results_are_fitted(odd, reference):
 
 def test_coefficients_of_all_views_in_one_table(fitted):
     group_variances = tenet.GROUP_VARIANCES
-    ranks = tenet.RANKS
-    spline = tenet.SPLINE
-    table = fitted.coefficients(tenet.FAMILIES[2], (UNROUNDED, ranks, spline, group_variances))
+    ranks = RANKS
+    spline = SPLINE
+    table = fitted.coefficients(FAMILIES[2], (UNROUNDED, ranks, spline, group_variances))
     table = table.set_index(["view", "model", "term"])
     assert table["estimate"][UNROUNDED, 5, "metric"] == fitted.fit(5).estimate("metric")
     assert (spline, 5, "spline 4") in table.index and (spline, 5, "metric") not in table.index

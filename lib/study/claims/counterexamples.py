@@ -13,9 +13,10 @@ from study.claims.estimates import Cause, Estimate, not_testable
 from study.claims.estimators import correlation, mean, odds_ratio, proportion
 from study.claims.extremes import smallest
 from study.claims.factorial import judges_of, of_dataset
+from study.results.factorial import TASK, TREATMENT
 from study.results.learned import above_chance
 from study.results.quartiles import QUARTILES, TOP, quartiles
-from study.stats.attempts import TASK, TREATMENT, epochs, terminal
+from study.stats.attempts import epochs, terminal
 from study.stats.regimes import VANISHED, published_threshold, regimes
 from study.stats.treatments import FIGURE_35, choose_treatment, nearest_zero
 

@@ -8,8 +8,9 @@ from study.claims.estimates import Cause, Estimate, not_testable
 from study.claims.estimators import proportion
 from study.claims.extremes import largest, smallest
 from study.claims.factorial import judges_of, of_dataset
+from study.results.factorial import TASK
 from study.results.published import load_published
-from study.stats.attempts import TASK, attempts, error_rates
+from study.stats.attempts import attempts, error_rates
 
 ROBUST = ("exponential", "antisymmetric", "unicornn")
 FRAGILE = ("rnn", "lstm", "gru", "lipschitz")

@@ -15,9 +15,10 @@ from study.results.schema import COMPLETED, MISSING, settings_of
 from study.stats import task_models
 from study.stats.accuracy import at_best, can_cross, grade
 from study.stats.design import NothingToFit
+from study.stats.observations import FLOAT32
 from study.stats.reml import ConvergenceError
 from study.stats.resample import resample
-from study.stats.tenet import FLOAT32, Fits
+from study.stats.tenet import Fits
 from study.stats.tenet_models import MODELS
 
 

@@ -13,8 +13,8 @@ import numpy as np
 from study.claims.estimates import Estimate
 from study.claims.factorial import Evidence, judges_of
 from study.claims.judging import Judges
+from study.stats.observations import FLOAT32, TRAINING, WITHIN_TASKS
 from study.stats.resample import interval
-from study.stats.tenet import FLOAT32, TRAINING, WITHIN_TASKS
 
 
 class Quantity(NamedTuple):

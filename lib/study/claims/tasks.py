@@ -16,12 +16,13 @@ from scipy.optimize import brentq
 from study.claims.estimates import Cause, Estimate, not_testable
 from study.claims.estimators import TAIL, proportion
 from study.claims.factorial import Evidence, judges_of
+from study.results.factorial import TASK
 from study.stats import comparisons, convergence, task_models, task_pairs
 from study.stats.accuracy import ENTERED, LEVEL
-from study.stats.attempts import TASK
 from study.stats.covariates import COVARIATES
+from study.stats.observations import FLOAT32
 from study.stats.resample import interval, resample
-from study.stats.tenet import FLOAT32, fit_model
+from study.stats.tenet import fit_model
 from study.stats.tenet_models import MODELS
 
 LARGE = 0.7

@@ -35,7 +35,13 @@ ATTEMPT = (
     "noise",
     "replicate",
 )
-MEASURED = (*ATTEMPT, "split", "epoch")
+"""The factors of an attempt."""
+TREATMENT = tuple(factor for factor in ATTEMPT if factor != "replicate")
+"""The factors that replicates share."""
+TASK = ("dataset", "order", "noise")
+"""The factors that make a task; the paper has thirty of them."""
+EPOCH = (*ATTEMPT, "split", "epoch")
+"""Dimensions of what is measured after every epoch."""
 SPLITS = ("train", "test")
 
 _COORDINATES = {
@@ -70,17 +76,15 @@ _FIRST = _ADJOINT.format(t="1", position="here the first time step, t = 1")
 _LAST = _ADJOINT.format(t="T", position="here the last time step, t = T")
 _FULL = " Taken over the full state: both states of an LSTM, all layers."
 _MEASURED = {
-    "loss": Variable(MEASURED, "float64", "mean cross entropy", "nat"),
-    "accuracy": Variable(MEASURED, "float64", "classification accuracy", "1"),
-    "adjoint_first": Variable(
-        MEASURED, "float64", "log10 of summed norms of lambda_1", "1", _FIRST
-    ),
-    "adjoint_last": Variable(MEASURED, "float64", "log10 of summed norms of lambda_T", "1", _LAST),
+    "loss": Variable(EPOCH, "float64", "mean cross entropy", "nat"),
+    "accuracy": Variable(EPOCH, "float64", "classification accuracy", "1"),
+    "adjoint_first": Variable(EPOCH, "float64", "log10 of summed norms of lambda_1", "1", _FIRST),
+    "adjoint_last": Variable(EPOCH, "float64", "log10 of summed norms of lambda_T", "1", _LAST),
     "adjoint_first_full": Variable(
-        MEASURED, "float64", "log10 of summed norms of lambda_1, full state", "1", _FIRST + _FULL
+        EPOCH, "float64", "log10 of summed norms of lambda_1, full state", "1", _FIRST + _FULL
     ),
     "adjoint_last_full": Variable(
-        MEASURED, "float64", "log10 of summed norms of lambda_T, full state", "1", _LAST + _FULL
+        EPOCH, "float64", "log10 of summed norms of lambda_T, full state", "1", _LAST + _FULL
     ),
 }
 _VARIABLES = {
@@ -102,6 +106,7 @@ _VARIABLES = {
     "time_steps": Variable(("dataset", "noise"), "int64", "length of the input sequence", "step"),
 }
 MEASUREMENTS = tuple(_MEASURED)
+"""What is measured of a network after every epoch, on each split."""
 
 
 def check_measurements(ds: xr.Dataset) -> None:

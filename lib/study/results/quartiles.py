@@ -8,8 +8,8 @@ they are named by their upper end: ``Q0.25`` is the lowest quartile, ``Q1.00`` t
 import numpy as np
 import pandas as pd
 
-TASK = ("dataset", "order", "noise")
-"""The factors that make a task; the paper has thirty of them."""
+from study.results.factorial import TASK
+
 QUARTILES = ("Q0.25", "Q0.50", "Q0.75", "Q1.00")
 TOP = QUARTILES[-1]
 

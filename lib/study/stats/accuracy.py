@@ -19,9 +19,9 @@ import pandas as pd
 import xarray as xr
 from scipy import stats
 
-from study.results.factorial import ATTEMPT
+from study.results.factorial import ATTEMPT, TASK
 from study.results.learned import above_chance
-from study.stats.attempts import TASK, attempts
+from study.stats.attempts import attempts
 from study.stats.design import NothingToFit
 
 CELL = (*TASK, "architecture")

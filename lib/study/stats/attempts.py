@@ -11,13 +11,11 @@ import pandas as pd
 import xarray as xr
 from statsmodels.stats.proportion import proportion_confint
 
-from study.results.factorial import ATTEMPT, MEASURED, SPLITS
-from study.results.quartiles import TASK as TASK
-from study.results.schema import COMPLETED, DIVERGED, MISSING, ResultsError
+from study.results.factorial import ATTEMPT, EPOCH, SPLITS
+from study.results.netcdf import ResultsError
+from study.results.schema import COMPLETED, DIVERGED, MISSING
 from study.stats.regimes import adjoint_metric, float32_metric
 
-TREATMENT = tuple(factor for factor in ATTEMPT if factor != "replicate")
-"""The factors that replicates share."""
 STATUS = {COMPLETED: "completed", DIVERGED: "diverged", MISSING: "missing"}
 """Names of the ways in which an attempt can end."""
 
@@ -79,7 +77,7 @@ def epochs(ds: xr.Dataset, split: str) -> pd.DataFrame:
     if split not in SPLITS:
         raise ValueError(f"split is {split!r}; expected one of {', '.join(SPLITS)}")
     all_attempts = attempts(ds)
-    part = ds.sel(split=split).transpose(*(dim for dim in MEASURED if dim != "split"))
+    part = ds.sel(split=split).transpose(*(dim for dim in EPOCH if dim != "split"))
     epoch = part["epoch"].values
     reached = epoch <= all_attempts["epochs_completed"].to_numpy()[:, None]
     attempt_number, epoch_index = np.nonzero(reached)

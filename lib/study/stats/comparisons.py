@@ -19,8 +19,9 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
+from study.results.factorial import TASK
 from study.stats.accuracy import LEVEL, entered
-from study.stats.attempts import TASK, error_rates
+from study.stats.attempts import error_rates
 from study.stats.group_tests import (
     NOT_TESTED,
     GroupTest,

@@ -19,8 +19,8 @@ import xarray as xr
 from patsy import dmatrix
 from scipy.stats import rankdata
 
-from study.results.factorial import ATTEMPT
-from study.stats.attempts import TREATMENT, attempts, count_status, epochs, terminal
+from study.results.factorial import ATTEMPT, TREATMENT
+from study.stats.attempts import attempts, count_status, epochs, terminal
 from study.stats.covariates import CENTER, with_covariates
 from study.stats.design import NothingToFit
 

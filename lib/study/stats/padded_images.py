@@ -9,7 +9,7 @@ import xarray as xr
 from study.results.names import color_of, marker
 from study.results.runs import about, by_run
 from study.results.schema import COMPLETED, NOT_PLANNED
-from study.stats.attempts import STATUS as STATUS
+from study.stats.attempts import STATUS
 
 
 class MethodStyle(NamedTuple):

@@ -35,10 +35,9 @@ import pandas as pd
 import xarray as xr
 from scipy.special import logit
 
-from study.results.factorial import SIMULATED, SPLITS
+from study.results.factorial import SIMULATED, SPLITS, TREATMENT
 from study.results.published import load_published
 from study.results.schema import COMPLETED, DIVERGED, MISSING
-from study.stats.attempts import TREATMENT
 from study.stats.published_models import (
     model_columns,
     published_coefficients,

@@ -35,8 +35,8 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
+from study.results.factorial import TASK
 from study.stats.accuracy import entered
-from study.stats.attempts import TASK
 from study.stats.covariates import COVARIATES, absent_covariates, with_covariates
 from study.stats.design import NothingToFit
 from study.stats.linear import LinearFit, fit

@@ -21,8 +21,8 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
+from study.results.factorial import TASK
 from study.stats.accuracy import LEVEL
-from study.stats.attempts import TASK
 from study.stats.power import detectable
 
 TERM = ["term", "architecture"]

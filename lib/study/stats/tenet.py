@@ -12,25 +12,16 @@ import xarray as xr
 from study.stats import linear
 from study.stats.design import NothingToFit
 from study.stats.linear import LinearFit
-
-# Views and models are names of this module too, so that a notebook needs one import.
-from study.stats.observations import CENTERED as CENTERED
-from study.stats.observations import CLIPPED as CLIPPED
-from study.stats.observations import FLOAT32 as FLOAT32
-from study.stats.observations import RANKS as RANKS
-from study.stats.observations import REFERENCE as REFERENCE
-from study.stats.observations import SPLINE as SPLINE
-from study.stats.observations import TERMINAL as TERMINAL
-from study.stats.observations import TRAINING as TRAINING
-from study.stats.observations import UNROUNDED as UNROUNDED
-from study.stats.observations import VIEWS as VIEWS
-from study.stats.observations import WITHIN_TASKS as WITHIN_TASKS
-from study.stats.observations import WITHOUT_EXTREMES as WITHOUT_EXTREMES
-from study.stats.observations import Observations, measurements, select_observations
+from study.stats.observations import (
+    SPLINE,
+    UNROUNDED,
+    WITHIN_TASKS,
+    Observations,
+    measurements,
+    select_observations,
+)
 from study.stats.reml import ConvergenceError
-from study.stats.tenet_models import FAMILIES as FAMILIES
-from study.stats.tenet_models import MODELS as MODELS
-from study.stats.tenet_models import TASK_INTERACTIONS, Model
+from study.stats.tenet_models import MODELS, TASK_INTERACTIONS, Model
 from study.stats.terms import build_design
 from study.stats.variances import GroupVariancesFit, fit_group_variances
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 
-from study.stats.attempts import TREATMENT
+from study.results.factorial import TREATMENT
 from study.stats.regimes import VANISHED, regimes
 
 FIGURE_35 = {"rnn": ("imdb", "sequential", "none"), "exponential": ("mnist", "permuted", "uniform")}
