@@ -345,12 +345,12 @@ def test_cross_fitting_excludes_the_compared_replicate():
     # Two replicates, three configurations: each replicate is scored where the other one was best.
     frame = attempts_of(0.9, 0.1, 0.2, 0.8, 0.3, 0.4, width=[1, 1, 2, 2, 3, 3])
     frame["replicate"] = [0, 1] * 3
-    assert accuracy.can_cross(frame)
-    inside = accuracy.entered(accuracy.at_best(frame, crossed=True))
+    assert accuracy.can_cross_fit(frame)
+    inside = accuracy.entered(accuracy.at_best(frame, cross_fit=True))
     result = inside[["replicate", "width", "accuracy"]].to_numpy().tolist()
     assert result == [[1, 1, 0.1], [0, 2, 0.2]]
     frame.loc[[1, 3, 5], "left_out"] = "diverged"
-    left = accuracy.at_best(frame, crossed=True)["left_out"]
+    left = accuracy.at_best(frame, cross_fit=True)["left_out"]
     unchosen = accuracy.UNCHOSEN
     other = accuracy.OTHER
     assert left.tolist() == [unchosen, "diverged", unchosen, other, unchosen, other]

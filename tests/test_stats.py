@@ -22,7 +22,7 @@ from study.results.published import load_published
 from study.results.schema import COMPLETED, DIVERGED, MISSING, NOT_PLANNED
 from study.stats import attempts, gaps, incremental, padded_images, regimes, treatments
 from study.stats.latching import adjoint_ratios, others_above, trajectories
-from study.stats.scales import decays, histograms, likelihood_ratios, reach
+from study.stats.scales import decays, histograms, likelihood_ratios, range_of_steps
 from synthetic_results import LEVELS, empty, make_results
 
 TASK = list(factorial.TASK)
@@ -313,7 +313,7 @@ def rows_of(shares):
 def test_power_law_differs_from_exponential_decay():
     rows = rows_of(MIDDLES * MIDDLES**-2.0)  # of the density, times the width of a class
     fits = decays(rows)
-    ends = reach(rows).iloc[0]
+    ends = range_of_steps(rows).iloc[0]
     assert fits["exponent"].to_numpy() == pytest.approx(-2) and (fits["power"] > 0.999).all()
     assert (fits["exponential"] < 0.9).all()
     assert (ends["low"], ends["high"]) == pytest.approx((MIDDLES[0], MIDDLES[-1]))
@@ -332,8 +332,8 @@ def test_fits_leave_out_bins_that_also_hold_what_lies_beyond():
     beyond = pd.concat([below, rows], ignore_index=True)
     for fit in (decays, likelihood_ratios):
         pd.testing.assert_frame_equal(fit(beyond), fit(rows))
-    assert reach(beyond)["is_wider"].all() and not reach(rows)["is_wider"].any()
-    assert not reach(beyond, outside=0.1)["is_wider"].any()
+    assert range_of_steps(beyond)["is_wider"].all() and not range_of_steps(rows)["is_wider"].any()
+    assert not range_of_steps(beyond, outside=0.1)["is_wider"].any()
 
 
 def test_likelihood_prefers_the_law_that_was_drawn():
@@ -413,7 +413,7 @@ def test_published_sizes_are_counted_in_float32_numbers():
 
 def test_numbers_that_an_inner_step_adds():
     """For K = 1, 3 and 5 the paper prints 17, 17 and 18 KB on HAR-2; 36, 37 and 38 on Google-12."""
-    slopes = incremental.numbers_an_inner_step("irnn-tab-activityfull")
+    slopes = incremental.numbers_per_inner_step("irnn-tab-activityfull")
     assert slopes["HAR-2"] == pytest.approx(256 / 4)
     assert slopes["Google-12"] == pytest.approx(256 / 2)
 

@@ -53,7 +53,7 @@ from study.stats.published_models import (
     terminal_covariance,
     training_covariances,
 )
-from study.stats.regimes import SMALLEST
+from study.stats.regimes import LOG10_SMALLEST
 from study.stats.reml import fit_random_intercept, moments
 from study.stats.resample import interval, resample, stretch
 from study.stats.simulated import PROFILE, caution, draw_statuses, simulate
@@ -146,7 +146,7 @@ def test_zero_norm_is_clamped(odd):
     observations = select_observations(ds, "terminal", view=FLOAT32)
     stored = -2 - np.log10(32 * np.maximum(ds["examples"].sel(split="test"), 1))
     assert set(np.round(observations.column("metric"), 9)) <= set(
-        np.round(SMALLEST - stored.values, 9)
+        np.round(LOG10_SMALLEST - stored.values, 9)
     )
 
 

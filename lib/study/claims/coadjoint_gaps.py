@@ -12,7 +12,7 @@ from study.claims.extremes import smallest
 from study.claims.judging import Judges
 from study.results.schema import NOT_PLANNED
 from study.stats.gaps import LEARNED, kept_accuracy, normalized_adjoints
-from study.stats.regimes import KAPPA
+from study.stats.regimes import KAPPA_TO_AUTHORS
 
 LARGEST_KAPPA = 1.1e4
 """Bound of the penalty's weights in Figure 2.3, in the author's units.
@@ -22,7 +22,7 @@ Our weight 10 is 10,240 in these units; the figure's largest weight is 1e4.
 
 
 def _inside_figure(ds: xr.Dataset) -> xr.Dataset:
-    return ds.isel(run=np.flatnonzero(ds["kappa"] * KAPPA <= LARGEST_KAPPA))
+    return ds.isel(run=np.flatnonzero(ds["kappa"] * KAPPA_TO_AUTHORS <= LARGEST_KAPPA))
 
 
 def penalty_evens(ds: xr.Dataset) -> Estimate:

@@ -13,7 +13,7 @@ from study.claims.judging import Judge, Judges
 from study.results.data_used import STAND_INS, longest_sequence
 from study.results.schema import COMPLETED, MISSING, settings_of
 from study.stats import task_models
-from study.stats.accuracy import at_best, can_cross, grade
+from study.stats.accuracy import at_best, can_cross_fit, grade
 from study.stats.design import NothingToFit
 from study.stats.observations import FLOAT32
 from study.stats.reml import ConvergenceError
@@ -66,7 +66,7 @@ class Evidence(Fits):
 
         h* is chosen on the other replicates if there are any.
         """
-        return at_best(self.frame, crossed=can_cross(self.frame))
+        return at_best(self.frame, cross_fit=can_cross_fit(self.frame))
 
     @cached_property
     def first_order(self) -> task_models.TaskFits:

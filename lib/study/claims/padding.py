@@ -12,7 +12,7 @@ from study.claims.experiment_sizes import scale_of_rows
 from study.claims.extremes import largest, smallest
 from study.claims.judging import Judges
 from study.stats.padded_images import SWEEP, padded_runs
-from study.stats.regimes import KAPPA
+from study.stats.regimes import KAPPA_TO_AUTHORS
 
 PAPERS_DATA = ("mnist", "fashion_mnist")
 """The data sets of the paper's sweep; results on others judge nothing."""
@@ -45,7 +45,7 @@ def nearness(ds: xr.Dataset, padding: int) -> list[Estimate]:
     in_sweep = (ds["network"] == SWEEP) & (ds["padding"] == padding)
     swept = ds.isel(run=np.flatnonzero(in_sweep))
     rows = padded_runs(swept)
-    rows = rows[rows["kappa"] * KAPPA < SWEPT_KAPPA]
+    rows = rows[rows["kappa"] * KAPPA_TO_AUTHORS < SWEPT_KAPPA]
     other_data = set(rows["dataset"]) - set(PAPERS_DATA)
     if other_data:
         reason = f"the sweep is over {min(other_data)}, which the paper does not use"

@@ -18,7 +18,7 @@ from study.claims.estimators import TAIL, proportion
 from study.claims.factorial import Evidence, judges_of
 from study.results.factorial import TASK
 from study.stats import comparisons, convergence, task_models, task_pairs
-from study.stats.accuracy import ENTERED, LEVEL
+from study.stats.accuracy import ENTERED, SIGNIFICANCE
 from study.stats.covariates import COVARIATES
 from study.stats.observations import FLOAT32
 from study.stats.resample import interval, resample
@@ -148,7 +148,7 @@ def _share_rejected(table: pd.DataFrame) -> Estimate:
     tested = table[table["p_value"].notna()]
     if tested.empty:
         return not_testable(table["cause"].iloc[0], Cause.TOO_SMALL)
-    rejected = proportion(int((tested["p_bonferroni"] < LEVEL).sum()), len(tested))
+    rejected = proportion(int((tested["p_bonferroni"] < SIGNIFICANCE).sum()), len(tested))
     # A test that does not reject refutes nothing, and its power is not known in general.
     return replace(rejected, high=1.0, exact=None, power_at=lambda *_: np.nan)
 

@@ -17,7 +17,7 @@ from study.claims.experiment_sizes import scale_of_networks
 from study.claims.extremes import smallest
 from study.claims.networks import Networks
 from study.results.networks import BIN_WIDTH
-from study.stats.scales import histograms, largest_step, likelihood_ratios, reach
+from study.stats.scales import histograms, largest_step, likelihood_ratios, range_of_steps
 
 
 def _run(networks: Networks, name: NetworkRef) -> xr.Dataset:
@@ -64,7 +64,9 @@ def span(networks: Networks, name: NetworkRef) -> Estimate:
     """
     run = _run(networks, name)
     scale = scale_of_networks(networks, name)
-    smallest_steps = reach(histograms(run)).pivot(index="replicate", columns="stage", values="low")
+    smallest_steps = range_of_steps(histograms(run)).pivot(
+        index="replicate", columns="stage", values="low"
+    )
     moved = abs(np.log10(smallest_steps["trained"] / smallest_steps["untrained"]))
     if (moved < 1.5 * BIN_WIDTH).all():
         reason = "the smallest time step is still in the histogram bin it had before training"
@@ -94,7 +96,7 @@ def decades(networks: Networks, name: NetworkRef) -> Estimate:
     rows = histograms(_run(networks, name)).query("stage == 'trained'")
     ranges = []
     for _, kind in rows.groupby("scale"):
-        ends = reach(kind, outside=0.01)
+        ends = range_of_steps(kind, outside=0.01)
         logs = np.log10(ends["high"] / ends["low"])
         estimate = mean(logs, scale_of_networks(networks, name))
         estimate = replace(estimate, low=estimate.low - BIN_WIDTH, high=estimate.high + BIN_WIDTH)

@@ -30,7 +30,7 @@ CONFIGURATION = ("width", "learning_rate", "training_length")
 """The factors of a hyperparameter configuration; the paper has twenty configurations."""
 RULES = ("mean", "max")
 """What a configuration is judged by: the mean of its replicates, or its best replicate."""
-LEVEL = 0.05
+SIGNIFICANCE = 0.05
 """The paper's level of significance, shared by all tests of a family."""
 ENTERED = ""
 """Value of ``left_out`` for an attempt that entered an analysis."""
@@ -222,7 +222,7 @@ def best_configurations(frame: pd.DataFrame, rule: str = "mean") -> pd.DataFrame
     return table[[*factors, "attempts", "accuracy", "tied"]]
 
 
-def can_cross(frame: pd.DataFrame) -> bool:
+def can_cross_fit(frame: pd.DataFrame) -> bool:
     """Return whether h* can be chosen on other replicates than those that are compared.
 
     Parameters
@@ -238,7 +238,7 @@ def can_cross(frame: pd.DataFrame) -> bool:
     return frame["replicate"].nunique() > 1
 
 
-def at_best(frame: pd.DataFrame, rule: str = "mean", *, crossed: bool = False) -> pd.DataFrame:
+def at_best(frame: pd.DataFrame, rule: str = "mean", *, cross_fit: bool = False) -> pd.DataFrame:
     """Mark every attempt that is not at its h* as left out.
 
     Attempts at h* that diverged or are missing keep that reason. So do all attempts of an
@@ -250,7 +250,7 @@ def at_best(frame: pd.DataFrame, rule: str = "mean", *, crossed: bool = False) -
         Attempts with their accuracy (`grade`).
     rule
         Rule of `best_configurations`.
-    crossed
+    cross_fit
         Whether h* is chosen for each replicate on all the others (cross-fitting). Otherwise the
         accuracy at h* is biased upward, because the best of several configurations was chosen on
         the same attempts.
@@ -265,7 +265,7 @@ def at_best(frame: pd.DataFrame, rule: str = "mean", *, crossed: bool = False) -
     ValueError
         `rule` is unknown.
     """
-    if not crossed:
+    if not cross_fit:
         return _mark(frame, best_configurations(frame, rule), ENTERED)
     parts = []
     for replicate in frame["replicate"].unique():

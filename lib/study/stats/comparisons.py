@@ -20,7 +20,7 @@ import numpy as np
 import pandas as pd
 
 from study.results.factorial import TASK
-from study.stats.accuracy import LEVEL, entered
+from study.stats.accuracy import SIGNIFICANCE, entered
 from study.stats.attempts import error_rates
 from study.stats.group_tests import (
     NOT_TESTED,
@@ -213,7 +213,7 @@ def _correct(lines: list[dict], *, first: str) -> pd.DataFrame:
         kind = table["test"]
     family_size = table.groupby(kind)["p_value"].transform("count")
     table["p_bonferroni"] = (table["p_value"] * family_size).clip(upper=1)
-    table["rejected"] = (table[first] < LEVEL).where(table[first].notna())
+    table["rejected"] = (table[first] < SIGNIFICANCE).where(table[first].notna())
     table["cause"] = table.pop("cause")
     return table
 

@@ -10,7 +10,7 @@ from study.results.networks import READINGS, compare_with_published, curves, out
 from study.results.published import load_published
 from study.results.runs import about
 
-FLOAT = 4
+BYTES_PER_NUMBER = 4
 """Bytes of a float32 number."""
 
 
@@ -80,10 +80,10 @@ def sizes(artefact: str) -> pd.DataFrame:
 
 
 def _float32_numbers(kilobytes: pd.Series) -> pd.Series:
-    return kilobytes * 1024 / FLOAT
+    return kilobytes * 1024 / BYTES_PER_NUMBER
 
 
-def numbers_an_inner_step(artefact: str) -> pd.Series:
+def numbers_per_inner_step(artefact: str) -> pd.Series:
     """Return the float32 numbers that each inner step adds to iRNN's published size.
 
     The number is T if each inner step has its own step size for every time step, and 1 if it has a

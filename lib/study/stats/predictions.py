@@ -16,7 +16,7 @@ class MeanOfRuns(NamedTuple):
     """A mean over runs and half the width of its confidence interval."""
 
     mean: float
-    reach: float
+    half_width: float
 
 
 def mean_of_runs(values: np.ndarray, confidence: float) -> MeanOfRuns:
@@ -34,8 +34,8 @@ def mean_of_runs(values: np.ndarray, confidence: float) -> MeanOfRuns:
     MeanOfRuns
         In the unit of `values`; the interval is nan for a single run.
     """
-    reach = stats.t.ppf((1 + confidence) / 2, len(values) - 1) * stats.sem(values)
-    return MeanOfRuns(np.mean(values), reach)
+    half_width = stats.t.ppf((1 + confidence) / 2, len(values) - 1) * stats.sem(values)
+    return MeanOfRuns(np.mean(values), half_width)
 
 
 def outcome(

@@ -17,23 +17,23 @@ import numpy as np
 
 from study.results.published import load_published
 
-BATCH = 32
+AUTHORS_BATCH_SIZE = 32
 """Batch size of the author's public program. It differentiates the mean loss of a batch, so its
 adjoints are smaller than ours by this factor: here an adjoint belongs to the loss of its own
 example, as in Algorithm 2 of the paper.
 """
-KAPPA = BATCH**2
+KAPPA_TO_AUTHORS = AUTHORS_BATCH_SIZE**2
 """The program's coadjoint penalty (2.20), a sum of squares, is smaller by this factor. A weight
-kappa here has the effect of `KAPPA` times kappa there.
+kappa here has the effect of `KAPPA_TO_AUTHORS` times kappa there.
 """
 STABLE = "stable"
 VANISHED = "vanished"
 EXPLODED = "exploded"
 UNDEFINED = "undefined"
 REGIMES = (STABLE, VANISHED, EXPLODED, UNDEFINED)
-SMALLEST = -149 * float(np.log10(2))
+LOG10_SMALLEST = -149 * float(np.log10(2))
 """log10 of the smallest positive number of single precision, 1.4e-45."""
-LARGEST = 128 * float(np.log10(2))
+LOG10_LARGEST = 128 * float(np.log10(2))
 """log10 of the largest number of single precision, 3.4e38."""
 
 
@@ -79,20 +79,21 @@ def float32_metric(first: np.ndarray, last: np.ndarray, examples: np.ndarray) ->
     Returns
     -------
     numpy.ndarray
-        Orders of magnitude, at least `SMALLEST` minus the last norm. The metric is inf if lambda_1
-        overflows or lambda_T is zero, -inf if only lambda_T overflows, and nan if both overflow.
+        Orders of magnitude, at least `LOG10_SMALLEST` minus the last norm. The metric is inf if
+        lambda_1 overflows or lambda_T is zero, -inf if only lambda_T overflows, and nan if both
+        overflow.
     """
-    scale = np.log10(np.maximum(examples, 1) * BATCH)
+    scale = np.log10(np.maximum(examples, 1) * AUTHORS_BATCH_SIZE)
     with np.errstate(invalid="ignore"):
         stored_first = _as_float32(np.subtract(first, scale, dtype=float))
         stored_last = _as_float32(np.subtract(last, scale, dtype=float))
-        return np.maximum(stored_first, SMALLEST) - stored_last
+        return np.maximum(stored_first, LOG10_SMALLEST) - stored_last
 
 
 def _as_float32(norm: np.ndarray) -> np.ndarray:
     """Return log10 norms, infinite if float32 cannot hold the norm."""
-    norm = np.where(norm > LARGEST, np.inf, norm)
-    return np.where(norm < SMALLEST, -np.inf, norm)
+    norm = np.where(norm > LOG10_LARGEST, np.inf, norm)
+    return np.where(norm < LOG10_SMALLEST, -np.inf, norm)
 
 
 def regimes(metric: np.ndarray, threshold: float) -> np.ndarray:

@@ -51,7 +51,7 @@ def histograms(ds: xr.Dataset) -> pd.DataFrame:
     return frame[[*_RUN, "scale", "dt", "share", "outermost"]].reset_index(drop=True)
 
 
-def reach(rows: pd.DataFrame, outside: float = 0.0) -> pd.DataFrame:
+def range_of_steps(rows: pd.DataFrame, outside: float = 0.0) -> pd.DataFrame:
     """Return the smallest and the largest time step of each run, over all kinds of step.
 
     Parameters

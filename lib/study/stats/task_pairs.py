@@ -22,7 +22,7 @@ import pandas as pd
 from scipy import stats
 
 from study.results.factorial import TASK
-from study.stats.accuracy import LEVEL
+from study.stats.accuracy import SIGNIFICANCE
 from study.stats.power import detectable
 
 TERM = ["term", "architecture"]
@@ -85,7 +85,7 @@ def _compare_pairs(coefficients: pd.DataFrame) -> pd.DataFrame:
     model = _subtract(first, second, "estimate", "se")
     robust = _subtract(first, second, "estimate", "robust_se")
     weighted = _subtract(first, second, "weighted", "weighted_se")
-    half_width = stats.t.isf(LEVEL / (2 * tests), model.df) * model.se
+    half_width = stats.t.isf(SIGNIFICANCE / (2 * tests), model.df) * model.se
     first_task = first[list(TASK)].add_suffix("_1")
     second_task = second[list(TASK)].add_suffix("_2")
     return pd.concat([first[TERM], first_task, second_task], axis=1).assign(
@@ -96,12 +96,12 @@ def _compare_pairs(coefficients: pd.DataFrame) -> pd.DataFrame:
         high=model.value + half_width,
         p_value=model.p_value,
         p_bonferroni=model.p_bonferroni,
-        rejected=model.p_bonferroni < LEVEL,
+        rejected=model.p_bonferroni < SIGNIFICANCE,
         detectable=detectable(model.se, tests=tests, df=model.df),
         robust_p=robust.p_bonferroni,
-        robust_rejected=robust.p_bonferroni < LEVEL,
+        robust_rejected=robust.p_bonferroni < SIGNIFICANCE,
         weighted_p=weighted.p_bonferroni,
-        weighted_rejected=weighted.p_bonferroni < LEVEL,
+        weighted_rejected=weighted.p_bonferroni < SIGNIFICANCE,
     )
 
 
