@@ -111,7 +111,9 @@ def group_sampler(
             variables[f"{part}_loss"] = RECORD, loss[..., None]
             variables[f"{part}_metric"] = RECORD, metric[..., None]
         variables["step"] = RECORD, once[..., None]
-        ds = xr.Dataset(variables, attrs={"profile": "drawn"}).set_coords([*factors])
+        ds = xr.Dataset(variables, attrs={"profile": "drawn", "settings": "{}"}).set_coords(
+            [*factors]
+        )
         runs = [", ".join(key) for key in keys]
         return ds.assign_coords(run=runs, replicate=range(replicates))
 

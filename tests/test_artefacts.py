@@ -203,10 +203,11 @@ def test_a_single_panel_gets_no_letter(tmp_path):
 def test_each_architecture_has_its_own_color_and_marker():
     cells = sorted(names.LOOKS)
     assert {"rnn", "lem", "dt_lstm"} <= set(cells)
-    assert len({(plotting.color_of(cell), plotting.marker(cell)) for cell in cells}) == len(cells)
+    looks = {(plotting.color_of(cell), plotting.marker_of(cell)) for cell in cells}
+    assert len(looks) == len(cells)
     for name in {*cell_names()} & {*names.LABELS} - {"irnn"}:  # others go by their file's name
         assert plotting.label(name).lower() == cell_class(name).title.lower(), name
     assert plotting.task_label("mnist", "permuted", "uniform") == "MNIST, permuted × uniform"
     assert plotting.task_label("fashion_mnist", "sequential", "none") == "Fashion MNIST, sequential"
-    assert (plotting.color_of("eighth"), plotting.marker("eighth")) == names.OTHERS
+    assert (plotting.color_of("eighth"), plotting.marker_of("eighth")) == names.OTHERS
     assert names.OTHERS not in names.LOOKS.values() and plotting.label("eighth") == "eighth"

@@ -15,7 +15,8 @@
 - ``sampling``, ``cross_fitting``: the finite test set, and learning rates chosen on it;
 - ``comparisons``, ``relative_to_chance``, ``scores_over_runs``, ``training_steps``,
   ``gradient_norms``, ``time_steps``: the estimators that claims name;
-- ``traits``: what each of these estimators measures, which the rules above depend on;
+- ``traits``, ``kinds``: what each of these estimators measures, and the kind of claim that
+  follows from it, which the rules above depend on;
 - ``estimating``: the estimate that decides a claim, from its estimator and its networks;
 - ``judging``: every claim of a group as a row of a table, and as a sentence;
 - ``standings``: columns for tables of networks: who leads, and who learned;

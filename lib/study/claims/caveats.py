@@ -11,16 +11,14 @@ caveats:
 - the interval leaves out the error of the finite test set (`study.claims.sampling`).
 """
 
-import json
-
 from study.claims.claim import Claim, NetworkRef
 from study.claims.estimates import SEPARATOR, ByVerdict, Estimate, Reasons, gather, write_reasons
+from study.claims.kinds import ClaimKind, claim_kind
 from study.claims.networks import Networks
 from study.claims.search import rates_tried, settings_tried
-from study.claims.short_runs import ClaimKind, claim_kind
 from study.claims.tuning import losers
 from study.results.runs import first_records
-from study.results.schema import COMPLETED
+from study.results.schema import COMPLETED, settings_of
 
 TRIED_ONCE = "trained at a single setting"
 """Words of the caveat that no network of a claim was tuned."""
@@ -128,7 +126,7 @@ def stopped_at_target(networks: Networks, name: NetworkRef) -> str:
     str
         The caveat; empty if no run was stopped.
     """
-    settings = json.loads(networks.ds.attrs.get("settings", "{}"))
+    settings = settings_of(networks.ds)
     goal = settings.get("stop_below", 0.0)
     if not goal:
         return ""

@@ -15,10 +15,11 @@ from study.claims.comparisons import apart, lead, ratio
 from study.claims.estimates import ByVerdict, Compared, Estimate, Reasons, gather
 from study.claims.extremes import largest, smallest
 from study.claims.gradient_norms import decay, gain
+from study.claims.kinds import ClaimKind, claim_kind
 from study.claims.networks import Networks
 from study.claims.relative_to_chance import memoryless, over_chance, share_of_chance
 from study.claims.scores_over_runs import deviation, trend
-from study.claims.short_runs import ClaimKind, barred_verdicts, claim_kind, shorter_than_paper
+from study.claims.short_runs import barred_verdicts, shorter_than_paper
 from study.claims.testable import refuse_claim, refuse_without_control
 from study.claims.tuning import find_untuned
 

@@ -17,10 +17,11 @@ from study.claims.claim import (
 from study.claims.correction import p_value
 from study.claims.estimates import Cause, Estimate, Reasons, gather, not_testable, write_reasons
 from study.claims.estimating import estimate_claim
+from study.claims.kinds import ClaimKind, claim_kind
 from study.claims.listed import claims
 from study.claims.networks import Networks
 from study.claims.power import arm_in_errors
-from study.claims.short_runs import ClaimKind, claim_kind, lead_caveat
+from study.claims.short_runs import lead_caveat
 from study.claims.verdict import (
     AGREES,
     BETWEEN,

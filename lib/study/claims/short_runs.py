@@ -22,26 +22,14 @@ the networks have converged.
 """
 
 import math
-from enum import Enum
 from typing import NamedTuple
 
 from study.claims.claim import Claim, NetworkRef
 from study.claims.estimates import Estimate
+from study.claims.kinds import ClaimKind, claim_kind
 from study.claims.networks import Networks
 from study.claims.region import Region
 from study.claims.traits import TRAITS
-
-
-class ClaimKind(Enum):
-    """The kind of a claim about networks."""
-
-    LEADS = "one network leads another"
-    LEARNS = "a network learns"
-    FAILS = "a network fails to learn"
-    EQUAL = "networks do equally well"
-    NO_WORSE = "one network is not worse than another, within a margin"
-    CONVERGED = "networks have a spread, gradients or time steps after training"
-    COUNTS_STEPS = "training takes a number of steps"
 
 
 class Barred(NamedTuple):
@@ -61,38 +49,6 @@ _BARRED = {
     ClaimKind.CONVERGED: Barred(agrees=True, differs=True),
     ClaimKind.COUNTS_STEPS: Barred(agrees=False, differs=False),
 }
-
-
-def claim_kind(estimator: str, region: Region) -> ClaimKind:
-    """Return the kind of a claim about networks.
-
-    Parameters
-    ----------
-    estimator
-        The claim's estimator.
-    region
-        Where the quantity lies if the claim is true.
-
-    Returns
-    -------
-    ClaimKind
-    """
-    traits = TRAITS[estimator]
-    if traits.compares_scores:
-        if not region.contains(traits.no_effect, traits.no_effect):
-            return ClaimKind.LEADS
-        one_sided = estimator != "apart" and not region.bounded
-        if one_sided:
-            return ClaimKind.NO_WORSE
-        return ClaimKind.EQUAL
-    if traits.large_if_learned is not None:
-        says_large = math.isinf(region.below)
-        if says_large == traits.large_if_learned:
-            return ClaimKind.LEARNS
-        return ClaimKind.FAILS
-    if traits.counts_steps:
-        return ClaimKind.COUNTS_STEPS
-    return ClaimKind.CONVERGED
 
 
 def barred_verdicts(estimator: str, region: Region, estimate: Estimate) -> Barred:

@@ -36,9 +36,9 @@ from typing import NamedTuple
 
 from study.claims.claim import Claim, NetworkRef, NetworkSelection
 from study.claims.estimates import ByVerdict, Estimate, Reasons, gather
+from study.claims.kinds import ClaimKind, claim_kind
 from study.claims.networks import Networks
 from study.claims.search import gain_of_last_rate, rate_at_edge, rates_tried
-from study.claims.short_runs import ClaimKind, claim_kind
 from study.claims.traits import TRAITS
 
 FURTHER_RATES = 2

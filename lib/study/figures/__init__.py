@@ -10,4 +10,4 @@ from study.figures.style import task_label as task_label
 from study.figures.style import use_style as use_style
 from study.results.names import color_of as color_of
 from study.results.names import label as label
-from study.results.names import marker as marker
+from study.results.names import marker_of as marker_of

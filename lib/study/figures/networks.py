@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter
 
-from study.results.names import color_of, marker
+from study.results.names import color_of, marker_of
 from study.results.networks import BIN_WIDTH, curves
 
 
@@ -44,7 +44,7 @@ def plot_curves(ax: Axes, frame: pd.DataFrame, *, styles: Mapping[str, str] | No
             color=tint,
             label=first["label"],
             markersize=4,
-            marker=marker(first["architecture"]),
+            marker=marker_of(first["architecture"]),
             markevery=(shift, distance),
         )
         if by_step.size().max() > 1:

@@ -34,11 +34,11 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         with unchanged_inputs():
             page = build(resolve(options.data), resolve(options.out))
-            score = write_metrics(page.with_name("files"))
+            counts = write_metrics(page.with_name("files"))
     except (ReportError, InputsChanged, OSError) as error:  # such as a full disk
         print(f"report: {error}", file=sys.stderr)
         return 1
-    print(f"report: {score.sum()} claims of the papers: {counts_in_words(score)}")
+    print(f"report: {counts.sum()} claims of the papers: {counts_in_words(counts)}")
     if page.is_relative_to(ROOT):
         page = page.relative_to(ROOT)
     print(f"report: open {page}")
@@ -59,11 +59,11 @@ def write_metrics(files: Path) -> pd.Series:
         Number of claims by verdict, before Holm's correction.
     """
     claims = pd.read_csv(files / "claims.csv")
-    score = claims["counted"].value_counts()
+    counts = claims["counted"].value_counts()
     corrected = claims["corrected"].value_counts()
-    metrics = {"claims": score.to_dict(), "claims after Holm": corrected.to_dict()}
+    metrics = {"claims": counts.to_dict(), "claims after Holm": corrected.to_dict()}
     (files / "metrics.json").write_text(json.dumps(metrics, indent=2) + "\n", encoding="utf-8")
-    return score
+    return counts
 
 
 if __name__ == "__main__":

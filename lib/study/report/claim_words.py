@@ -7,7 +7,7 @@ import pandas as pd
 from study.claims.region import Region
 from study.report.numbers import counted, significant, with_minus
 from study.results.names import label
-from study.results.written import SMALLEST_P
+from study.results.number_format import SMALLEST_P
 
 _SCALE = {
     "sequences": lambda n: counted(n, "sequence"),

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pandas as pd
 
 from study.results.names import label
-from study.results.written import holds_p_values, number_text, p_text
+from study.results.number_format import holds_p_values, number_text, p_text
 
 DASH = "–"
 """Stands for a missing value."""

@@ -47,6 +47,7 @@ from study.report.tally import (
 from study.report.titles import OURS, SHARED, chapter_name, part_name, slug, text_name
 from study.report.verdicts import COLUMNS, NOT_JUDGED
 from study.results import published
+from study.results.artefact_files import DPI
 from study.results.names import PUBLICATIONS
 
 
@@ -283,14 +284,14 @@ def inches(pixels: int) -> float:
     Parameters
     ----------
     pixels : int
-        Width of its PNG file, which has 300 dots per inch.
+        Width of its PNG file.
 
     Returns
     -------
     float
         In inches of 96 CSS pixels.
     """
-    return round(pixels / 300, 1)
+    return round(pixels / DPI, 1)
 
 
 _FUNCTIONS = (

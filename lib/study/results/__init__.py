@@ -15,7 +15,7 @@ From datasets to tables:
 - ``learned``, ``data_used``: whether networks learned, and on which data; ``quartiles``: attempts
   by learning quality
 - ``published``: the papers' numbers; ``names``: labels and colors
-- ``written``: how numbers are written
+- ``number_format``: how numbers are written in tables and texts
 
 Files for the report:
 

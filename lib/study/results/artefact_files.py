@@ -13,9 +13,9 @@ from matplotlib.figure import Figure
 from pandas.io.formats.style import Styler
 
 from study.pipeline.files import write_whole
-from study.results.written import holds_p_values, number_text, p_text
+from study.results.number_format import holds_p_values, number_text, p_text
 
-_DPI = 300
+DPI = 300
 """Dots per inch of a stored picture."""
 _LABELS = "row"
 """Column name of row labels without a name."""
@@ -60,7 +60,7 @@ def write_figure(figure: Figure, path: Path) -> None:
     _letter_panels(figure)
     dpi = figure.dpi
     with mpl.rc_context({"svg.hashsalt": path.stem}):
-        figure.set_dpi(_DPI)
+        figure.set_dpi(DPI)
         draw = partial(FigureCanvasAgg(figure).print_png, metadata={"Software": None})
         write_whole(path, draw)
         figure.set_layout_engine("none")

@@ -6,7 +6,8 @@ from collections.abc import Iterable
 import xarray as xr
 
 from study.results.names import label
-from study.results.written import range_text
+from study.results.number_format import range_text
+from study.results.schema import settings_of
 
 STAND_INS = ("digits", "imdb_ratings", "ucr_worms")
 """Real data sets that replace a paper's. Synthetic data say "stand-in" in ``substitute``."""
@@ -78,7 +79,7 @@ def shortest_and_longest(ds: xr.Dataset) -> tuple[int, int] | None:
     """
     if "time_steps" in ds:
         return int(ds["time_steps"].min()), int(ds["time_steps"].max())
-    settings = json.loads(ds.attrs.get("settings", "{}"))
+    settings = settings_of(ds)
     length = settings.get("time_steps", settings.get("horizon"))
     if not length:
         return None

@@ -3,11 +3,11 @@
 A result at chance level is not evidence for or against a claim.
 """
 
-import json
-
 import numpy as np
 import xarray as xr
 from scipy.special import bdtrik
+
+from study.results.schema import settings_of
 
 SHARE_OF_TASKS = 5 / 6
 """Share of the tasks on which the best network must be above chance."""
@@ -87,7 +87,6 @@ def networks_learned(ds: xr.Dataset) -> bool | None:
         - interventions: the best network with ordinary backpropagation, at most of the locations;
         - latching: the best run has an error below the tolerance.
     """
-    settings = json.loads(ds.attrs.get("settings", "{}"))
     match ds.attrs.get("schema", "").partition("/")[0]:
         case "rows":
             learned = rows_learned(ds)
@@ -99,14 +98,14 @@ def networks_learned(ds: xr.Dataset) -> bool | None:
         case "linear_gaps":
             best = ds["accuracy"].max(["orthogonality", "replicate"])
             tried = ds["accuracy"].size // best.size
-            learned = above_chance(best, 0.5, settings["test_size"], tried)
+            learned = above_chance(best, 0.5, settings_of(ds)["test_size"], tried)
         case "interventions":
             best = ds["test_accuracy"].sel(treatment="plain").max(["cell", "replicate"])
             tried = ds.sizes["cell"] * ds.sizes["replicate"]
             chance = float(ds["chance"].max())
             learned = above_chance(best, chance, int(ds["test_sequences"].min()), tried)
         case "latching":
-            learned = ds["error"].min() < settings["tolerance"]
+            learned = ds["error"].min() < settings_of(ds)["tolerance"]
         case _:
             return None
     return bool(learned.mean() >= SHARE_OF_TASKS)

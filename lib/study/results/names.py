@@ -122,7 +122,7 @@ def color_of(architecture: str) -> str:
     return LOOKS.get(architecture, OTHERS)[0]
 
 
-def marker(architecture: str) -> str:
+def marker_of(architecture: str) -> str:
     """Return the marker of an architecture, the same in every figure.
 
     Parameters

@@ -10,9 +10,9 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
+from study.results.number_format import range_text
 from study.results.runs import about, by_run, first_records, run_table
 from study.results.schema import COMPLETED, DIVERGED, NOT_PLANNED
-from study.results.written import range_text
 
 READINGS = {
     "others": "other networks",

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import pandas as pd
 import xarray as xr
 
-from study.results.names import color_of, marker
+from study.results.names import color_of, marker_of
 from study.results.runs import about, by_run
 from study.results.schema import COMPLETED, NOT_PLANNED
 from study.stats.attempts import STATUS
@@ -21,10 +21,10 @@ class MethodStyle(NamedTuple):
 
 
 METHODS = {
-    "adjoint": MethodStyle("RNN adjoint", color_of("rnn"), marker("rnn")),
+    "adjoint": MethodStyle("RNN adjoint", color_of("rnn"), marker_of("rnn")),
     "coadjoint": MethodStyle("RNN coadjoint", "#0072B2", "D"),
     "constrained": MethodStyle("RNN constrained", "#009E73", "^"),
-    "lstm": MethodStyle("LSTM", color_of("lstm"), marker("lstm")),
+    "lstm": MethodStyle("LSTM", color_of("lstm"), marker_of("lstm")),
     "reservoir": MethodStyle("RNN RC", "#CC79A7", "v"),
     "fixed_w": MethodStyle("RNN, W fixed", "#D55E00", "<"),
     "linear": MethodStyle("Linear RNN adjoint", color_of("linear_rnn"), "P"),
