@@ -123,6 +123,21 @@ def test_a_caveat_leaves_its_claim_undecided():
         assert decide(extremes.largest(parts), Region(above=0)).verdict == outcome
 
 
+def test_short_runs_bar_a_decision_only_where_it_is_open():
+    """Of two parts, one agrees; the other one is open, and longer runs could let it agree."""
+    short = ByVerdict(to_differ=("ten of 20 steps",))
+    agrees = Estimate(2, 1, 3)
+    is_open = Estimate(0.5, -0.5, 1.5)
+    both_long = decide(extremes.smallest([agrees, is_open]), Region(above=0), 5.0)
+    assert (both_long.verdict, both_long.objections) == (UNDECIDED, ())
+    agreeing_is_short = extremes.smallest([replace(agrees, too_short=short), is_open])
+    assert decide(agreeing_is_short, Region(above=0), 5.0) == both_long
+    open_is_short = extremes.smallest([agrees, replace(is_open, too_short=short)])
+    barred = decide(open_is_short, Region(above=0), 5.0)
+    assert (barred.verdict, barred.cause) == (UNTESTABLE, Cause.TOO_SMALL)
+    assert barred.reason == "would be “undecided”, but ten of 20 steps"
+
+
 @pytest.mark.parametrize(
     ("region", "ratio"), [(Region(above=0), False), (Region(above=0.5, below=2), True)]
 )
@@ -553,6 +568,11 @@ def test_a_threshold_is_the_cause_if_another_decides():
     wide = between(0.0, 0.079)
     assert verdict_on(wide, claim).cause is Cause.THRESHOLD
     assert verdict_on(between(-0.2, 0.3), claim).cause is Cause.TOO_SMALL
+    # Or if it differs at twice the threshold, 6, and is still open at half of it, 1.5.
+    factor = CLAIMS["lem-fhn-factor"].model_copy(update={"published": 3.1})
+    ratio = Estimate(2.2, 1.4, 3.5, ratio=True)
+    assert sensitivity(ratio, factor) == (UNDECIDED, DIFFERS)
+    assert verdict_on(ratio, factor).cause is Cause.THRESHOLD
     # Short runs are the cause, although the claim would agree at twice the threshold.
     near = claim.model_copy(update={"published": 0.039})
     short = replace(between(0.045, 0.079), too_short=ByVerdict(to_differ=("ten of 20 steps",)))
@@ -671,6 +691,22 @@ def test_no_size_is_stated_if_none_is_known(finding, words):
     verdict = decide(finding, Region(above=1.5), 9.0)
     assert verdict.verdict == UNDECIDED
     assert verdict.reason.startswith(words)
+
+
+@pytest.mark.parametrize(
+    ("high", "size"),
+    [
+        # Estimates of .1 and .25 have standard errors of .561 and .638; 2.80 of them are needed.
+        (1.2, "more than a hundred times as large"),
+        (1.5, "about 51 times as large"),
+    ],
+)
+@pytest.mark.parametrize(("sampled", "end"), [(0.4, ""), (0.6, "; most of the uncertainty")])
+def test_what_would_decide_names_the_size_and_the_finite_test_set(high, size, sampled, end):
+    undecided = replace(between(-1.0, high), sampled=sampled)
+    reason = decide(undecided, Region(above=0), 9.0).reason
+    assert f"an experiment {size} would decide{end}" in reason
+    assert ("test set" in reason) == bool(end)
 
 
 @pytest.mark.parametrize(("low", "times"), [(-0.004, 4.6), (-0.001, 2.5), (-0.1, 4.6)])
