@@ -85,6 +85,8 @@ def test_some_runs_at_chance_are_counted():
     note = "2 of 7 runs of LEM on made up stay at chance, and the mean includes them"
     assert estimated(both, **LEARNS)[0].notes == (note,)
     assert estimated(learned, **LEARNS)[0].notes == ()
+    alike = estimated(errors({"LEM": 1.0}), **LEARNS)[0]
+    assert alike.notes == (), "no run differs from the others"
 
 
 @pytest.mark.parametrize(("goal", "caveat"), [(0.01, True), (1e-6, False), (0.0, False)])

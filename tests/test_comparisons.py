@@ -300,6 +300,9 @@ def test_choosing_rates_on_the_test_part_gives_no_advantage(favoured, agree):
     assert ask(single, "lead", "LSTM", "LEM").value == pytest.approx(optimism)
     without = Networks(networks.ds.drop_vars("sequence_score"))
     assert optimism_of_rate(without, "LEM") is None
+    against = write_reasons(ask(without, "lead", "LEM", "LSTM").undecided_because)
+    assert "the learning rate of LEM was chosen on the test part" in against
+    assert "the learning rate of LSTM was chosen on the test part" in against
     assert "LEM was chosen on the test part" in rate_from_test_part("LEM", None)
     assert "chosen on the test part" in rate_from_test_part("LEM", 3.0, logs=True)
     assert rate_from_test_part("LEM", 3.0) == rate_from_test_part("LEM", 0.0, logs=True) == ""
@@ -406,6 +409,16 @@ def test_a_spread_with_the_sampling_of_test_sequences_says_so():
     assert actual.value == pytest.approx(without.scores("LEM").std(ddof=1))
 
 
+@pytest.mark.parametrize(
+    ("measure", "score", "guess", "points"), [("accuracy", 60, 10, 50), ("error", 0.3, 1, -0.7)]
+)
+def test_a_score_over_chance_is_that_of_the_network_minus_that_of_guessing(
+    measure, score, guess, points
+):
+    ds = _draw({"LEM": score}, spread=0.0, measure=measure, guess=guess)
+    assert ask(Networks(ds), "over_chance", "LEM").value == pytest.approx(points)
+
+
 def test_power_at_chance_does_not_depend_on_learners():
     """The power of "no better than chance" does not depend on the spread of networks that learn."""
     rng = np.random.default_rng(8)
@@ -416,6 +429,17 @@ def test_power_at_chance_does_not_depend_on_learners():
     learned = ask(_answering(rng, np.linspace(0.2, 0.8, 6)[:, None]), "over_chance", "LEM")
     assert 0.4 < learned.power_at(claimed, 0.0) == pytest.approx(agreed, abs=0.08)
     assert learned.high - learned.low > 40
+
+
+def test_power_to_learn_depends_on_the_spread_of_the_networks():
+    """A claim of more than 5 points over chance agrees if the whole interval lies above 5."""
+    ds = _draw({"LEM": 60.0}, spread=2.0, test_sequences=10**6)
+    actual = ask(Networks(ds), "over_chance", "LEM")
+    half = actual.value - actual.low
+    error = half / stats.t.isf(0.025, actual.df)
+    power = stats.norm.sf(5 + half, 7, error)
+    assert actual.power_at(Region(above=5), 7.0) == pytest.approx(power, abs=1e-3)
+    assert 0.05 < power < 0.95
 
 
 @pytest.mark.parametrize("measure", ["error", "squared error"])

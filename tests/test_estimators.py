@@ -68,6 +68,28 @@ def test_p_values_of_a_spread_agree_with_its_interval():
     assert spread.p_value(median) == pytest.approx(1)
 
 
+@pytest.mark.parametrize(
+    ("region", "least", "most"),
+    [
+        (Region(above=1.0), 1 / 4, math.inf),  # the true variance of a deviation of 2 is 4
+        (Region(below=3.0), 0.0, 9 / 4),
+        (Region(above=0.1, below=9.0), 0.01 / 4, 81 / 4),
+    ],
+)
+def test_the_power_of_a_spread_is_that_of_both_ends(region, least, most):
+    """Chi-squared is between these multiples of the quantiles that make the interval's ends."""
+    spread = _Spread(variance=99.0, df=5, noise=0.0, factor=1.0)
+    from_low = stats.chi2.cdf(least * stats.chi2.isf(0.025, 5), 5)
+    up_to_high = stats.chi2.cdf(most * stats.chi2.ppf(0.025, 5), 5)
+    power = max(0.0, up_to_high - from_low)
+    assert spread.power_at(region, 2.0) == pytest.approx(power)
+
+
+def test_only_equal_scores_are_compatible_with_no_spread():
+    assert _Spread(variance=0.0, df=5, noise=0.0, factor=1.0).p_value(0.0) == 1
+    assert _Spread(variance=4.0, df=5, noise=0.0, factor=1.0).p_value(0.0) == 0
+
+
 def test_a_run_without_scores_leaves_the_error_of_the_test_set():
     """A run that diverged stored no score of any sequence; the others did."""
     ds = drawn(3, measure="accuracy", guess=10.0, score=50.0)
