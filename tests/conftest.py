@@ -110,11 +110,11 @@ def raw(tmp_path, monkeypatch):
 def shared_cluster():
     """A cluster that the tests share, in a thread of this process: that starts fast."""
     from dask.distributed import LocalCluster  # which a GPU box lacks
-    from study.config.jobs import Jobs
+    from study.config.cluster import ClusterSettings
 
     one = {"n_workers": 1, "threads_per_worker": 1, "processes": False, "memory_limit": 0}
     with LocalCluster(protocol="tcp://", dashboard_address="127.0.0.1:0", **one) as cluster:
-        yield Jobs(scheduler=cluster.scheduler_address, workers=0)
+        yield ClusterSettings(scheduler=cluster.scheduler_address, workers=0)
 
 
 LONGEST = (

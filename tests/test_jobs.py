@@ -34,7 +34,7 @@ from designs import (
 )
 from distributed.client import _get_global_client
 from processes import python
-from study.config.jobs import Jobs
+from study.config.cluster import ClusterSettings
 from study.paths import ROOT
 from study.pipeline import fingerprint
 from study.results import factorial as results
@@ -52,7 +52,7 @@ from study.training.worker import JobError, run_batch
 
 SMALL = {"architecture": ("rnn", "unicornn"), "width": (3,), "learning_rate": (0.01,)}
 SMALL |= {"start": "text", "order": ("sequential",), "noise": ("none", "post"), "replicates": 2}
-LOCAL = Jobs(scheduler="local", workers=1)
+LOCAL = ClusterSettings(scheduler="local", workers=1)
 
 
 def run_study(cluster_settings, prepared, cache):
@@ -377,7 +377,9 @@ def test_a_worker_with_two_threads_is_refused(dropout_jobs, tmp_path):
         stack.callback(worker.kill)
         advice = f"has 2 threads, which would share .*`{cluster.worker_command(address)}`, once"
         with pytest.raises(ConnectionError, match=advice):
-            run_jobs({"test": dropout_jobs}, tmp_path, Jobs(scheduler=address, workers=0))
+            run_jobs(
+                {"test": dropout_jobs}, tmp_path, ClusterSettings(scheduler=address, workers=0)
+            )
         assert not list(tmp_path.glob("*.npz"))
 
 
@@ -423,7 +425,7 @@ def test_each_gpu_has_its_own_worker(tmp_path, monkeypatch):
     for module in (designs, sys.modules[__name__]):  # which workers cannot import
         cloudpickle.register_pickle_by_value(module)
     jobs = [plain_job(_visible_device, levels={"i": i}) for i in range(4)]
-    one_per_gpu = Jobs(scheduler="local", workers="auto")
+    one_per_gpu = ClusterSettings(scheduler="local", workers="auto")
     trained = run_jobs({"test": jobs}, tmp_path, one_per_gpu)["test"]
     assert {str(result["device"]) for result in trained.results} == {"4", "7"}
 
@@ -441,7 +443,7 @@ def test_missing_data_and_silent_schedulers_are_named(prepared, tmp_path, monkey
         run_study(LOCAL, tmp_path, tmp_path / "cache")
     monkeypatch.setattr(cluster, "ANSWER_TIMEOUT", "200ms")
     with pytest.raises(ConnectionError, match="no Dask scheduler answers at tcp://127.0.0.1:1"):
-        run_study(Jobs(scheduler="tcp://127.0.0.1:1", workers=1), prepared, tmp_path)
+        run_study(ClusterSettings(scheduler="tcp://127.0.0.1:1", workers=1), prepared, tmp_path)
 
 
 def test_local_workers_are_counted_and_refuse_strangers():
@@ -467,7 +469,7 @@ def test_scheduler_with_certificates_is_reached(tmp_path):
     named = {f"distributed.comm.tls.{name}": part for name, part in zip(names, parts, strict=True)}
     job = plain_job(_counts, (0, tmp_path / "runs"))
     with LocalCluster(n_workers=1, processes=False, **secured) as remote, dask.config.set(named):
-        with_tls = Jobs(scheduler=remote.scheduler_address, workers=0)
+        with_tls = ClusterSettings(scheduler=remote.scheduler_address, workers=0)
         assert with_tls.scheduler.startswith("tls://")
         actual = run_jobs({"test": [job]}, tmp_path, with_tls)
     assert actual["test"].results[0]["value"] == 7

@@ -135,7 +135,9 @@ def _checked(**change):
     """Return a function that checks the design of a configuration with a change."""
 
     def check(config):
-        section = {name: value for name, value in config.values().items() if name != "replicate"}
+        section = {
+            name: value for name, value in config.flat_settings().items() if name != "replicate"
+        }
         parse_section(Latching, section | change, "latching")
 
     return check

@@ -490,9 +490,9 @@ def test_every_design_has_a_section():
 def test_a_job_has_one_level_of_every_factor():
     section = {**sections("smoke")["linear_gaps"], "place": [3, 5], "orthogonality": [0, 0.5]}
     design = parse_section(DESIGNS["linear_gaps"].design, section, "linear_gaps")
-    jobs = list(design.jobs())
+    jobs = list(design.configs())
     assert [(job.place, job.orthogonality) for job in jobs] == [(3, 0), (3, 0.5), (5, 0), (5, 0.5)]
-    assert [job.replicate for job in design.copy_with(replicates=2).jobs()][:2] == [0, 1]
+    assert [job.replicate for job in design.copy_with(replicates=2).configs()][:2] == [0, 1]
     with pytest.raises(ValueError, match="frozen"):
         design.replicates = 5
 

@@ -435,7 +435,13 @@ def test_models_that_no_graph_can_hold_run_plainly(replays, monkeypatch, capsys)
     assert torch.equal(weights(run.model), weights(plain.model))
 
 
-LEVELS = {"width": 16, "learning_rate": 0.01, "start": "author", "batch_size": 8, "together": 4}
+LEVELS = {
+    "width": 16,
+    "learning_rate": 0.01,
+    "start": "author",
+    "batch_size": 8,
+    "networks_per_pass": 4,
+}
 OTHERS = [
     {"order": "permuted", "noise": "post"},
     {"order": "sequential", "noise": "uniform", "training_length": 1},
@@ -469,7 +475,7 @@ def test_batched_attempts_equal_single_ones_up_to_rounding(architecture):
 
 SMALL = {"architecture": ("gru",), "width": (16,), "learning_rate": (0.01, 0.1), "batch_size": 8}
 SMALL |= {"order": ("permuted",), "noise": ("none",), "replicates": 2}
-SMALL |= {"train_size": 16, "together": 3}
+SMALL |= {"train_size": 16, "networks_per_pass": 3}
 
 
 def design(**changes):
@@ -521,13 +527,13 @@ def test_pass_key_holds_what_shapes_a_pass():
 
 def test_cache_key_holds_pass_size_in_engines_only(prepared):
     one = _first()
-    alone = _first(together=1)
+    alone = _first(networks_per_pass=1)
     key = cache_key(one, prepared)
     assert cache_key(_first(learning_rate=(0.5,)), prepared) != key
     assert cache_key(_first(replicates=9), prepared) == key
-    assert cache_key(_first(together=4), prepared) != key
+    assert cache_key(_first(networks_per_pass=4), prepared) != key
     assert cache_key(alone, prepared) != key
-    assert "together" not in key["levels"]
+    assert "networks_per_pass" not in key["levels"]
     assert cache_key(alone, prepared)["levels"] == key["levels"]
     assert alone.pass_size == 1
     assert engines(one) == {"gru": "numba-cpu, 3 places; probes numba-cpu"}
@@ -535,10 +541,10 @@ def test_cache_key_holds_pass_size_in_engines_only(prepared):
 
 
 def test_default_pass_size_depends_on_the_device(prepared, monkeypatch):
-    default, alone = (_first(together=size) for size in (0, 1))
+    default, alone = (_first(networks_per_pass=size) for size in (0, 1))
     assert cache_key(default, prepared) == cache_key(alone, prepared)
     monkeypatch.setattr(plans, "pick_device", lambda _: torch.device("cuda"))
-    job = _first(together=0)
+    job = _first(networks_per_pass=0)
     assert job.pass_size == GPU_PASS_SIZE
     assert engines(job) == {"gru": f"reference-cuda, {GPU_PASS_SIZE} places; probes library-cuda"}
 

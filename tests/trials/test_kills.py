@@ -20,7 +20,7 @@ import numpy as np
 import psutil
 import pytest
 from longrnn.cells import make_cell
-from study.config.jobs import Jobs
+from study.config.cluster import ClusterSettings
 from study.config.network import Dropout
 from study.config.recipe import Recipe
 from study.paths import ROOT
@@ -168,9 +168,9 @@ def _count_shards(cache):
 _DRIVER = """
 import sys
 sys.path.insert(0, "tests")
-from trials.test_kills import _bytes_are_equal, _jobs, run_jobs, Jobs
+from trials.test_kills import _bytes_are_equal, _jobs, run_jobs, ClusterSettings
 if __name__ == "__main__":
-    settings = Jobs(scheduler="local", workers=2)
+    settings = ClusterSettings(scheduler="local", workers=2)
     done = run_jobs({"killed": _jobs(0.05, 40)}, sys.argv[1], settings)["killed"]
     assert len(done.results) == 40
     assert _bytes_are_equal(done.results)
@@ -257,7 +257,7 @@ def _run_struck(tmp_path, kind, pause, workers=1):
     with ThreadPoolExecutor(1) as pool:
         strike = pool.submit(_strike, cache, kind, pause, workers)
         try:
-            settings = Jobs(scheduler="local", workers=workers)
+            settings = ClusterSettings(scheduler="local", workers=workers)
             results = run_jobs({"struck": _jobs(0.2)}, cache, settings)["struck"].results
         finally:
             cache.with_suffix(".ended").touch()
@@ -282,7 +282,7 @@ def test_local_workers_that_never_return_are_reported(trials, tmp_path, monkeypa
     monkeypatch.setattr(cluster, "CLOSE_SECONDS", 5.0)
     call = partial(_run_struck, tmp_path, signal.SIGKILL, 300)
     trials.refuse("stopped", call, ConnectionError)
-    settings = Jobs(scheduler="local", workers=1)
+    settings = ClusterSettings(scheduler="local", workers=1)
 
     def run_again():
         return run_jobs({"struck": _jobs(0.2)}, tmp_path / "SIGKILL", settings)["struck"].results
@@ -332,7 +332,7 @@ def test_lost_scheduler_keeps_finished_jobs(trials, tmp_path):
     cache = tmp_path / "cache"
     with _scheduler(tmp_path, workers=2) as (address, processes), ThreadPoolExecutor(1) as pool:
         kill = pool.submit(_kill_after, cache, 5, processes[0])
-        settings = Jobs(scheduler=address, workers=0)
+        settings = ClusterSettings(scheduler=address, workers=0)
         call = partial(run_jobs, {"lost": _jobs(0.3, 40)}, cache, settings)
         trials.refuse("lost scheduler", call, ConnectionError)
         kill.result()
@@ -343,7 +343,7 @@ def test_killed_remote_worker_loses_one_job(trials, tmp_path):
     cache = tmp_path / "cache"
     with _scheduler(tmp_path, workers=2) as (address, processes), ThreadPoolExecutor(1) as pool:
         kill = pool.submit(_kill_after, cache, 5, processes[2])
-        settings = Jobs(scheduler=address, workers=0)
+        settings = ClusterSettings(scheduler=address, workers=0)
 
         def run():
             return run_jobs({"lost": _jobs(0.2, 20)}, cache, settings)["lost"].results

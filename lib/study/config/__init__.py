@@ -5,7 +5,7 @@ The settings:
 - `section`: base class, number types, error messages
 - `network`, `task`, `recipe`, `measurement`: the parts of one run's settings; `run` combines them
 - `design`: full factorial designs; `factorial`, `latching`, `linear_gaps`: three such designs
-- `jobs`: where jobs run
+- `cluster`: where jobs run
 
 From `params.yaml` to runs, step by step:
 

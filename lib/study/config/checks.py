@@ -12,13 +12,15 @@ from study.config.section import ParameterError, Section, format_value, similar_
 from study.config.vocabulary import (
     DEFAULT_START,
     RUN_PART,
-    Makers,
+    SettingsByMaker,
     known_settings,
     refuse_unknown,
 )
 
 
-def check_network_definition(name: str, network: NetworkDefinition, makers: Makers) -> None:
+def check_network_definition(
+    name: str, network: NetworkDefinition, makers: SettingsByMaker
+) -> None:
     """Check a network's definition, even if no group uses it.
 
     Parameters
@@ -67,7 +69,7 @@ def check_network_definition(name: str, network: NetworkDefinition, makers: Make
         _check_part(known[key], key, value, f"{where}.set", makers)
 
 
-def _check_part(part: str, key: str, value: object, where: str, makers: Makers) -> None:
+def _check_part(part: str, key: str, value: object, where: str, makers: SettingsByMaker) -> None:
     """Check the value of a setting that belongs to a part of a run, but not to the cell."""
     if part in PARTS:
         _check_given(PARTS[part], {key: value}, where)
@@ -77,7 +79,7 @@ def _check_part(part: str, key: str, value: object, where: str, makers: Makers) 
         _check_task_setting(key, value, where, makers)
 
 
-def _check_task_setting(key: str, value: object, where: str, makers: Makers) -> None:
+def _check_task_setting(key: str, value: object, where: str, makers: SettingsByMaker) -> None:
     """Refuse a value of a task's setting that no maker with this setting accepts."""
     refusal: ParameterError | None = None
     for maker in makers.values():
@@ -92,7 +94,7 @@ def _check_task_setting(key: str, value: object, where: str, makers: Makers) -> 
         raise refusal
 
 
-def check_task_definition(name: str, task: TaskDefinition, makers: Makers) -> None:
+def check_task_definition(name: str, task: TaskDefinition, makers: SettingsByMaker) -> None:
     """Check a task's definition, even if no group uses it.
 
     Parameters

@@ -11,10 +11,10 @@ from study.config.section import FACTOR, Positive, Section
 
 
 class Design(Section):
-    """A full factorial design; `jobs` yields one job per combination and replicate.
+    """A full factorial design; `configs` yields one configuration per combination and replicate.
 
-    A job has the same class as its design, with a single level instead of the tuple of each
-    `Factor`: ``design.width`` is a tuple, ``job.width`` a number.
+    The configuration of a job has the same class as the design, with a single level instead of the
+    tuple of each `Factor`: ``design.width`` is a tuple, ``config.width`` a number.
     """
 
     replicates: Positive = 1
@@ -47,8 +47,8 @@ class Design(Section):
         """Names of the prepared data sets that the jobs of the design read."""
         return ()
 
-    def jobs(self) -> Iterator[Self]:
-        """Yield each job of the design.
+    def configs(self) -> Iterator[Self]:
+        """Yield the configuration of each job of the design.
 
         Yields
         ------
@@ -75,12 +75,12 @@ class Design(Section):
         -------
         Design
         """
-        job = self.model_copy(update=fields)
+        config = self.model_copy(update=fields)
         if replicate is not None:
-            job._replicate = replicate
-        return job
+            config._replicate = replicate
+        return config
 
-    def values(self) -> dict[str, Any]:
+    def flat_settings(self) -> dict[str, Any]:
         """Return all settings of a job, without the number of replicates.
 
         Returns

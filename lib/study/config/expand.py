@@ -21,7 +21,7 @@ from study.config.tables import Pair, network_task_pairs, read_tables, setting_l
 from study.config.vocabulary import (
     DEFAULT_START,
     RUN_PART,
-    Makers,
+    SettingsByMaker,
     all_settings,
     known_settings,
     refuse_unknown,
@@ -32,7 +32,7 @@ def expand_groups(
     groups: Mapping[str, Any],
     networks: Mapping[str, Any],
     tasks: Mapping[str, Any],
-    makers: Makers,
+    makers: SettingsByMaker,
 ) -> dict[str, tuple[RunConfig, ...]]:
     """Return the runs of every group of a profile, with unique names within a group.
 
@@ -67,7 +67,7 @@ def expand_groups(
 
 
 def _expand_group(
-    name: str, content: Any, definitions: Definitions, makers: Makers
+    name: str, content: Any, definitions: Definitions, makers: SettingsByMaker
 ) -> tuple[RunConfig, ...]:
     """Return the runs of a group."""
     runs: list[RunConfig] = []
@@ -116,7 +116,7 @@ def _combinations(merged: _MergedLevels, where: str) -> Iterator[dict[str, Level
 
 
 def _merge_levels(
-    where: str, table: Table, pair: Pair, definitions: Definitions, makers: Makers
+    where: str, table: Table, pair: Pair, definitions: Definitions, makers: SettingsByMaker
 ) -> _MergedLevels:
     """Merge the layers of a pair; later layers override earlier ones."""
     layers = setting_layers(where, table, pair, definitions)
@@ -146,7 +146,7 @@ def _merge_levels(
 
 
 def _refuse_unknown_by_task(
-    pair: Pair, starts: list[str], definitions: Definitions, makers: Makers
+    pair: Pair, starts: list[str], definitions: Definitions, makers: SettingsByMaker
 ) -> None:
     """Refuse unknown settings for all tasks that an entry names, even if it doesn't train them."""
     cell = definitions.networks[pair.network].cell
@@ -263,7 +263,7 @@ def _refuse_equal(where: str, runs: Iterable[RunConfig]) -> None:
             )
 
 
-def _refuse_misspelled(where: str, table: Table, makers: Makers) -> None:
+def _refuse_misspelled(where: str, table: Table, makers: SettingsByMaker) -> None:
     """Refuse a default that is a setting of no network and no task, whatever the group trains.
 
     Without this check, a misspelled `width` would be reported as a missing width.

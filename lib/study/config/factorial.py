@@ -36,7 +36,7 @@ class Factorial(Design):
         Sequences per training step, and dimension of the embedding.
     device : str
         ``auto``, ``cpu`` or ``cuda``.
-    together : int
+    networks_per_pass : int
         Number of attempts in a vmapped pass. They may differ in learning rate, training length,
         order, kind of noise and replicate. The number changes results only by rounding; it is part
         of the cache key because the engine's name includes it. 0 means 50 on a GPU, and 1 on a CPU,
@@ -63,7 +63,7 @@ class Factorial(Design):
     probe_batch_size: Positive
     embedding_width: Positive
     device: Literal["auto", "cpu", "cuda"] = "auto"
-    together: Annotated[Size, Field(exclude=True)] = 1
+    networks_per_pass: Annotated[Size, Field(exclude=True)] = 1
 
     @property
     def datasets(self) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from typing import Annotated, Any, TypeVar
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from study.config.jobs import Jobs
+from study.config.cluster import ClusterSettings
 from study.config.section import Section
 
 T = TypeVar("T")
@@ -135,7 +135,7 @@ class Sections(Section):
     `study.training.plans.DESIGNS` has the designs of the last four sections.
     """
 
-    jobs: Jobs
+    jobs: ClusterSettings
     networks: dict[str, dict[str, Any]]
     tasks: dict[str, dict[str, Any]]
     groups: dict[GroupName, dict[str, Any] | None]

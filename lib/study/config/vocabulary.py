@@ -7,7 +7,7 @@ from longrnn.cells import cell_class, cell_names
 from study.config.run import PARTS
 from study.config.section import ParameterError, Section, similar_names
 
-Makers = Mapping[str, type[Section]]
+SettingsByMaker = Mapping[str, type[Section]]
 """The class with the settings of each maker, by the maker's name.
 
 A maker is a function in `study.tasks` that makes a task.
@@ -70,7 +70,7 @@ def known_settings(
     return part_by_setting | general_settings()
 
 
-def all_settings(makers: Makers) -> set[str]:
+def all_settings(makers: SettingsByMaker) -> set[str]:
     """Return the settings of all cells and of all tasks.
 
     Parameters

@@ -17,7 +17,7 @@ import torch
 from dask.distributed import Client, Future, as_completed
 from distributed.scheduler import NoWorkerError
 
-from study.config.jobs import Jobs
+from study.config.cluster import ClusterSettings
 from study.training.cache_key import cache_key
 from study.training.cluster import connect
 from study.training.job import Job
@@ -72,7 +72,7 @@ class GroupResults:
 def run_jobs(
     groups: Mapping[str, Sequence[Job]],
     cache: str | Path,
-    cluster: Jobs,
+    cluster: ClusterSettings,
     prepared: Path | None = None,
 ) -> dict[str, GroupResults]:
     """Run all jobs without a cached result, and return the results of every group.
@@ -88,7 +88,7 @@ def run_jobs(
         Jobs by the name of their dataset.
     cache : path
         Folder for the results, and for the checkpoints of unfinished jobs.
-    cluster : Jobs
+    cluster : ClusterSettings
         Number of local worker processes, or the address of a Dask scheduler. If a worker dies, Dask
         replaces it, and its job resumes from the last checkpoint.
     prepared : Path, optional
@@ -144,7 +144,7 @@ def _summarize(pending: Sequence[PendingJob]) -> GroupResults:
 def _run_missing(
     missing: Sequence[PendingJob],
     cache: Path,
-    cluster: Jobs,
+    cluster: ClusterSettings,
     prepared: Path | None,
     progress: Progress,
 ) -> None:
@@ -179,7 +179,9 @@ def _run_missing(
         )
 
 
-def _count_workers(cluster: Jobs, batches: Sequence[Sequence[PendingJob]]) -> int | Literal["auto"]:
+def _count_workers(
+    cluster: ClusterSettings, batches: Sequence[Sequence[PendingJob]]
+) -> int | Literal["auto"]:
     """Return the number of local workers to start, see `study.training.cluster.connect`."""
     if cluster.workers != 0:
         return cluster.workers
@@ -219,7 +221,7 @@ def _failure_message(future: Future) -> str | None:
     return f"{type(error).__name__}: {error}"
 
 
-def _lost_message(cluster: Jobs, unfinished: int, total: int) -> str:
+def _lost_message(cluster: ClusterSettings, unfinished: int, total: int) -> str:
     """Return the error message for lost workers, or for a lost scheduler."""
     counts = f"{unfinished} of {total} jobs unfinished; finished jobs are cached"
     if cluster.scheduler == "local":

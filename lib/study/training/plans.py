@@ -73,7 +73,7 @@ def design_settings(design: AnyDesign) -> dict[str, Any]:
         JSON values by name. For a run they include its displayed names.
     """
     if isinstance(design, Design):
-        return design.values()
+        return design.flat_settings()
     names = {
         "run": design.run,
         "network": design.network_name,
@@ -132,16 +132,16 @@ def plan_factorial(design: Factorial) -> Iterator[Job]:
         A width is not a multiple of `ALIGNED_WIDTH`, but attempts share passes on a CPU.
     """
     device = pick_device(design.device).type
-    pass_size = design.together
+    pass_size = design.networks_per_pass
     if pass_size == 0:
         pass_size = GPU_PASS_SIZE if device == "cuda" else 1
-    for attempt in design.jobs():
+    for attempt in design.configs():
         if pass_size > 1 and device == "cpu" and attempt.width % ALIGNED_WIDTH:
             raise ValueError(
                 f"expected a width that is a multiple of {ALIGNED_WIDTH} with vmapped passes on a "
-                f"CPU, got {attempt.width}; choose such a width, or set together to 1"
+                f"CPU, got {attempt.width}; choose such a width, or set networks_per_pass to 1"
             )
-        levels = attempt.values()
+        levels = attempt.flat_settings()
         relative_cost = attempt.training_length
         if attempt.noise != "none":
             relative_cost *= 3  # noise makes sequences about three times as long
@@ -171,12 +171,12 @@ def plan_latching(design: Latching) -> Iterator[Job]:
     ------
     Job
     """
-    for config in design.jobs():
+    for config in design.configs():
         yield Job(
             experiment=LATCHING,
             config=config,
             replicate=config.replicate,
-            levels=config.values(),
+            levels=config.flat_settings(),
             title=f"network {config.replicate}",
             cells=("rnn",),
         )
@@ -193,12 +193,12 @@ def plan_linear_gaps(design: LinearGaps) -> Iterator[Job]:
     ------
     Job
     """
-    for config in design.jobs():
+    for config in design.configs():
         yield Job(
             experiment=LINEAR_GAPS,
             config=config,
             replicate=config.replicate,
-            levels=config.values(),
+            levels=config.flat_settings(),
             title=f"t* = {config.place}, orthogonality {config.orthogonality:g}",
             relative_cost=config.steps * config.networks,
         )
@@ -215,12 +215,12 @@ def plan_interventions(design: Interventions) -> Iterator[Job]:
     ------
     Job
     """
-    for config in design.jobs():
+    for config in design.configs():
         yield Job(
             experiment=INTERVENTIONS,
             config=config,
             replicate=config.replicate,
-            levels=config.values(),
+            levels=config.flat_settings(),
             title=f"{config.cell}, rows at the {config.location}",
             relative_cost=float(config.steps * config.networks),
             cells=(config.cell,),

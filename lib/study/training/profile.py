@@ -11,10 +11,10 @@ from typing import Any
 
 from pydantic import create_model
 
+from study.config.cluster import ClusterSettings
 from study.config.expand import expand_groups
 from study.config.file import merge_profile
 from study.config.grammar import Sections
-from study.config.jobs import Jobs
 from study.config.run import RunConfig
 from study.config.section import ParameterError, format_value, parse_section, similar_names
 from study.pipeline.files import write_text
@@ -40,14 +40,14 @@ class Profile:
     Attributes
     ----------
     name : str
-    jobs : Jobs
+    cluster : ClusterSettings
         Where jobs run.
     designs : mapping
         From the name of a dataset (a group) to its runs, or to one design.
     """
 
     name: str
-    jobs: Jobs
+    cluster: ClusterSettings
     designs: Mapping[str, tuple[AnyDesign, ...]]
 
     @property
@@ -136,7 +136,7 @@ class Profile:
             As `study.training.jobs.run_jobs`.
         """
         jobs = {group: self.plan(group) for group in groups}
-        trained = run_jobs(jobs, cache, self.jobs, prepared)
+        trained = run_jobs(jobs, cache, self.cluster, prepared)
         for group in groups:
             designs = self.designs[group]
             ds = to_dataset(self.name, designs, jobs[group], trained[group].results)

@@ -1,4 +1,4 @@
-"""Settings for where jobs run."""
+"""Settings of the Dask cluster that runs the jobs: section ``jobs`` of `params.yaml`."""
 
 from typing import Annotated, Literal
 
@@ -18,7 +18,7 @@ def _check_workers(value: object) -> object:
     raise ValueError(f"expected an integer from 0 to {MOST_WORKERS}, or auto")
 
 
-class Jobs(Section):
+class ClusterSettings(Section):
     """Settings for where jobs run. No result, cache key or stage depends on them.
 
     Attributes
