@@ -108,12 +108,13 @@ def test_a_run_that_diverged_was_not_stopped_at_its_goal():
     assert "as in 5 of 6 runs of LEM" in stopped_at_target(Networks(ds), "LEM")
 
 
-def test_a_run_that_blew_up_counts_as_guessing():
+@pytest.mark.parametrize("metric_of_one", [1e20, np.nan])
+def test_a_run_that_blew_up_counts_as_guessing(metric_of_one):
     """One of six runs at the neighboring rate; the gain is a sixth of the distance to chance."""
     ds = at_rates({"LEM": [0.5, 0.5]}, (0.001, 0.003), "error", guess=1.0)
     blown = (ds["learning_rate"] == 0.001) & (ds["replicate"] == 0)
     for part in ("test", "validation"):
-        metric = ds[f"{part}_metric"].where(~blown, 1e20)
+        metric = ds[f"{part}_metric"].where(~blown, metric_of_one)
         ds[f"{part}_metric"] = metric.transpose(*RECORD)
     gain = gain_of_last_rate(Networks(ds), "LEM", logs=True)
     assert gain == pytest.approx(np.log(2) / 6, abs=0.01)

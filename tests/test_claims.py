@@ -123,21 +123,6 @@ def test_a_caveat_leaves_its_claim_undecided():
         assert decide(extremes.largest(parts), Region(above=0)).verdict == outcome
 
 
-def test_short_runs_bar_a_decision_only_where_it_is_open():
-    """Of two parts, one agrees; the other one is open, and longer runs could let it agree."""
-    short = ByVerdict(to_differ=("ten of 20 steps",))
-    agrees = Estimate(2, 1, 3)
-    is_open = Estimate(0.5, -0.5, 1.5)
-    both_long = decide(extremes.smallest([agrees, is_open]), Region(above=0), 5.0)
-    assert (both_long.verdict, both_long.objections) == (UNDECIDED, ())
-    agreeing_is_short = extremes.smallest([replace(agrees, too_short=short), is_open])
-    assert decide(agreeing_is_short, Region(above=0), 5.0) == both_long
-    open_is_short = extremes.smallest([agrees, replace(is_open, too_short=short)])
-    barred = decide(open_is_short, Region(above=0), 5.0)
-    assert (barred.verdict, barred.cause) == (UNTESTABLE, Cause.TOO_SMALL)
-    assert barred.reason == "would be “undecided”, but ten of 20 steps"
-
-
 @pytest.mark.parametrize(
     ("region", "ratio"), [(Region(above=0), False), (Region(above=0.5, below=2), True)]
 )

@@ -25,8 +25,9 @@ from study.claims.sampling import (
     sampling_variance,
 )
 from study.claims.scores_over_runs import WITH_SAMPLING
+from study.claims.short_runs import shorter_than_paper
 from study.claims.standings import leads_over, standing_among
-from study.claims.testable import refuse_claim
+from study.claims.testable import refuse_claim, refuse_without_control
 from study.claims.tuning import still_falling
 from study.claims.undecided import one_rate_at_chance, rate_from_test_part
 from study.claims.verdict import decide
@@ -531,6 +532,15 @@ def test_untrained_or_guessing_networks_lead_none(one, over, changed, why):
         assert math.isnan(estimate.low) and estimate.notes == (why,)
 
 
+def test_any_network_that_learned_is_a_control():
+    comparison = made_claim("share_of_chance", others=(), control="any").comparison
+    networks = Networks(_draw())
+    assert networks.at_chance() == ["poor"]
+    assert refuse_without_control(networks, comparison) is None
+    nobody = Networks(_draw({"poor": 10.0, "none": 10.0}), task="made up")
+    assert refuse_without_control(nobody, comparison).notes == ("no network learns made up",)
+
+
 def test_networks_at_chance_are_found():
     assert Networks(_draw()).at_chance() == ["poor"]
     # Replicates on the same sequences are no further evidence against chance.
@@ -623,6 +633,17 @@ def test_a_network_was_trained_for_as_long_as_its_longest_run():
     ds = ds.assign(steps=100 * ds["steps"])
     ds["steps"][0, 1] = 7  # it diverged
     assert Networks(ds).steps_trained("good") == 100
+
+
+def test_the_network_that_was_trained_for_fewer_steps_is_compared_with_the_paper():
+    ds = _draw()
+    ds = ds.assign(steps=100 * ds["steps"])
+    ds["steps"][1] = 50  # of the network called fair
+    networks = Networks(ds, paper_steps=100)
+    fewer = "our runs take 50 of the paper's 100 steps"
+    assert shorter_than_paper(networks, "good", "fair") == fewer
+    assert shorter_than_paper(networks, "fair", "good") == fewer
+    assert shorter_than_paper(networks, "good", "poor") == ""
 
 
 def test_the_median_run_decides_whether_a_network_learned():

@@ -124,6 +124,16 @@ def test_gains_are_means_over_records_and_runs():
     assert gain(Networks(ds), "LEM").value == pytest.approx(-3.0)
 
 
+def test_a_network_gains_more_than_another_one():
+    """Gains of the first network are -1 and -3 in its two runs, those of the second -4 and -8."""
+    draw = group_sampler({"LEM": 0.1, "LSTM": 0.1}, spread=0.0, measure="error", guess=1.0)
+    ds = draw(np.random.default_rng(0), 2)
+    gains = np.array([[-1.0, -3.0], [-4.0, -8.0]])
+    networks = Networks(ds.assign(gain_first=(RECORD, gains[..., None])))
+    assert gain(networks, "LEM", "LSTM").value == pytest.approx(-2.0 - -6.0)
+    assert gain(networks, "LSTM", "LEM").value == pytest.approx(-6.0 - -2.0)
+
+
 def test_distances_of_gradients_have_no_sign_and_a_geometric_mean():
     """Distances are 2 and 2 in the records of one run, 8 and 8 in those of the other."""
     ds = recorded(

@@ -14,7 +14,7 @@ from study.claims.experiment_sizes import scale_of_networks
 from study.claims.judging import judged_row
 from study.claims.networks import Networks
 from study.claims.region import Region
-from study.claims.search import settings_tried
+from study.claims.search import gain_of_last_rate, settings_tried
 from study.claims.tuning import Losers, losers
 from study.claims.verdict import AGREES, DIFFERS, UNDECIDED, verdict_on
 
@@ -99,6 +99,16 @@ def test_edges_of_error_ratios_are_judged_on_logarithms(lstm, verdict):
     ds = at_rates({"LEM": [0.2], "LSTM": lstm}, measure="error", guess=20.0)
     claim = made_claim("ratio", networks=("LSTM",), others=("LEM",), region={"above": 1})
     assert judged(ds, claim).verdict == verdict
+
+
+@pytest.mark.parametrize("scores", [[70.0, 60.0, 20.0], [20.0, 60.0, 70.0]])
+def test_the_last_rate_gained_what_it_is_better_than_its_neighbor(scores):
+    ds = at_rates({"LEM": scores})
+    gain = gain_of_last_rate(Networks(ds), "LEM", logs=False)
+    assert gain == pytest.approx(10, abs=0.1)
+    # The rate that validates best may be worse on the test part.
+    worse = ds.assign(test_metric=0.9 - ds["test_metric"])
+    assert gain_of_last_rate(Networks(worse), "LEM", logs=False) == 0
 
 
 @pytest.mark.parametrize(
@@ -194,6 +204,13 @@ def test_how_far_apart_networks_are_may_go_against_each_of_them(region, expected
     assert losers(claim, ("LEM", "LSTM"), ("LEM",)) == expected
 
 
+def test_a_lead_within_two_bounds_may_go_against_each_of_two_networks():
+    """A lead between one point and three may also be missed because the LEM leads by more."""
+    pair = ("LEM", "LSTM")
+    assert losers(made_claim(region={"above": 1, "below": 3}), pair, pair) == Losers(pair, pair)
+    assert losers(made_claim(), pair, ("LEM",)) == Losers(agrees=("LSTM",), differs=("LEM",))
+
+
 def test_one_pair_tuned_equally_is_enough_to_differ():
     """One network that the paper has behind leads with as many settings, which is enough."""
     unequal = Estimate(-5, -5.01, -4.99, caveats=ByVerdict(to_differ=("LSTM was tuned more",)))
@@ -230,7 +247,13 @@ def test_a_dt_of_other_lengths_refutes_nothing(levels, verdict):
 
 
 @pytest.mark.parametrize(
-    ("units", "verdict"), [((64, 32), UNDECIDED), ((32, 32), AGREES), ((32, 64), AGREES)]
+    ("units", "verdict"),
+    [
+        ((64, 32), UNDECIDED),
+        ((48, 32), AGREES),  # not more than one and a half times as many
+        ((32, 32), AGREES),
+        ((32, 64), AGREES),
+    ],
 )
 def test_more_units_than_in_the_paper_win_nothing(units, verdict):
     """In the paper LEM and the LSTM have 256 units each."""
