@@ -19,7 +19,7 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_allclose
 from refusals import refused
-from scipy.stats import chi2, kruskal, norm
+from scipy.stats import chi2, f, kruskal, norm
 from study.claims import tasks
 from study.claims.estimates import Cause
 from study.claims.factorial import Evidence
@@ -396,6 +396,8 @@ def test_the_detectable_difference_of_pairs_by_hand():
     pairs = task_pairs.compare_tasks(table)
     quantiles = norm.isf(0.025 / 3) + norm.isf(0.2)
     assert_allclose(pairs["detectable"], quantiles * np.array([0.5, 0.3, 0.4]), rtol=1e-6)
+    half_widths = norm.isf(0.025 / 3) * np.array([0.5, 0.3, 0.4])
+    assert_allclose([-pairs["low"], pairs["high"]], [half_widths] * 2, rtol=1e-6)
     counts = task_pairs.count_rejections(table, pairs)
     assert counts["detectable"].item() == pytest.approx(quantiles * 0.4, rel=1e-6)
 
@@ -467,6 +469,22 @@ def test_spread_of_deviations_is_that_of_the_tasks(wide):
     assert tasks.spread_of_deviations(alone).cause == Cause.NO_SEEDS
 
 
+def test_spread_of_deviations_by_hand():
+    """Attempts deviate by 1 (four times) from the median 1 of one task, by 3, 1, 1 and 7 from 3.
+
+    Divided by the mean, 2, these deviations have a mean square of 2 between tasks and 1 within
+    them. With four attempts per task, a variance of 1/4 is left.
+    """
+    frame = pd.DataFrame(
+        {"architecture": "rnn", "dataset": "d", "noise": "none", "left_out": ""}, index=range(8)
+    )
+    frame["order"] = ["sequential"] * 4 + ["permuted"] * 4
+    frame["task_accuracy"] = [0.0, 0.0, 2.0, 2.0, 0.0, 2.0, 4.0, 10.0]
+    estimate = tasks.spread_of_deviations(frame)
+    high = math.sqrt((2 / f.ppf(0.025, 1, 6) - 1) / 4)
+    assert (estimate.value, estimate.low, estimate.high) == pytest.approx((0.5, 0.0, high))
+
+
 @pytest.mark.parametrize(
     ("epochs", "cause"),
     [
@@ -497,6 +515,29 @@ def test_spread_of_coefficients_over_tasks(ds):
     square = 3 * slopes.var(ddof=1) / [chi2.isf(0.025, 3), 3, chi2.ppf(0.025, 3)] - error**2
     half = (16 - 8) / 2  # of what the widths span
     assert_allclose([result.low, result.value, result.high], half * np.sqrt(square), rtol=1e-6)
+
+
+@pytest.mark.parametrize("largest", ["se", "robust_se", "weighted_se"])
+def test_the_largest_error_of_a_coefficient_counts_and_the_smallest_for_the_upper_end(ds, largest):
+    slopes = np.array([0.0, 0.1, 0.25, 0.4])
+    table = pd.DataFrame({"term": "recurrent dimension", "architecture": "", "estimate": slopes})
+    errors = dict.fromkeys(("se", "robust_se", "weighted_se"), 0.02) | {largest: 0.08}
+    given = Evidence(ds), task_models.TaskFits(None, table.assign(**errors))
+    result = tasks.spread_over_tasks(*given, tasks.OF_SETTINGS)
+    square = 3 * slopes.var(ddof=1) / [chi2.isf(0.025, 3), 3, chi2.ppf(0.025, 3)]
+    square -= np.square([0.08, 0.08, 0.02])
+    half = (16 - 8) / 2  # of what the widths span
+    expected = half * np.sqrt(square.clip(0))
+    assert_allclose([result.low, result.value, result.high], expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize(("rates", "tested"), [([0.001, 0.1], True), ([0.01, 0.1], False)])
+def test_models_with_learning_rates_need_half_of_the_papers_decades(ds, rates, tested):
+    judge = tasks.judge_tasks["diss-1.4-second-order-hyperparameters"]
+    with_data_of_the_paper = ds.assign_coords(dataset=["mnist", "imdb"])
+    estimate = judge(Evidence(with_data_of_the_paper.sel(learning_rate=rates)))
+    reason = "learning rates span 1.0 decades; the paper's span 4"
+    assert (reason not in estimate.notes) == tested
 
 
 def test_error_rates_are_compared_over_tasks():

@@ -10,7 +10,7 @@ import xarray as xr
 from evidence_for_judges import coadjoint, factorial, latching, linear, sweep, with_metric
 from random_groups import RECORD, group_sampler
 from scipy import stats
-from study.claims import counterexamples, models, padding
+from study.claims import counterexamples, models, padding, time_steps
 from study.claims.coadjoint_gaps import every_weight_learns
 from study.claims.counterexamples import (
     basic_rnn_nearest,
@@ -194,6 +194,14 @@ def test_the_smallest_step_is_known_up_to_its_bin():
     assert unmoved.notes[0].startswith("the smallest time step is still in the histogram bin")
 
 
+def test_a_power_law_must_fit_every_kind_of_step(monkeypatch):
+    """The law's mean log-likelihood ratio over runs is 2 for one kind, 0.6 for the other."""
+    fits = pd.DataFrame({"scale": [0, 0, 1, 1], "ratio": [1.0, 3.0, 0.5, 0.7]})
+    monkeypatch.setattr(time_steps, "likelihood_ratios", lambda rows: fits)
+    networks = with_time_steps([{-2.0: 1.0}, {-2.0: 1.0}])
+    assert time_steps.power_law(networks, "LEM").value == pytest.approx(0.6)
+
+
 def test_a_run_whose_smallest_step_moved_is_enough_for_a_range():
     """Training moves the smallest step of the second of two runs, from 10^-1 to 10^-3."""
     networks = with_time_steps([{-3.0: 1.0}], [{-1.0: 1.0}], dt=["0.1"])
@@ -260,6 +268,21 @@ def test_a_basic_rnn_is_compared_with_the_nearest_of_the_others():
     distances = np.array([1.0, 3.0, 10.0]).reshape(-1, *[1] * 7)  # basic RNN, exponential RNN, GRU
     draw = with_metric(lambda rng, accuracy: -distances + 0 * accuracy)
     assert basic_rnn_nearest(draw(np.random.default_rng(0))).value == pytest.approx(2.0)
+
+
+def test_errors_of_two_independent_correlations_add_as_squares(monkeypatch):
+    """The mean of both has half the root of the sum of squares: of .3 and .4, of .4 and .3."""
+    correlations = iter([Estimate(0.5, 0.2, 0.9), Estimate(-0.1, -0.5, 0.2)])
+
+    def choose(rows, architecture, task, threshold):
+        one = {"architecture": [architecture], "accuracy": [0.5], "metric": [1.0]}
+        return pd.DataFrame(one), ""
+
+    monkeypatch.setattr(counterexamples, "terminal", lambda ds: None)
+    monkeypatch.setattr(counterexamples, "choose_treatment", choose)
+    monkeypatch.setattr(counterexamples, "correlation", lambda *both: next(correlations))
+    estimate = counterexamples.nearer_is_worse(None)
+    assert (estimate.value, estimate.low, estimate.high) == pytest.approx((0.2, -0.05, 0.45))
 
 
 def test_the_best_of_many_guessing_attempts_is_not_beyond_chance():

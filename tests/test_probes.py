@@ -42,6 +42,24 @@ def test_linear_exponent_is_the_largest_log_eigenvalue():
     torch.testing.assert_close(largest_exponent(linear(W), _noise(500)), expected)
 
 
+def test_an_exponent_follows_one_vector_through_all_jacobians():
+    torch.manual_seed(1)
+    cell = make_cell("rnn", 1, 4).double()
+    torch.nn.init.orthogonal_(cell.W, gain=1.5)
+    u = _noise(9)
+    vector = torch.full((3, 4, 1), 0.5, dtype=torch.float64)  # of length 1
+    for jacobian in step_jacobians(cell, u, start=2):
+        vector = jacobian @ vector
+    expected = vector.norm(dim=1)[:, 0].log() / 7
+    torch.testing.assert_close(largest_exponent(cell, u, start=2), expected)
+
+
+@pytest.mark.parametrize("start", [-1, 9])
+def test_a_start_that_leaves_no_step_is_refused(start):
+    with pytest.raises(ValueError, match=f"expected a start between 0 and 8, got {start}"):
+        step_jacobians(make_cell("rnn", 1, 4), _noise(9), start=start)
+
+
 MEMORY = {"rnn": (0,), "lstm": (0, 1), "lu_rnn": (0,), "inverse_rnn": (0,), "irnn": (0,)}
 """Indices of the state tensors that are no step counters."""
 OPTIONS = {"irnn": {"train_eta": "time", "length": 40}}
@@ -168,6 +186,15 @@ def test_unicornn_has_one_time_step_per_neuron(u):
     shares = count_time_steps(cell, u.float())
     assert shares[0][np.searchsorted(DECADES, np.log10(0.05), side="right") - 1] == 1
     assert shares[1].sum() == pytest.approx(1)
+
+
+def test_as_many_kinds_of_time_steps_are_counted_as_are_stored(u):
+    def shares_of(layers):
+        return count_time_steps(make_cell("unicornn", FEATURES, WIDTH, layers=layers), u.float())
+
+    assert shares_of(3).sum(axis=1) == pytest.approx([1, 1, 1])
+    with pytest.raises(ValueError, match="expected 1 to 3 kinds of time steps to count, got 4"):
+        shares_of(4)
 
 
 def test_time_steps_below_all_bins_are_in_the_lowest_one(u):
