@@ -418,6 +418,8 @@ def _two_runs_of_a_network(first, second):
     (lambda c: c["base"].update({1: {}}), "base has the key 1; expected printable text"),
     (lambda c: c["base"]["tasks"].update(x=[1]), r"tasks.x is \[1\]; input should be a mapping"),
     (lambda c: c["base"]["tasks"]["sMNIST"]["set"].update(dataset=["x"]), r"dataset is \['x'\]; "),
+    (_define("networks", "x", {"cell": "lem", "set": {"drops": 3}}),
+     r"networks.x.set.drops is 3; input should be a list, such as \[a, b\]"),
 ])  # fmt: skip
 def test_a_wrong_setting_is_named(content, change, complaint):
     change(content)

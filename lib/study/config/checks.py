@@ -8,7 +8,13 @@ from pydantic import ValidationError
 
 from study.config.grammar import NetworkDefinition, TaskDefinition
 from study.config.run import PARTS, RunConfig
-from study.config.section import ParameterError, Section, format_value, similar_names
+from study.config.section import (
+    ParameterError,
+    Section,
+    describe_problem,
+    format_value,
+    similar_names,
+)
 from study.config.vocabulary import (
     DEFAULT_START,
     RUN_PART,
@@ -140,8 +146,5 @@ def _check_given(kind: type[Section], values: Mapping[str, object], where: str) 
         for problem in error.errors():
             if problem["type"] == "missing" or not problem["loc"]:
                 continue
-            key = ".".join(str(part) for part in problem["loc"])
-            reason = problem["msg"][0].lower() + problem["msg"][1:]
-            raise ParameterError(
-                f"params.yaml: {where}.{key} is {format_value(problem['input'])}; {reason}"
-            ) from None
+            sentence = describe_problem(kind, where, problem)
+            raise ParameterError(f"params.yaml: {sentence}") from None

@@ -2,7 +2,7 @@
 
 import difflib
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, TypeVar, get_args
 
 from pydantic import (
@@ -138,7 +138,54 @@ def parse_section(
         # values it would not. Other conversions are refused in both cases.
         return kind.model_validate_json(json.dumps(content))
     except ValidationError as error:
-        raise ParameterError(_explain(kind, lead, where, error, hidden_fields)) from None
+        lines = [
+            lead + describe_problem(kind, where, problem, hidden_fields)
+            for problem in error.errors()
+        ]
+        raise ParameterError("\n".join(lines)) from None
+
+
+def describe_problem(
+    kind: type[Section], where: str, problem: Mapping[str, Any], hidden_fields: Iterable[str] = ()
+) -> str:
+    """Say in one sentence what is wrong with one key, in words of YAML.
+
+    Parameters
+    ----------
+    kind : type of Section
+        The class that refused the values.
+    where : str
+        Path of the section in the file.
+    problem : mapping
+        One of the problems that pydantic reports (`ValidationError.errors`).
+    hidden_fields : iterable of str
+        As in `parse_section`.
+
+    Returns
+    -------
+    str
+        The key, its value, and what was expected.
+    """
+    hidden = {*hidden_fields, "[key]"}  # pydantic's mark for a wrong key
+    keys = [str(key) for key in problem["loc"] if key not in hidden]
+    key = ".".join(part for part in (where, *keys) if part) or "the file"
+    if problem["type"] == "missing":
+        return f"{key} is missing; add it"
+    if problem["type"] == "extra_forbidden":
+        sentence = f"unknown parameter {key}; remove it or correct its spelling"
+        section = _section_at(kind, problem["loc"][:-1])
+        if section is not None:
+            sentence += f" (known: {similar_names(problem['loc'][-1], section.model_fields)})"
+        return sentence
+    message = problem["msg"].removeprefix("Value error, ")[:LONGEST_TEXT]
+    message = message[0].lower() + message[1:]
+    for word, plain in _PLAIN_WORDS.items():
+        message = message.replace(word, plain)
+    if problem["type"] in ("int_type", "float_type") and isinstance(problem["input"], list):
+        message += "; list several levels under sweep"
+    if isinstance(problem["input"], dict):
+        return f"{key}; {message}"  # a whole section: its path says enough
+    return f"{key} is {format_value(problem['input'])}; {message}"
 
 
 def format_value(value: object) -> str:
@@ -211,37 +258,3 @@ def _section_in(annotation: Any) -> type[Section] | None:
         if section is not None:
             return section
     return None
-
-
-def _explain(
-    kind: type[Section], lead: str, where: str, error: ValidationError, hidden: Iterable[str]
-) -> str:
-    """Return one line for each problem that pydantic reports."""
-    hidden = {*hidden, "[key]"}  # pydantic's mark for a wrong key
-    lines = []
-    for problem in error.errors():
-        keys = [str(key) for key in problem["loc"] if key not in hidden]
-        lines.append(lead + _sentence(kind, where, keys, problem))
-    return "\n".join(lines)
-
-
-def _sentence(kind: type[Section], where: str, keys: list[str], problem: Any) -> str:
-    """Return one sentence that says what is wrong with one key."""
-    key = ".".join(part for part in (where, *keys) if part) or "the file"
-    if problem["type"] == "missing":
-        return f"{key} is missing; add it"
-    if problem["type"] == "extra_forbidden":
-        sentence = f"unknown parameter {key}; remove it or correct its spelling"
-        section = _section_at(kind, problem["loc"][:-1])
-        if section is not None:
-            sentence += f" (known: {similar_names(problem['loc'][-1], section.model_fields)})"
-        return sentence
-    message = problem["msg"].removeprefix("Value error, ")[:LONGEST_TEXT]
-    message = message[0].lower() + message[1:]
-    for word, plain in _PLAIN_WORDS.items():
-        message = message.replace(word, plain)
-    if problem["type"] in ("int_type", "float_type") and isinstance(problem["input"], list):
-        message += "; list several levels under sweep"
-    if isinstance(problem["input"], dict):
-        return f"{key}; {message}"  # a whole section: its path says enough
-    return f"{key} is {format_value(problem['input'])}; {message}"
