@@ -20,7 +20,7 @@ from study.config.section import parse_section
 from study.config.task import TaskSpec
 from study.paths import ROOT
 from study.pipeline import fingerprint
-from study.tasks import TASKS
+from study.tasks import MAKERS
 from study.training import objectives
 from study.training.datasets import to_dataset
 from study.training.job import Experiment, Job
@@ -226,7 +226,7 @@ def runs_of(group, networks=None, tasks=None):
     tuple of RunConfig
     """
     base = sections("smoke")
-    makers = {name: maker.settings for name, maker in TASKS.items()}
+    makers = {name: maker.settings for name, maker in MAKERS.items()}
     known = base["networks"] | (networks or {}), base["tasks"] | (tasks or {})
     return expand_groups({"table": group}, *known, makers)["table"]
 

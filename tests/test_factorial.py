@@ -10,7 +10,7 @@ from study.results.factorial import MEASUREMENTS
 from study.results.schema import COMPLETED, DIVERGED
 from study.tasks import Split
 from study.training.factorial import AUTHOR, network_of, train_attempts_on
-from study.training.measures import measure
+from study.training.measures import measure_classifier
 from study.training.model import Model, build_model, pick_device
 from torch.nn import functional as F
 from toys import autograd_norms, toy_task
@@ -79,7 +79,7 @@ def test_measuring_equals_plain_autograd_in_float64(attempt, author_s):
     if author_s:
         model = _started(attempt, "unicornn")
         assert model.output.in_features == 4 * 6 and model.cell.states == 4
-    ours = measure(model, data.test, batch_size=7)
+    ours = measure_classifier(model, data.test, batch_size=7)
     loss, accuracy, first, last = _by_autograd(model, data.test)
     assert ours["loss"] == pytest.approx(loss) and ours["accuracy"] == accuracy
     assert ours["adjoint_first"] == pytest.approx(first.item())
@@ -94,11 +94,13 @@ def test_size_limits_the_measured_sequences():
     data = toy_task()
     model = Model(make_cell("rnn", 1, 5), data.outputs)
     head = Split(data.test.inputs[:10], data.test.targets[:10])
-    expected = measure(model, head, batch_size=10)
-    assert measure(model, data.test, batch_size=4, size=10) == pytest.approx(expected)
-    assert measure(model, head, batch_size=10, size=99) == measure(model, head, batch_size=10)
+    expected = measure_classifier(model, head, batch_size=10)
+    assert measure_classifier(model, data.test, batch_size=4, size=10) == pytest.approx(expected)
+    assert measure_classifier(model, head, batch_size=10, size=99) == measure_classifier(
+        model, head, batch_size=10
+    )
     model.output.bias.data.fill_(torch.nan)
-    assert np.isnan([*measure(model, head, batch_size=10).values()]).all()
+    assert np.isnan([*measure_classifier(model, head, batch_size=10).values()]).all()
 
 
 def test_a_gpu_that_is_not_there_is_named(monkeypatch):

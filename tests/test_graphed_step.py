@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 from study.config.network import Network
-from study.config.recipe import Group, Recipe
+from study.config.recipe import ParameterGroup, Recipe
 from study.results.schema import COMPLETED
 from study.training import graphed_objective, graphed_step, vmapped_pass
 from study.training.batches import EpochBatches
@@ -20,7 +20,7 @@ from study.training.graphed_step import apply_gradients, step_obstacle
 from study.training.loop import train
 from study.training.model import build_model
 from study.training.optimizers import build_optimizers
-from study.training.record import Record, epoch_ends
+from study.training.recorder import Recorder, epoch_ends
 from study.training.seeds import torch_seed
 from torch.nn import functional as F
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -29,7 +29,7 @@ from toys import norm, toy_task, weights
 FUSED = {"optimiser": "adam", "options": {"fused": True}}
 RMSPROP = {"optimiser": "rmsprop"}
 SGD = {"optimiser": "sgd"}
-MIXED = {**FUSED, "groups": (Group(names="cell.*", factor=0.5, optimiser="rmsprop"),)}
+MIXED = {**FUSED, "groups": (ParameterGroup(names="cell.*", factor=0.5, optimiser="rmsprop"),)}
 
 
 class Captures:
@@ -109,9 +109,9 @@ def _train(recipe, *, cell="lstm", size=4, checkpoint=None, stop_at=None):
     batches = EpochBatches(part, size, np.random.default_rng(0))
     ends = epoch_ends(batches.steps_per_epoch, recipe.total_steps(batches.steps_per_epoch))
     stop = None if stop_at is None else lambda row: row["step"] >= stop_at
-    record = Record(norm, ends, stop=stop)
+    recorder = Recorder(norm, ends, stop=stop)
     objective = with_graphs(_objective, model)
-    return model, train(model, batches, objective, recipe, record=record, checkpoint=checkpoint)
+    return model, train(model, batches, objective, recipe, recorder=recorder, checkpoint=checkpoint)
 
 
 @pytest.mark.parametrize("options", [FUSED, RMSPROP, SGD, MIXED], ids=["adam", "rms", "sgd", "two"])

@@ -21,7 +21,7 @@ from study.config.section import ParameterError, parse_section
 from study.config.vocabulary import general_settings
 from study.paths import ROOT
 from study.results.rows import MEASURED
-from study.tasks import TASKS
+from study.tasks import MAKERS
 from study.training.__main__ import main
 from study.training.model import HEADS
 from study.training.plans import DESIGNS
@@ -74,7 +74,7 @@ def expansion(name):
 def runs_of_profile(name):
     """Return the runs of each group of a profile."""
     content = merge_profile(name)
-    makers = {maker: TASKS[maker].settings for maker in TASKS}
+    makers = {maker: MAKERS[maker].settings for maker in MAKERS}
     return expand_groups(content["groups"], content["networks"], content["tasks"], makers)
 
 
@@ -106,7 +106,7 @@ def test_no_setting_has_two_meanings(whole):
     keywords = {key for name in cell_names() for key in cell_class(name).hyper_parameters}
     starts = {k for n in cell_names() for s in cell_class(n).starts.values() for k in s.settings}
     makers = {task["maker"] for task in whole["base"]["tasks"].values()}
-    settings = {key for maker in makers for key in TASKS[maker].settings.model_fields}
+    settings = {key for maker in makers for key in MAKERS[maker].settings.model_fields}
     kinds = (set(general_settings()), keywords, starts, settings - {"steps"})
     assert sum(map(len, kinds)) == len(set().union(*kinds))
 

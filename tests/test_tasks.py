@@ -7,7 +7,7 @@ import xarray as xr
 from refusals import refused
 from scipy.integrate import solve_ivp
 from study.results.netcdf import ResultsError, write_netcdf
-from study.tasks import Split, Task, check_task, find_task, load_prepared, make_task
+from study.tasks import Split, Task, check_task, find_maker, load_prepared, make_task
 from study.tasks import variations as variations_module
 from study.tasks.fast_slow import trajectories
 from study.tasks.permutations import PERMUTATIONS, torch_permutation
@@ -120,7 +120,7 @@ test_a_task_that_cannot_be_made_is_refused = refused(
 
 def test_drawn_tasks_need_no_data():
     spec = {"task": "long_time_gap", "place": 5, "time_steps": 5}
-    assert find_task(spec).draws and not find_task({"task": "fast_slow"}).draws
+    assert find_maker(spec).draws and not find_maker({"task": "fast_slow"}).draws
     made = make_task(spec, None, _rng())
     assert (made.name, made.train, made.test, made.classifies) == ("LTG5", None, None, True)
     copying = make_task({"task": "copying", "delay": 200}, None, _rng())

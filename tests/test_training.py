@@ -22,7 +22,7 @@ from study.training.measures import penalized_loss
 from study.training.memory import STATE_ARRAYS, check_memory
 from study.training.model import Model, _drop_features, build_model
 from study.training.objectives import make_objective
-from study.training.record import Record, epoch_ends
+from study.training.recorder import Recorder, epoch_ends
 from study.training.run_data import RunData, reduce_to_head
 from study.training.scores import evaluate, predictions, task_loss
 from study.training.seeds import seeds, torch_seed
@@ -45,12 +45,12 @@ def _objective(model, inputs, labels):
     return F.cross_entropy(model(inputs), labels)
 
 
-def _train(model, recipe, *, record=None, objective=_objective, keep=None, **more):
+def _train(model, recipe, *, recorder=None, objective=_objective, keep=None, **more):
     batches = EpochBatches(_part(), 3, np.random.default_rng(1))
-    if record is None:
+    if recorder is None:
         recorded = epoch_ends(batches.steps_per_epoch, recipe.total_steps(batches.steps_per_epoch))
-        record = Record(norm, recorded, score=keep)
-    return train(model, batches, objective, recipe, record=record, **more)
+        recorder = Recorder(norm, recorded, score=keep)
+    return train(model, batches, objective, recipe, recorder=recorder, **more)
 
 
 def test_epoch_is_a_permutation_of_the_sequences():
@@ -112,8 +112,8 @@ def test_best_record_is_kept_latest_of_equals():
         seen.append(weights(model))
         return {"merit": next(merits)}
 
-    record = Record(measure, range(4), score=lambda row: row["merit"])
-    row, kept = _train(model, Recipe(learning_rate=0.1, steps=3), record=record).best
+    recorder = Recorder(measure, range(4), score=lambda row: row["merit"])
+    row, kept = _train(model, Recipe(learning_rate=0.1, steps=3), recorder=recorder).best
     assert row["step"] == 2
     model.load_state_dict(kept)
     assert torch.equal(weights(model), seen[2])
@@ -143,8 +143,10 @@ def test_loss_after_the_last_record_is_checked(monkeypatch):
     def failing(model, inputs, labels):
         return _objective(model, inputs, labels) * (math.nan if next(calls) == 3 else 1)
 
-    record = Record(lambda model: {}, (2,))
-    done = _train(_model(), Recipe(learning_rate=0.1, steps=4), record=record, objective=failing)
+    recorder = Recorder(lambda model: {}, (2,))
+    done = _train(
+        _model(), Recipe(learning_rate=0.1, steps=4), recorder=recorder, objective=failing
+    )
     assert done.status == DIVERGED and [row["step"] for row in done.rows] == [2]
 
 
@@ -153,16 +155,18 @@ def test_nan_weight_marks_divergence_before_it_is_measured():
         next(model.parameters()).register_hook(lambda gradient: gradient * math.nan)
         return _objective(model, inputs, labels)
 
-    record = Record(lambda model: {"adjoint": 1.0}, (1,))
-    done = _train(_model(), Recipe(learning_rate=0.1, steps=2), objective=breaking, record=record)
+    recorder = Recorder(lambda model: {"adjoint": 1.0}, (1,))
+    done = _train(
+        _model(), Recipe(learning_rate=0.1, steps=2), objective=breaking, recorder=recorder
+    )
     assert done.status == DIVERGED and done.rows == []
 
 
 def test_nan_metric_marks_divergence_minus_inf_does_not():
     recipe = Recipe(learning_rate=0.1, steps=4)
     values = iter([-math.inf, math.nan])
-    record = Record(lambda model: {"adjoint": next(values)}, (2, 4))
-    done = _train(_model(), recipe, record=record)
+    recorder = Recorder(lambda model: {"adjoint": next(values)}, (2, 4))
+    done = _train(_model(), recipe, recorder=recorder)
     assert done.status == DIVERGED and done.column("adjoint", 1) == [-math.inf]
 
 

@@ -31,7 +31,7 @@ from study.training.loop import train as train_alone
 from study.training.model import Model, build_model
 from study.training.plans import GPU_PASS_SIZE, plan_jobs
 from study.training.progress import PendingJob
-from study.training.record import Record, epoch_ends
+from study.training.recorder import Recorder, epoch_ends
 from study.training.seeds import torch_seed
 from study.training.vmapped_pass import VmappedPass
 from study.training.worker import run_batch
@@ -64,8 +64,8 @@ def _run(cell, i, *, epochs=2, rate=None, dtype=torch.float32, **more):
         recipe = recipe.model_copy(update={"learning_rate": rate})
     batches = EpochBatches(part, 4, np.random.default_rng(i), drop_last=True)
     recorded = epoch_ends(batches.steps_per_epoch, recipe.total_steps(batches.steps_per_epoch))
-    record = Record(norm, recorded, score=lambda row: row["norm"])
-    return Run(model, batches, recipe, record)
+    recorder = Recorder(norm, recorded, score=lambda row: row["norm"])
+    return Run(model, batches, recipe, recorder)
 
 
 def _objective(model, inputs, labels):
@@ -77,7 +77,7 @@ def _objective_by_engine(model, inputs, labels):
 
 
 def _alone(run):
-    return train_alone(run.model, run.batches, _objective, run.recipe, record=run.record)
+    return train_alone(run.model, run.batches, _objective, run.recipe, recorder=run.recorder)
 
 
 def _together(runs, objective=_objective):
@@ -356,8 +356,8 @@ def test_unrecordable_pass_runs_plainly_with_a_message(replays, monkeypatch, cap
 def test_a_nan_metric_ends_only_its_own_run():
     runs = [_run("rnn", i) for i in range(3)]
     values = iter([1.0, math.nan])
-    record = Record(lambda model: {"value": next(values)}, (2, 4))
-    runs[1] = replace(runs[1], record=record)
+    recorder = Recorder(lambda model: {"value": next(values)}, (2, 4))
+    runs[1] = replace(runs[1], recorder=recorder)
     first, second, _ = _together(runs)
     assert (second.status, second.step, second.column("value", 1)) == (DIVERGED, 4, [1.0])
     (expected,) = _together([_run("rnn", 0)])
@@ -394,7 +394,7 @@ def test_error_of_last_active_run_marks_its_divergence():
 def _train_one(cell, **more):
     run = _run(cell, 0, **more)
     objective = graphed_objective.with_graphs(_objective, run.model)
-    return run, train_alone(run.model, run.batches, objective, run.recipe, record=run.record)
+    return run, train_alone(run.model, run.batches, objective, run.recipe, recorder=run.recorder)
 
 
 @pytest.mark.parametrize("cell", ["lstm", "unicornn"])

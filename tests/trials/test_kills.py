@@ -30,7 +30,7 @@ from study.training.checkpoint import Checkpoint
 from study.training.jobs import run_jobs
 from study.training.loop import train
 from study.training.model import Model
-from study.training.record import Record, epoch_ends
+from study.training.recorder import Recorder, epoch_ends
 from study.training.seeds import torch_seed
 from study.training.shards import read_shard, shard_path, write_shard
 from torch.nn import functional as F
@@ -108,7 +108,7 @@ def _train_with_dropout(checkpoint):
     task = toy_task(n=60)
     recipe = Recipe(learning_rate=0.05, epochs=60, drops=(30,))
     batches = EpochBatches(task.train, 3, np.random.default_rng(1))
-    record = Record(
+    recorder = Recorder(
         norm, epoch_ends(batches.steps_per_epoch, recipe.total_steps(batches.steps_per_epoch))
     )
 
@@ -117,7 +117,7 @@ def _train_with_dropout(checkpoint):
 
     with torch_seed(np.random.SeedSequence(5)):
         model = Model(make_cell("gru", 1, 3), 3, dropout=Dropout(output_dropout=0.3))
-        done = train(model, batches, objective, recipe, record=record, checkpoint=checkpoint)
+        done = train(model, batches, objective, recipe, recorder=recorder, checkpoint=checkpoint)
     return weights(model).numpy().tobytes(), done.rows
 
 

@@ -12,7 +12,7 @@ from study.config.definitions import read_definitions
 from study.config.expand import expand_groups
 from study.config.file import merge_profile
 from study.config.section import ParameterError
-from study.tasks import TASKS, check_task
+from study.tasks import MAKERS, check_task
 from study.training.plans import DESIGNS
 from trials.faults import paths_and_values
 
@@ -79,7 +79,7 @@ def _with(content, path, wrong):
 
 def _expand(content):
     """Return the runs of all groups in some content."""
-    makers = {name: maker.settings for name, maker in TASKS.items()}
+    makers = {name: maker.settings for name, maker in MAKERS.items()}
     return expand_groups(content["groups"], content["networks"], content["tasks"], makers)
 
 

@@ -18,7 +18,7 @@ PENALTY_WEIGHTS = {"plain": "", "coadjoint": "kappa", "orthogonal": "orthogonali
 """Name of the penalty's weight, by objective; empty for the plain loss, which has no penalty."""
 
 
-class Group(Section):
+class ParameterGroup(Section):
     """A parameter group with its own learning rate or optimizer.
 
     Attributes
@@ -56,7 +56,7 @@ class Recipe(Section):
         Whether to anneal the learning rate to zero along a cosine.
     gradient_clip : float
         The gradient's norm is clipped to this; 0 for no clipping.
-    groups : tuple of Group
+    groups : tuple of ParameterGroup
         Parameter groups. A parameter belongs to the first group whose pattern matches its name.
     objective : str
         Training objective: ``plain`` (the loss), ``coadjoint`` (the loss plus `kappa` times the
@@ -77,7 +77,7 @@ class Recipe(Section):
     drops: tuple[Positive, ...] = ()
     cosine: bool = False
     gradient_clip: Weight = 0.0
-    groups: tuple[Group, ...] = ()
+    groups: tuple[ParameterGroup, ...] = ()
     objective: Literal["plain", "coadjoint", "orthogonal"] = "plain"
     kappa: Weight | None = None
     orthogonality: Weight | None = None

@@ -18,10 +18,10 @@ Nothing here depends on networks.
 
 from longrnn.registry import import_files
 
-from study.tasks._registry import TASKS, check_task, find_task, make_task
+from study.tasks._registry import MAKERS, check_task, find_maker, make_task
 from study.tasks.data import Split, Task
 from study.tasks.loading import load_prepared
 
 import_files(__name__, __path__)
 
-__all__ = ["TASKS", "Split", "Task", "check_task", "find_task", "load_prepared", "make_task"]
+__all__ = ["MAKERS", "Split", "Task", "check_task", "find_maker", "load_prepared", "make_task"]

@@ -58,7 +58,7 @@ class Maker:
     settings: type[Section]
 
 
-TASKS: dict[str, Maker] = {}
+MAKERS: dict[str, Maker] = {}
 """The registered makers by name."""
 
 
@@ -90,7 +90,7 @@ def task(make: Callable[..., Task]) -> Callable[..., Task]:
             fields[parameter.name] = (parameter.annotation, default)
     settings = create_model(make.__name__, __base__=Section, **fields)
     draws = parameters.keys().isdisjoint(("data", "rng"))
-    TASKS[make.__name__] = Maker(make, draws, frozenset(parameters), settings)
+    MAKERS[make.__name__] = Maker(make, draws, frozenset(parameters), settings)
     return make
 
 
@@ -151,7 +151,7 @@ def _load_data(maker: Maker, settings: Mapping[str, Any], prepared: Path) -> Tas
     return hold_out(data, sizes["validation_size"])
 
 
-def find_task(spec: Mapping) -> Maker:
+def find_maker(spec: Mapping) -> Maker:
     """Return the registered maker of a task.
 
     Parameters
@@ -174,14 +174,14 @@ def find_task(spec: Mapping) -> Maker:
             "expected a task's name and its settings, such as task: adding, time_steps: 20, "
             f"got {format_value(spec)}"
         )
-    if name not in TASKS:
-        raise ValueError(f"unknown task {format_value(name)}; known: {', '.join(sorted(TASKS))}")
-    return TASKS[name]
+    if name not in MAKERS:
+        raise ValueError(f"unknown task {format_value(name)}; known: {', '.join(sorted(MAKERS))}")
+    return MAKERS[name]
 
 
 def _check_settings(spec: Mapping) -> tuple[Maker, dict[str, Any]]:
     """Return a task's maker and all its settings, including defaults."""
-    maker = find_task(spec)
+    maker = find_maker(spec)
     given = {key: value for key, value in spec.items() if key != "task"}
     settings = parse_section(maker.settings, given, f"task {spec['task']}", lead="")
     return maker, {name: getattr(settings, name) for name in maker.settings.model_fields}

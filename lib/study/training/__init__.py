@@ -11,10 +11,10 @@ How a run passes through the modules:
    (`intervention_design`, `treated_networks`, `adjoint_treatments`).
 5. A run loads its data (`run_data`), builds a model (`model`), estimates its memory (`memory`), and
    calls the training loop with an objective (`objectives`): `loop` for one model, or `batched` for
-   several models in one vmapped pass (`vmapped_pass`). Both use `batches`, `optimizers`, `record`,
-   `state` and `checkpoint`. On a GPU, `loop` replays CUDA graphs: of whole steps (`graphed_step`)
-   if possible, else of passes (`graphed_objective`).
-6. `scores`, `measures`, `probe` and `equilibria` measure the model; `record` says when.
+   several models in one vmapped pass (`vmapped_pass`). Both use `batches`, `optimizers`,
+   `recorder`, `state` and `checkpoint`. On a GPU, `loop` replays CUDA graphs: of whole steps
+   (`graphed_step`) if possible, else of passes (`graphed_objective`).
+6. `scores`, `measures`, `probe` and `equilibria` measure the model; `recorder` says when.
 7. `shards` stores the results as sealed files (`sealed`). `datasets` joins the results of all jobs
    to one dataset, by `run_dataset` or `design_datasets`.
 

@@ -15,7 +15,7 @@ from study.training.batches import Batches
 from study.training.checkpoint import Checkpoint
 from study.training.graphed_step import apply_gradients
 from study.training.optimizers import build_optimizers
-from study.training.record import NO_RECORD, Record
+from study.training.recorder import NO_RECORDER, Recorder
 from study.training.state import NUMERICAL_ERRORS, RunState
 from study.training.vmapped_pass import Objective, VmappedPass
 
@@ -41,7 +41,7 @@ class Run:
     model: nn.Module
     batches: Batches
     recipe: Recipe
-    record: Record = NO_RECORD
+    recorder: Recorder = NO_RECORDER
     checkpoint: Checkpoint | None = None
 
     def __post_init__(self) -> None:
@@ -61,7 +61,7 @@ class Run:
             self.checkpoint.resume()
         if self.state.step == 0:
             with self.state.catching_divergence():
-                self.record.add_if_due(self.model, self.state)
+                self.recorder.record_if_due(self.model, self.state)
 
     @property
     def is_active(self) -> bool:
@@ -78,7 +78,7 @@ class Run:
         for scheduler in self.schedulers:
             scheduler.step()
         self.state.step += 1
-        self.stopped = self.record.add_if_due(self.model, self.state)
+        self.stopped = self.recorder.record_if_due(self.model, self.state)
         if self.checkpoint is not None and not self.stopped:
             self.checkpoint.save_if_due(self.total_steps)
 

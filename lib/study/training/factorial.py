@@ -18,7 +18,7 @@ import numpy as np
 
 from study.config.factorial import Factorial
 from study.config.network import Network
-from study.config.recipe import Group, Recipe
+from study.config.recipe import ParameterGroup, Recipe
 from study.results.factorial import ATTEMPT, MEASUREMENTS, SPLITS
 from study.tasks import Task, load_prepared
 from study.tasks.variations import vary
@@ -28,10 +28,10 @@ from study.training.checkpoint import Checkpoint
 from study.training.graphed_objective import with_graphs
 from study.training.job import Arrays, Job
 from study.training.loop import train
-from study.training.measures import measure
+from study.training.measures import measure_classifier
 from study.training.model import Model, build_model, pick_device
 from study.training.objectives import make_objective
-from study.training.record import Record, epoch_ends
+from study.training.recorder import Recorder, epoch_ends
 from study.training.seeds import seeds_of, torch_seed
 from study.training.state import RunState
 
@@ -53,7 +53,7 @@ The program is libe-community-examples, folder rnn (2022). It is older than the 
 mentions none of these settings. The head of its UnICORNN reads all four tensors of the state.
 """
 AUTHORS_GROUPS = {
-    "exponential": (Group(names="cell.parametrizations.B.*", factor=0.1, optimiser="sgd"),)
+    "exponential": (ParameterGroup(names="cell.parametrizations.B.*", factor=0.1, optimiser="sgd"),)
 }
 """Parameter groups in that program, by cell.
 
@@ -127,7 +127,7 @@ def train_attempts_on(
                 run.batches,
                 with_graphs(objective, run.model),
                 run.recipe,
-                record=run.record,
+                recorder=run.recorder,
                 checkpoint=run.checkpoint,
             )
             for run in runs
@@ -188,7 +188,7 @@ def network_of(attempt: Factorial) -> Network:
 
 
 def _prepare_run(attempt: Factorial, task: Task, checkpoint: Checkpoint | None) -> Run:
-    """Build the model of an attempt, its batches, and its record."""
+    """Build the model of an attempt, its batches, and its recorder."""
     _, initial, order = seeds_of(attempt, ATTEMPT, 3)
     device = pick_device(attempt.device)
     with torch_seed(initial):
@@ -202,15 +202,15 @@ def _prepare_run(attempt: Factorial, task: Task, checkpoint: Checkpoint | None) 
         options={"eps": KERAS_EPSILON},
     )
     recorded = epoch_ends(batches.steps_per_epoch, recipe.total_steps(batches.steps_per_epoch))
-    record = Record(partial(_measure_splits, task, attempt), recorded)
-    return Run(model, batches, recipe, record, checkpoint)
+    recorder = Recorder(partial(_measure_splits, task, attempt), recorded)
+    return Run(model, batches, recipe, recorder, checkpoint)
 
 
 def _measure_splits(task: Task, attempt: Factorial, model: Model) -> dict[str, float]:
     """Return each measurement of each split; the log norm of a zero adjoint is ``-inf``."""
     values = {}
     for split in SPLITS:
-        measured = measure(
+        measured = measure_classifier(
             model,
             getattr(task, split),
             batch_size=attempt.probe_batch_size,

@@ -37,7 +37,7 @@ from study.training.job import Arrays, Job
 from study.training.loop import train
 from study.training.measures import head_losses
 from study.training.model import Model
-from study.training.record import Record
+from study.training.recorder import Recorder
 from study.training.scores import cross_entropy, predicted_classes, tensors
 from study.training.seeds import seeds_of, torch_seed
 from study.training.state import RunState
@@ -171,14 +171,14 @@ def _train(
         cosine=True,
         options={"fused": True},
     )
-    record = Record(
+    recorder = Recorder(
         measure,
         range(config.check_every, config.training_steps + 1, config.check_every),
         # Half the tolerance is a margin: on other sequences the error is then below the tolerance.
         stop=lambda row: row["error"] < config.tolerance / 2,
     )
     batches = GeneratedBatches(lambda: tensors(draw(config.batch_size, drawing)), drawing, checking)
-    return train(model, batches, objective, recipe, record=record, checkpoint=checkpoint)
+    return train(model, batches, objective, recipe, recorder=recorder, checkpoint=checkpoint)
 
 
 def fit_output(states: Tensor, labels: Tensor) -> nn.Linear:

@@ -14,7 +14,7 @@ from study.training.batches import Batches
 from study.training.checkpoint import Checkpoint
 from study.training.graphed_step import GraphedStep, apply_gradients, step_obstacle
 from study.training.optimizers import build_optimizers
-from study.training.record import NO_RECORD, Record
+from study.training.recorder import NO_RECORDER, Recorder
 from study.training.state import RunState, check_finite
 from study.training.vmapped_pass import Objective
 
@@ -27,7 +27,7 @@ def train(
     objective: Objective,
     recipe: Recipe,
     *,
-    record: Record = NO_RECORD,
+    recorder: Recorder = NO_RECORDER,
     checkpoint: Checkpoint | None = None,
     check: Check = "loss",
 ) -> RunState:
@@ -44,7 +44,7 @@ def train(
         `ArithmeticError`, the run has diverged.
     recipe : Recipe
         Optimizer, learning rate, length of training, clipping.
-    record : Record, optional
+    recorder : Recorder, optional
         The plan of measurements: what to measure, at which steps, and when to stop early. The
         measured values are in the result. By default nothing is measured.
     checkpoint : Checkpoint, optional
@@ -54,9 +54,9 @@ def train(
         What must be finite; otherwise the run has diverged.
 
         - ``loss``: the loss. On a CPU it is checked at every step. On a GPU it is only checked when
-          `record` takes a measurement and at the end, see `RunState.check_loss`.
+          `recorder` takes a measurement and at the end, see `RunState.check_loss`.
         - ``gradients``: the loss as above, and the gradients at every step.
-        - ``nothing``: only what `record` checks, see `Record.add_if_due`.
+        - ``nothing``: only what `recorder` checks, see `Recorder.record_if_due`.
 
     Returns
     -------
@@ -79,14 +79,14 @@ def train(
         checkpoint.resume()  # restores model, optimizers, batches and state in place
     with state.catching_divergence():
         if state.step == 0:
-            record.add_if_due(model, state)  # the record of step 0 never triggers early stopping
+            recorder.record_if_due(model, state)  # step 0 never triggers early stopping
         while state.step < total_steps:
             inputs, targets = batches.next()
             take_step(inputs, targets)
             for scheduler in schedulers:
                 scheduler.step()
             state.step += 1
-            stop_early = record.add_if_due(model, state)
+            stop_early = recorder.record_if_due(model, state)
             if stop_early:
                 break
             if checkpoint is not None:

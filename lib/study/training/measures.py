@@ -39,7 +39,9 @@ def cell_inputs_without_dropout(model: Model, inputs: Tensor) -> Tensor:
     return cell_inputs
 
 
-def measure(model: Model, split: Split, *, batch_size: int, size: int = 0) -> dict[str, float]:
+def measure_classifier(
+    model: Model, split: Split, *, batch_size: int, size: int = 0
+) -> dict[str, float]:
     """Measure loss, accuracy and adjoint norms of a classifier.
 
     The norms are those of equation (3.5) of the dissertation, sums over sequences, as logarithms.

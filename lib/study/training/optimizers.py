@@ -5,7 +5,7 @@ from fnmatch import fnmatchcase
 import torch
 from torch import nn
 
-from study.config.recipe import OPTIMISERS, Group, Recipe
+from study.config.recipe import OPTIMISERS, ParameterGroup, Recipe
 from study.pipeline.instructions import pinned
 from study.training import vmapped_pass
 from study.training.model import matching_parameters
@@ -99,7 +99,7 @@ def _schedulers(optimizer: Optimizer, recipe: Recipe, steps_per_epoch: int) -> l
     return schedulers
 
 
-def parameter_groups(model: nn.Module, recipe: Recipe) -> dict[Group, list[nn.Parameter]]:
+def parameter_groups(model: nn.Module, recipe: Recipe) -> dict[ParameterGroup, list[nn.Parameter]]:
     """Return the trainable parameters of each group of a recipe.
 
     Parameters
@@ -110,7 +110,7 @@ def parameter_groups(model: nn.Module, recipe: Recipe) -> dict[Group, list[nn.Pa
 
     Returns
     -------
-    dict of Group to list of nn.Parameter
+    dict of ParameterGroup to list of nn.Parameter
         Parameters that match no group belong to a last group with the pattern ``*``. Empty groups
         are left out.
 
@@ -121,8 +121,8 @@ def parameter_groups(model: nn.Module, recipe: Recipe) -> dict[Group, list[nn.Pa
     """
     for group in recipe.groups:
         matching_parameters(model, group.names)
-    groups = (*recipe.groups, Group(names="*"))
-    members: dict[Group, list[nn.Parameter]] = {}
+    groups = (*recipe.groups, ParameterGroup(names="*"))
+    members: dict[ParameterGroup, list[nn.Parameter]] = {}
     for name, parameter in model.named_parameters():
         if parameter.requires_grad:
             group = next(group for group in groups if fnmatchcase(name, group.names))

@@ -13,7 +13,7 @@ from study.config.factorial import Factorial
 from study.config.latching import Latching
 from study.config.linear_gaps import LinearGaps
 from study.config.run import RunConfig
-from study.tasks import find_task
+from study.tasks import find_maker
 from study.training.experiments import FACTORIAL, INTERVENTIONS, LATCHING, LINEAR_GAPS, RUNS
 from study.training.intervention_design import Interventions
 from study.training.job import Job
@@ -98,7 +98,7 @@ def plan_runs(config: RunConfig) -> Iterator[Job]:
     if config.recipe.objective == "coadjoint" or "penalty" in config.measurement.measures:
         cells += (f"{config.network.cell}/adjoints",)
     length = config.recipe.epochs or config.recipe.steps
-    maker = find_task(config.task.flat_settings())
+    maker = find_maker(config.task.flat_settings())
     device = pick_device(config.device).type
     for replicate in range(config.replicates):
         yield Job(

@@ -22,7 +22,7 @@ from study.training.equilibria import equilibrium_eigenvalues, real_part_fractio
 from study.training.measures import (
     cell_inputs_without_dropout,
     head_losses,
-    measure,
+    measure_classifier,
     penalized_loss,
 )
 from study.training.model import Model
@@ -178,7 +178,7 @@ class Probe:
             ``adjoint_norm_first`` and ``adjoint_norm_last``: scalars, log10 of the sum over
             sequences.
         """
-        norms = measure(self._model, self._test, batch_size=128, size=self._measure_size)
+        norms = measure_classifier(self._model, self._test, batch_size=128, size=self._measure_size)
         return {
             "adjoint_norm_first": np.array(norms["adjoint_first_full"]),
             "adjoint_norm_last": np.array(norms["adjoint_last_full"]),

@@ -18,7 +18,7 @@ from study.config.grammar import Sections
 from study.config.run import RunConfig
 from study.config.section import ParameterError, format_value, parse_section, similar_names
 from study.pipeline.files import write_text
-from study.tasks import TASKS
+from study.tasks import MAKERS
 from study.tasks.sources import source_names
 from study.training.datasets import to_dataset
 from study.training.job import Job
@@ -169,7 +169,7 @@ def load_profile(name: str) -> Profile:
     designs: dict[str, tuple[AnyDesign, ...]] = {
         section: (getattr(sections, section),) for section in DESIGNS
     }
-    makers = {maker_name: maker.settings for maker_name, maker in TASKS.items()}
+    makers = {maker_name: maker.settings for maker_name, maker in MAKERS.items()}
     groups = expand_groups(sections.groups, sections.networks, sections.tasks, makers)
     for group, runs in groups.items():
         if group in designs:

@@ -6,7 +6,7 @@ from longrnn.probes.coadjoint import check_no_kinks
 from longrnn.probes.time_steps import count_time_steps
 
 from study.config.run import LAST_STATE_ONLY, RunConfig
-from study.tasks import Split, Task, check_task, find_task, make_task
+from study.tasks import Split, Task, check_task, find_maker, make_task
 from study.training.equilibria import equilibrium_eigenvalues
 from study.training.model import Model, build_model
 from study.training.optimizers import parameter_groups
@@ -33,7 +33,7 @@ def check_settings(config: RunConfig) -> None:
     """
     spec = config.task.flat_settings()
     check_task(spec)
-    if not find_task(spec).draws:
+    if not find_maker(spec).draws:
         return
     name = config.task.maker
     measurement = config.measurement
@@ -114,7 +114,7 @@ def _used(config: RunConfig) -> frozenset[str]:
 def _task_or_stand_in(config: RunConfig) -> Task:
     """Return the task of a run if it generates its sequences, else a stand-in of its kind."""
     spec = config.task.flat_settings()
-    if find_task(spec).draws:
+    if find_maker(spec).draws:
         task = make_task(spec, None, np.random.default_rng(0))
         check_target(config, task)
         return task

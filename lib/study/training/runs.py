@@ -12,7 +12,7 @@ from longrnn.cells import cell_class
 from torch import nn
 
 from study.config.network import Network
-from study.config.recipe import PENALTY_WEIGHTS, Group, Recipe
+from study.config.recipe import PENALTY_WEIGHTS, ParameterGroup, Recipe
 from study.config.run import RunConfig
 from study.results.schema import COMPLETED, DIVERGED
 from study.tasks import Split, Task
@@ -25,7 +25,7 @@ from study.training.memory import check_memory
 from study.training.model import Model, build_model, pick_device
 from study.training.objectives import make_objective
 from study.training.probe import WITH_RECORDS, Probe
-from study.training.record import Record, Row
+from study.training.recorder import Recorder, Row
 from study.training.run_checks import check_target
 from study.training.run_data import RunData, TrainingSetup, load_data, reduce_to_head
 from study.training.scores import evaluate, sequence_scores, tensors
@@ -140,7 +140,9 @@ def recipe_with_start(recipe: Recipe, network: Network) -> Recipe:
     if "cell.*" in network.frozen:
         return recipe
     factors = cell_class(network.cell).starts[network.start].step_factors
-    groups = [Group(names=f"cell.{name}", factor=factor) for name, factor in factors.items()]
+    groups = [
+        ParameterGroup(names=f"cell.{name}", factor=factor) for name, factor in factors.items()
+    ]
     return recipe.model_copy(update={"groups": (*recipe.groups, *groups)})
 
 
@@ -194,7 +196,7 @@ def _train(
         batches,
         objective,
         recipe,
-        record=Record(
+        recorder=Recorder(
             measure,
             _record_steps(config, recipe.total_steps(batches.steps_per_epoch)),
             score=_score_of_row(config, task, setup.measured),
@@ -229,7 +231,7 @@ def _losses_and_metrics(
 def _score_of_row(
     config: RunConfig, task: Task, splits: Mapping[str, Split]
 ) -> Callable[[Row], tuple[float, ...]]:
-    """Return the function that scores a row, for `Record.score`.
+    """Return the function that scores a row, for `Recorder.score`.
 
     The score is the validation metric. Of rows with equal metrics the earliest is the best, or the
     latest if trajectories are measured, because the paper's figure shows that one. Without a

@@ -32,7 +32,8 @@ class RunState:
     rows : list of dict
         Recorded measurements in order; each row also holds its ``step``.
     best : tuple of (dict, dict), optional
-        Row and ``state_dict`` with the best score so far, see `study.training.record.Record.score`.
+        Row and ``state_dict`` with the best score so far, see
+        `study.training.recorder.Recorder.score`.
     loss_sum : Tensor or float
         Sum of the losses so far, on the GPU. It is only checked when a row is recorded and at the
         end, because reading it makes the host wait for the GPU. Not used on a CPU.

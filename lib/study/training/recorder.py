@@ -1,6 +1,6 @@
 """Measurements during training: what to record, at which steps, and when to stop early.
 
-The training loops call `Record.add_if_due` after every step. The measurements at one step are
+The training loops call `Recorder.record_if_due` after every step. The measurements at one step are
 called a row.
 """
 
@@ -19,8 +19,8 @@ Row = Mapping[str, float]
 
 
 @dataclass(frozen=True)
-class Record:
-    """What to record during training.
+class Recorder:
+    """Records measurements at some steps of training, and says when to stop early.
 
     Attributes
     ----------
@@ -42,7 +42,7 @@ class Record:
     score: Callable[[Row], Any] | None = None
     stop: Callable[[Row], bool] | None = None
 
-    def add_if_due(self, model: nn.Module, state: RunState) -> bool:
+    def record_if_due(self, model: nn.Module, state: RunState) -> bool:
         """Measure the model if ``state.step`` is a step to record at.
 
         Parameters
@@ -87,12 +87,12 @@ class Record:
         return self.score(row) >= self.score(state.best[0])
 
 
-NO_RECORD = Record(measure=lambda model: {}, steps=())
-"""The record of a run that measures nothing during training."""
+NO_RECORDER = Recorder(measure=lambda model: {}, steps=())
+"""The recorder of a run that measures nothing during training."""
 
 
 def epoch_ends(steps_per_epoch: int, total_steps: int) -> range:
-    """Return the steps at which an epoch ends, for `Record.steps`.
+    """Return the steps at which an epoch ends, for `Recorder.steps`.
 
     Parameters
     ----------
