@@ -100,6 +100,22 @@ def test_decided_claims_add_up():
     assert int(remaining) == judged["corrected"].isin((AGREES, DIFFERS)).sum()
 
 
+def test_summary_counts_all_claims_that_could_be_tested():
+    words = " ".join(TEXT.split())
+    tested, *kinds = re.search(
+        r"we could test (\d+): (\d+) agree with our results, (\d+) differ, (\d+) are undecided, "
+        r"and (\d+) state",
+        words,
+    ).groups()
+    assert int(tested) == sum(map(int, kinds))
+
+
+def test_lengths_of_sequences_are_those_of_runs_and_papers():
+    words = " ".join(TEXT.split())
+    lengths = re.search(r"Sequences are shorter, too \((.+?)\)\.", words)[1]
+    assert re.findall(r": (\S+) of (\S+) steps", lengths) == [("100", "1,000"), ("196", "784")]
+
+
 def test_columns_of_the_verdicts_are_explained():
     explained = set(re.findall(r"`(\w+)`", (STORED / "README.md").read_text("utf-8")))
     assert set(pd.read_csv(STORED / "verdicts.csv")) <= explained
@@ -129,7 +145,7 @@ def test_findings_carry_verdict_and_daggers():
         assert ("†" in verdict) is (row["caveat"] != "")
         other = row[["at_half", "at_double"]] != row["verdict"]
         assert ("‡" in verdict) is bool(row["at_half"] and other.any())
-        assert (f"{row['verdict']} before" in verdict) is (row["verdict"] != row["corrected"])
+        assert (f"{row['counted']} before" in verdict) is (row["counted"] != row["corrected"])
         # A lead in short runs shows how short they are.
         if row["verdict"] == AGREES and row["steps"] < row["paper_steps"]:
             assert f"after {row['steps']:,.0f} of the paper's {row['paper_steps']:,.0f}" in sentence

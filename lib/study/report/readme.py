@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from study.claims.listed import claims
 from study.claims.verdict import AGREES, DIFFERS
 from study.paths import DATA, REFERENCE, ROOT, resolve
 from study.report.claim_text import describe_claim
@@ -24,12 +25,17 @@ from study.report.findings import read_findings, summarize, write_brief
 from study.report.inputs import read_table
 from study.report.intervention import shows_cause, summarize_intervention
 from study.report.readme_numbers import read_stored, store_numbers
-from study.report.tally import TALLY, TESTED, tally
+from study.report.tally import SMALL_EFFECT, TALLY, TESTED, tally
 from study.results.names import PUBLICATIONS
 
 README = ROOT / "README.md"
 STORED = DATA / "readme"
 """Folder of the numbers behind README.md."""
+_IMAGES = {
+    "unicornn-4-ncifar-lead": "noise-padded CIFAR-10",
+    "unicornn-4-psmnist-gated": "MNIST pixel by pixel",
+}
+"""Claims with the lengths of sequences that the main findings are about, and their images."""
 _LIMIT = round(-math.log10(np.finfo(np.float32).smallest_subnormal))
 """Orders of magnitude between 1 and the smallest number in single precision."""
 _BLOCK = re.compile(r"(<!-- computed: (\w+) -->\n).*?(\n<!-- end -->)", re.DOTALL)
@@ -82,9 +88,10 @@ def _summary(judged: pd.DataFrame, effects: pd.DataFrame) -> str:
         "We reimplemented the networks of five publications and repeated their experiments, mostly "
         f"at a smaller scale. Of {len(judged)} claims, we could test "
         f"{counts[list(TESTED)].sum()}: {counts['agree']} agree with our results, "
-        f"{counts['differ']} differ, and {counts['undecided']} are undecided (after Holm's "
-        f"correction for testing many claims: {corrected['agree']}, {corrected['differ']} and "
-        f"{corrected['undecided']}). **In short:** {' '.join(answers)}"
+        f"{counts['differ']} differ, {counts['undecided']} are undecided, and "
+        f"{counts[SMALL_EFFECT]} state little or no effect, as we do (after Holm's correction: "
+        f"{corrected['agree']}, {corrected['differ']}, {corrected['undecided']} and "
+        f"{corrected[SMALL_EFFECT]}). **In short:** {' '.join(answers)}"
     )
 
 
@@ -136,20 +143,30 @@ def _cautions(judged: pd.DataFrame) -> str:
     remaining = corrected["agree"] + corrected["differ"]
     points = (
         "*Agree*: our whole 95% interval is on the claim's side of a threshold, such as zero for "
-        "“LEM beats the LSTM”; our number may still be far from the paper's. *Differ*: it is on "
-        "the other side, at our scale. *Undecided*: it contains the threshold, or there is another "
-        "reason for doubt. *Experiment too small*: undecided, and it had little chance to show the "
-        "effect.",
+        "“LEM beats the LSTM”. *Differ*: on the other side, at our scale. *Undecided*: it contains "
+        "the threshold, or there is other doubt. *Experiment too small*: undecided, and it had "
+        "little chance to show the effect.",
         "Most of our runs are shorter than the paper's. So a lead may reflect only faster "
         "learning. If the claimed lead does not show, we say *too small*, not *differ*; this "
-        "inflates *agree*.",
+        f"inflates *agree*. {_short_sequences(judged)}",
         f"Of {len(decided)} claims that agree or differ, {remaining} survive Holm's correction for "
-        f"testing many claims; the others become undecided. Of the {len(decided)}, {with_caveat} "
-        f"have a caveat (†), {by_threshold} would change if we halved or doubled a threshold of "
-        f"ours (‡), and {few} rest on {_FEW_SEEDS} seeds. If a claim was undecided, we sometimes "
-        "added seeds; intervals ignore that.",
+        f"testing many claims. Of the {len(decided)}, {with_caveat} have a caveat (†), "
+        f"{by_threshold} would change if we halved or doubled a threshold of ours (‡), and {few} "
+        f"rest on {_FEW_SEEDS} seeds. If a claim was undecided, we sometimes added seeds; "
+        "intervals ignore that.",
     )
     return "\n".join(_wrap(f"- {point}", hanging="  ") for point in points)
+
+
+def _short_sequences(judged: pd.DataFrame) -> str:
+    """Return how long our sequences of images are, and how long the paper's are."""
+    rows = judged.set_index("id")
+    lengths = []
+    for claim, images in _IMAGES.items():
+        ours = rows.loc[claim, "time_steps"]
+        paper = claims()[claim].comparison.paper_length
+        lengths.append(f"{images}: {ours:,.0f} of {paper:,} steps")
+    return f"Sequences are shorter, too ({'; '.join(lengths)})."
 
 
 def _findings(judged: pd.DataFrame) -> str:
