@@ -250,6 +250,7 @@ FALSE = {
     "diss-1.5.2-fragile": failing(lstm=0.1, rnn=0.1, gru=0.1),
     "diss-1.4-error-rate": failing(antisymmetric=0.08),
     **dict.fromkeys(COUNTEREXAMPLES, with_metric(poor_vanish)),
+    "diss-3.4-training-majority": with_metric(lambda rng, a: poor_vanish(rng, 1 - a)),
     "diss-3.4-basic-rnn": with_metric(others_nearer),
     "diss-3.4-inverse": with_metric(nearer_is_better),
     **dict.fromkeys(tasks.judge_tasks, without_differences),
@@ -280,6 +281,7 @@ TRUE = {
     "diss-3.1-no-single": partial(dominated, lead=0.0),
     "diss-3.1-learning-rate": steep,
     **dict.fromkeys(COUNTEREXAMPLES, with_metric(partial(poor_vanish, below=1.0))),
+    "diss-3.4-training-majority": with_metric(poor_vanish),
     "diss-3.4-basic-rnn": with_metric(lambda rng, a: others_nearer(rng, a)[::-1]),
     "diss-3.4-inverse": with_metric(lambda rng, a: -60 * a - rng.random(a.shape)),
     **dict.fromkeys(judge_linear_gaps, lambda rng: linear(rng, cost=0.1)),
@@ -291,6 +293,7 @@ TRUE = {
 IN_NOTEBOOKS = {
     "irnn-3.2-smooth": lambda rng: proportion(int(rng.binomial(200, 1 / 3)), 200),
     "irnn-3.2-surface": lambda rng: proportion(int(rng.binomial(200, 1 / 3)), 200),
+    "irnn-a.6.5-linear": lambda rng: proportion(int(rng.binomial(200, 1 / 3)), 200),
     "irnn-a.6.6-negative": lambda rng: mean(rng.normal(0.9, 0.02, 8)),
 }
 """Quantities that notebooks 54 and 55 count."""

@@ -16,6 +16,7 @@ from study.claims.counterexamples import (
     basic_rnn_nearest,
     best_had_vanished_in_training,
     beyond_chance,
+    vanished_in_training_are_poor,
 )
 from study.claims.error_rates import ROBUST, robust_error_rate
 from study.claims.estimates import Estimate
@@ -307,6 +308,15 @@ def test_attempts_at_chance_are_not_among_the_best():
     ds["accuracy"].loc[{"dataset": "imdb"}] = 0.1
     assert ds["largest_class"].sel(dataset="imdb") == 0.1
     assert best_had_vanished_in_training(ds).n == 6
+
+
+@pytest.mark.parametrize(("below", "expected"), [(np.inf, 0.5), (0.3, 1.0), (-0.7, 0.0)])
+def test_attempts_that_had_vanished_end_in_the_lower_half(below, expected):
+    """Accuracies are uniform from 0 to 1. All gradients vanish, or those of the worst or best."""
+    sign = np.sign(below)
+    draw = with_metric(lambda rng, a: np.where(sign * a < below, -100.0, 0.0))
+    estimate = vanished_in_training_are_poor(draw(np.random.default_rng(0)))
+    assert estimate.value == pytest.approx(expected)
 
 
 def test_a_treatment_counts_once_among_those_that_vanished_and_once_among_the_others(monkeypatch):
