@@ -14,7 +14,7 @@ import torch
 from longrnn import kernels
 from longrnn.cells import cell_names, make_cell
 from longrnn.probes import Diverged, _adjoint_steps, adjoint
-from longrnn.probes.adjoint import adjoint_norms
+from longrnn.probes.adjoint import adjoint_norms, log10_sum
 from longrnn.probes.coadjoint import (
     check_no_kinks,
     coadjoint_loss,
@@ -69,6 +69,25 @@ def test_step_and_engines_agree_with_autograd(name, monkeypatch):
             expected = expected[list(measured.times)]
             torch.testing.assert_close(norms, expected, rtol=1e-10, atol=1e-10)
     assert {p.dtype for p in cell.parameters()} == {torch.float32}, "the cell was changed"
+
+
+@pytest.mark.parametrize("engine", ["auto", "reference"])
+@pytest.mark.parametrize("name", ["lstm", "lem", "unicornn"])
+def test_losses_of_the_whole_state_agree_with_autograd(name, engine):
+    torch.manual_seed(0)
+    cell = make_cell(name, P, D).double()
+    u = torch.randn(T, B, P, dtype=torch.float64)
+    oracle = autograd_norms(cell, u, lambda state: _loss(torch.cat(state, dim=1)).sum())
+    measured = adjoint_norms(cell, u, _loss, engine=engine, times=(1, 9, T), whole=True)
+    for norms, expected in zip((measured.readout, measured.full), oracle, strict=True):
+        torch.testing.assert_close(norms, expected[[1, 9, T]], rtol=1e-10, atol=1e-10)
+
+
+def test_sums_of_logarithms_may_leave_the_range_of_floats():
+    logs = torch.tensor([[1.0, 2.0], [-400.0, -401.0], [-math.inf, 3.0]], dtype=torch.float64)
+    expected = [math.log10(110), math.log10(1.1) - 400, 3.0]
+    assert log10_sum(logs).tolist() == pytest.approx(expected)
+    assert log10_sum(logs[:1], dim=0).tolist() == pytest.approx([1.0, 2.0])
 
 
 @pytest.mark.parametrize("whole", [False, True])

@@ -30,7 +30,8 @@ from study.claims.judging import (
     judged_row,
     sentences,
 )
-from study.claims.region import Region
+from study.claims.power import normal_power, power_to_agree, to_symmetric_scale
+from study.claims.region import Region, Threshold
 from study.claims.verdict import (
     AGREES,
     DIFFERS,
@@ -241,6 +242,30 @@ def test_power_is_the_rate_of_agreement(estimate, region, published):
     assert abs(agreed - power) < 0.06
     # A claim that the paper's own number contradicts has no power to agree.
     assert math.isnan(decide(draws[0], region, -1.0 if published else 9.0).power)
+
+
+def test_only_a_verdict_that_takes_all_parts_has_the_product_of_their_powers():
+    """One of two quantities above zero suffices for the largest, but not for the smallest."""
+    parts = [Estimate(2, 1, 3, power_at=lambda *_, share=share: share) for share in (0.5, 0.8)]
+    parts[1] = replace(parts[1], value=2.5)
+    above = Region(above=0)
+    assert power_to_agree(extremes.smallest(parts), above, 1.0) == pytest.approx(0.4)
+    of_largest = extremes.largest(parts)
+    expected = normal_power(of_largest, above, 1.0)
+    assert power_to_agree(of_largest, above, 1.0) == expected != pytest.approx(0.4)
+
+
+def test_shares_of_variance_are_compared_by_their_roots_with_their_signs():
+    share = Estimate(0.01, -0.01, 0.09, of_variance=True)
+    numbers, ends = to_symmetric_scale(share, Region(above=-0.25, below=0.25), 0.04)
+    assert numbers.tolist() == pytest.approx([-0.1, 0.1, 0.3, 0.2])
+    assert ends.tolist() == pytest.approx([-0.5, 0.5])
+
+
+def test_the_power_of_a_ratio_without_a_lower_end_has_the_error_of_the_upper_one():
+    """The upper end is log 2 above the true value, as is the end of the region above that."""
+    estimate = Estimate(1.0, 0.0, 2.0, ratio=True)
+    assert normal_power(estimate, Region(below=4.0), 1.0) == pytest.approx(0.975)
 
 
 def test_power_does_not_depend_on_the_estimated_variance():
@@ -526,6 +551,19 @@ def test_verdicts_at_other_thresholds_in_words(thresholds, words, differ_from):
     assert thresholds.describe() == words
     assert all(map(thresholds.differs_from, differ_from))
     assert thresholds.differs_from(AGREES) == (AGREES in differ_from)
+
+
+@pytest.mark.parametrize(
+    ("threshold", "half", "double"),
+    [
+        (Threshold(scale="odds"), 2 / 3, 8 / 9),  # odds of 4, 2 and 8
+        (Threshold(scale="ratio", origin=0.2), 0.4, 3.2),  # ratios of 4, 2 and 16
+        (Threshold(scale="linear", origin=0.4), 0.6, 1.2),
+    ],
+)
+def test_thresholds_are_halved_and_doubled_on_their_scale(threshold, half, double):
+    assert threshold.scaled(0.8, 0.5) == pytest.approx(half)
+    assert threshold.scaled(0.8, 2.0) == pytest.approx(double)
 
 
 @pytest.mark.parametrize(("origin", "ends"), [(1, (0.5**0.5, 2**0.5)), (0, (0.25, 1.0))])
