@@ -13,8 +13,8 @@ from study.claims import models, tasks
 from study.claims.coadjoint_gaps import judge_coadjoint_gaps
 from study.claims.counterexamples import COUNTEREXAMPLES, judge_examples, judge_vanished
 from study.claims.error_rates import FRAGILE, ROBUST, judge_error_rates
-from study.claims.estimators import mean, proportion
 from study.claims.factorial import Evidence
+from study.claims.intervals import mean, proportion
 from study.claims.judging import Judges
 from study.claims.latching import judge_latching
 from study.claims.linear_gaps import judge_linear_gaps

@@ -11,7 +11,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 from study.claims.estimates import Cause, Estimate, Scale, not_testable
-from study.claims.estimators import proportion
+from study.claims.intervals import proportion
 from study.claims.judging import judged_row, show_claims
 from study.report.build import build
 from study.results.artefacts import Artefacts

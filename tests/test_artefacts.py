@@ -12,7 +12,7 @@ import xarray as xr
 from longrnn.cells import cell_class, cell_names
 from random_groups import group_sampler
 from study import figures as plotting
-from study.claims.estimators import proportion
+from study.claims.intervals import proportion
 from study.claims.judging import Judges, show_claims
 from study.results import names
 from study.results.artefact_files import style_table

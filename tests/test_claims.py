@@ -15,7 +15,7 @@ from claim_verdicts import (
 )
 from scipy import stats
 from statsmodels.stats.multitest import multipletests
-from study.claims import estimators, extremes
+from study.claims import extremes, intervals
 from study.claims.comparisons import magnitude
 from study.claims.correction import (
     benjamini_hochberg_adjusted,
@@ -25,7 +25,7 @@ from study.claims.correction import (
 )
 from study.claims.error_rates import robust_error_rate
 from study.claims.estimates import ByVerdict, Cause, Estimate, Scale, not_testable
-from study.claims.estimators import Z, proportion
+from study.claims.intervals import Z, proportion
 from study.claims.judging import (
     judged_row,
     sentences,
@@ -132,7 +132,7 @@ def test_p_agrees_with_the_interval(region, ratio):
     for _ in range(200):
         low, high = np.sort(rng.normal(0.5, 1, 2))
         finding = between(low, high)
-        finding = estimators.exponential(finding) if ratio else finding
+        finding = intervals.exponential(finding) if ratio else finding
         ends = finding.low, finding.high
         decided = region.contains(*ends) or region.excludes(*ends)
         assert (p_value(finding, region) < 0.05) == decided
@@ -145,7 +145,7 @@ def test_p_values_of_shares_are_exact():
     # Of a region with two ends, the end that is harder to exclude counts.
     assert p_value(proportion(12, 12), Region(above=0.2, below=0.8)) == pytest.approx(2 * 0.8**12)
     # None of ten is likely if the odds are as in the other group, or a third of that.
-    none = estimators.odds_ratio((0, 10), (3, 60))
+    none = intervals.odds_ratio((0, 10), (3, 60))
     expected = 2 * stats.nchypergeom_fisher(70, 10, 3, 1.0).cdf(0)
     assert p_value(none, Region(above=1.0)) == pytest.approx(min(1.0, expected))
     assert p_value(none, Region(above=0.03)) == 1.0
@@ -157,12 +157,12 @@ def _random_share(rng):
 
 
 def _random_odds_ratio(rng):
-    return estimators.odds_ratio((int(rng.integers(0, 21)), 20), (int(rng.integers(1, 30)), 30))
+    return intervals.odds_ratio((int(rng.integers(0, 21)), 20), (int(rng.integers(1, 30)), 30))
 
 
 def _random_correlation(rng):
     one, other = rng.standard_normal((2, 9))
-    return estimators.correlation(one, 0.8 * one + other)
+    return intervals.correlation(one, 0.8 * one + other)
 
 
 def _extreme_share(rng, extreme):
@@ -217,17 +217,17 @@ def test_a_correction_withdraws_both_verdicts_and_changes_no_other():
 @pytest.mark.parametrize(
     ("estimate", "region", "published"),
     [
-        (lambda rng: estimators.mean(0.5 + rng.standard_normal(30)), Region(above=0), 0.5),
+        (lambda rng: intervals.mean(0.5 + rng.standard_normal(30)), Region(above=0), 0.5),
         (
-            lambda rng: estimators.geometric_mean(np.exp(2 * rng.standard_normal(30))),
+            lambda rng: intervals.geometric_mean(np.exp(2 * rng.standard_normal(30))),
             Region(above=0.4, below=2.5),
             1.0,
         ),
         # An interval of five runs is wide for its standard error.
-        (lambda rng: estimators.mean(rng.standard_normal(5)), Region(above=-2, below=2), 0.0),
+        (lambda rng: intervals.mean(rng.standard_normal(5)), Region(above=-2, below=2), 0.0),
         (lambda rng: proportion(rng.binomial(20, 0.8), 20), Region(above=0.5), 0.8),
         (
-            lambda rng: magnitude(estimators.mean(3 * rng.standard_normal(30))),
+            lambda rng: magnitude(intervals.mean(3 * rng.standard_normal(30))),
             Region(below=1.5),
             0.0,
         ),
@@ -288,9 +288,7 @@ def test_power_does_not_depend_on_the_estimated_variance():
 
 def _equal_networks(rng, difference):
     """Return the difference of two networks with five runs each and much noise."""
-    return estimators.difference(
-        difference + 4 * rng.standard_normal(5), 4 * rng.standard_normal(5)
-    )
+    return intervals.difference(difference + 4 * rng.standard_normal(5), 4 * rng.standard_normal(5))
 
 
 def _most_different_pair(rng, difference):
@@ -342,7 +340,7 @@ def test_a_claim_that_could_hardly_agree_and_differs_says_so():
 
 def test_intervals_are_those_of_scipy():
     values = [0.1, 0.4, 0.2, 0.7]
-    estimate = estimators.mean(values)
+    estimate = intervals.mean(values)
     expected = stats.t.interval(0.95, 3, np.mean(values), stats.sem(values))
     assert (estimate.low, estimate.high) == pytest.approx(expected)
     for successes, trials in ((7, 20), (0, 5), (5, 5)):
@@ -351,14 +349,14 @@ def test_intervals_are_those_of_scipy():
         assert (estimate.low, estimate.high) == pytest.approx(tuple(expected), abs=1e-12)
     ours = [1.0, 2.0, 3.0]
     others = [0.0, 0.5]
-    estimate = estimators.difference(ours, others)
+    estimate = intervals.difference(ours, others)
     welch = stats.ttest_ind(ours, others, equal_var=False).confidence_interval(0.95)
     assert (estimate.value, estimate.low, estimate.high) == pytest.approx((1.75, *welch))
 
 
 def test_the_interval_of_a_correlation_is_that_of_bonett_and_wright():
     """Three pairs of six ranks are exchanged, so rho is 1 - 6 * 6 / (6 * 35)."""
-    estimate = estimators.correlation([1, 2, 3, 4, 5, 6], [2, 1, 4, 3, 6, 5])
+    estimate = intervals.correlation([1, 2, 3, 4, 5, 6], [2, 1, 4, 3, 6, 5])
     rho = 1 - 36 / 210
     half = Z * math.sqrt((1 + rho**2 / 2) / (6 - 3))
     ends = math.tanh(math.atanh(rho) - half), math.tanh(math.atanh(rho) + half)
@@ -367,7 +365,7 @@ def test_the_interval_of_a_correlation_is_that_of_bonett_and_wright():
 
 def test_an_error_of_the_test_set_adds_squares_and_degrees_of_freedom():
     """Half of the squared width is known exactly, so 4 degrees of freedom become 4 / (1/2)^2."""
-    widened = estimators.add_standard_error(Estimate(5, 4, 6, df=4), 1 / Z)
+    widened = intervals.add_standard_error(Estimate(5, 4, 6, df=4), 1 / Z)
     assert (widened.low, widened.high) == pytest.approx((5 - math.sqrt(2), 5 + math.sqrt(2)))
     assert (widened.sampled, widened.df) == pytest.approx((0.5, 16))
 
@@ -375,7 +373,7 @@ def test_an_error_of_the_test_set_adds_squares_and_degrees_of_freedom():
 def _covers(rng, runs, failing):
     """Return whether the interval of a lead holds it, if a share of one network's runs fails."""
     first = rng.standard_normal(runs) - 10 * (rng.random(runs) < failing)
-    lead = estimators.difference(first, 0.3 * rng.standard_normal(runs))
+    lead = intervals.difference(first, 0.3 * rng.standard_normal(runs))
     return lead.low < -10 * failing < lead.high
 
 
@@ -394,7 +392,7 @@ def _decided_at_some_time(rng):
     """Return whether equal networks differ after 5, 10, 15 or 30 runs of each."""
     first, second = rng.standard_normal((2, 30))
     for runs in (5, 10, 15, 30):
-        lead = estimators.difference(first[:runs], second[:runs])
+        lead = intervals.difference(first[:runs], second[:runs])
         if not lead.low < 0 < lead.high:
             return True
     return False
@@ -410,7 +408,7 @@ def test_adding_runs_until_a_claim_is_decided_decides_too_often():
 @pytest.mark.parametrize("first", [(0, 101), (4, 101), (30, 40)])
 def test_intervals_of_odds_ratios_are_exact(first):
     second = (138, 450)
-    estimate = estimators.odds_ratio(first, second)
+    estimate = intervals.odds_ratio(first, second)
     successes = first[0] + second[0]
     margins = (first[1] + second[1], first[1], successes)
     at_high = stats.nchypergeom_fisher(*margins, estimate.high)
@@ -428,7 +426,7 @@ def test_power_of_odds_ratios_is_the_agreement_rate():
     region = Region(above=0.5)
     share = 2 * 0.25 / (0.75 + 2 * 0.25)  # the odds of 1 in 3, doubled
     drawn = [
-        estimators.odds_ratio((int(rng.binomial(60, share)), 60), (50, 200)) for _ in range(400)
+        intervals.odds_ratio((int(rng.binomial(60, share)), 60), (50, 200)) for _ in range(400)
     ]
     agreed = np.mean([region.contains(one.low, one.high) for one in drawn])
     assert decide(drawn[0], region, 2.0).power == pytest.approx(agreed, abs=0.06)
@@ -441,21 +439,21 @@ def test_intervals_of_correlations_cover(rho):
     truth = 6 / math.pi * math.asin(rho / 2)  # Spearman's of a normal pair
     for _ in range(400):
         one, noise = rng.standard_normal((2, 24))
-        estimate = estimators.correlation(one, rho * one + math.sqrt(1 - rho**2) * noise)
+        estimate = intervals.correlation(one, rho * one + math.sqrt(1 - rho**2) * noise)
         inside += estimate.low < truth < estimate.high
     assert 0.92 < inside / 400 < 0.98
 
 
 @pytest.mark.parametrize("estimate, why", [
-    (lambda: estimators.mean([0.3]), "at least two runs"),
-    (lambda: estimators.difference([1.0], [2.0, 3.0]), "at least two runs"),
+    (lambda: intervals.mean([0.3]), "at least two runs"),
+    (lambda: intervals.difference([1.0], [2.0, 3.0]), "at least two runs"),
     (lambda: proportion(0, 0), "no trial"),
-    (lambda: estimators.odds_ratio((0, 0), (1, 5)), "is empty"),
-    (lambda: estimators.odds_ratio((0, 4), (0, 5)), "have the same outcome"),
-    (lambda: estimators.mean([0.3, -math.inf]), "gave no finite value"),
-    (lambda: estimators.geometric_mean([0.0, 1.0]), "gave no finite value"),
-    (lambda: estimators.difference([1.0, math.nan], [2.0] * 2), "gave no finite value"),
-    (lambda: estimators.correlation(range(6), [1] * 6), "five points that vary"),
+    (lambda: intervals.odds_ratio((0, 0), (1, 5)), "is empty"),
+    (lambda: intervals.odds_ratio((0, 4), (0, 5)), "have the same outcome"),
+    (lambda: intervals.mean([0.3, -math.inf]), "gave no finite value"),
+    (lambda: intervals.geometric_mean([0.0, 1.0]), "gave no finite value"),
+    (lambda: intervals.difference([1.0, math.nan], [2.0] * 2), "gave no finite value"),
+    (lambda: intervals.correlation(range(6), [1] * 6), "five points that vary"),
     (
         lambda: extremes.smallest(
             [Estimate(1, 0.5, 1.5), not_testable("not run", Cause.NO_DATA)]
@@ -463,7 +461,7 @@ def test_intervals_of_correlations_cover(rho):
         "not run",
     ),
     (lambda: extremes.largest([]), "nothing was measured"),
-    (lambda: estimators.correlation([*range(5), math.nan], range(6)), "missing value"),
+    (lambda: intervals.correlation([*range(5), math.nan], range(6)), "missing value"),
 ])  # fmt: skip
 def test_estimates_without_data_give_the_reason(estimate, why):
     assert math.isnan(estimate().low) and why in estimate().notes[0]
@@ -481,7 +479,7 @@ def test_an_extreme_has_the_widest_interval():
     assert extremes.largest([known, Estimate(2, 0.1, 4)]).high == 4
     # Either of two could exceed a bound, so the end is farther out than its own interval's.
     assert extremes.largest([known, known]).low < 0.5 == extremes.largest([known]).low
-    few = estimators.mean(np.array([0.9, 1.0, 1.1]))  # of two degrees of freedom, in an extreme too
+    few = intervals.mean(np.array([0.9, 1.0, 1.1]))  # of two degrees of freedom, in an extreme too
     p = stats.ttest_1samp([0.9, 1.0, 1.1], 0.5).pvalue
     for estimate in (few, extremes.smallest([few, Estimate(2, 1.5, 2.5)])):
         assert p_value(estimate, Region(above=0.5)) == pytest.approx(p)
@@ -493,14 +491,14 @@ def test_an_extreme_has_the_widest_interval():
     above = Region(above=5)  # one suffices
     assert p_value(extremes.largest(pair), above) == 2 * p_value(pair[0], above)
     assert p_value(Estimate(0, 0, 0), Region(above=0)) == 1  # two that are always right
-    logs = [few, estimators.mean([0.2, 0.3, 0.5])]  # of ratios: widened on their scale
-    of_ratios = extremes.largest([*map(estimators.exponential, logs)])
+    logs = [few, intervals.mean([0.2, 0.3, 0.5])]  # of ratios: widened on their scale
+    of_ratios = extremes.largest([*map(intervals.exponential, logs)])
     assert math.log(of_ratios.low) == pytest.approx(extremes.largest(logs).low)
 
 
 def test_one_of_two_with_few_runs_is_widened_by_students_t():
     values = [0.9, 1.0, 1.1]
-    few = estimators.mean(values)
+    few = intervals.mean(values)
     half = stats.t.isf(0.025 / 2, 2) * stats.sem(values)  # Bonferroni's correction for two
     assert extremes.largest([few, few]).low == pytest.approx(1 - half)
     assert extremes.smallest([few, few]).high == pytest.approx(1 + half)

@@ -14,8 +14,8 @@ from study.claims.comparisons import UNSETTLED
 from study.claims.cross_fitting import optimism_of_rate
 from study.claims.estimates import gather, write_reasons
 from study.claims.estimating import ESTIMATORS, estimate_claim
-from study.claims.estimators import Z, difference
 from study.claims.extremes import smallest
+from study.claims.intervals import Z, difference
 from study.claims.networks import Networks
 from study.claims.region import Region
 from study.claims.sampling import (

@@ -38,8 +38,8 @@ from study.claims.coadjoint_gaps import every_weight_learns
 from study.claims.comparisons import lead
 from study.claims.estimates import ByVerdict, Cause, Estimate, Scale, gather
 from study.claims.estimating import ESTIMATORS
-from study.claims.estimators import proportion
 from study.claims.factorial import Evidence
+from study.claims.intervals import proportion
 from study.claims.judging import (
     TOYS,
     judge_group,

@@ -22,8 +22,8 @@ from fabricated_report import counts, drawing, error_rates, write_notebook
 from lxml.html import HTMLParser, document_fromstring
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 from study.claims.estimates import Cause, Compared, Estimate, Scale, not_testable
-from study.claims.estimators import proportion
 from study.claims.experiment_sizes import scale_of_networks
+from study.claims.intervals import proportion
 from study.claims.judging import judged_row, show_claims
 from study.claims.listed import claim_table
 from study.claims.networks import Networks

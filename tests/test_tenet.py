@@ -19,9 +19,9 @@ from refusals import refused
 from scipy import stats
 from study.claims.counterexamples import mean_share
 from study.claims.estimates import Estimate
-from study.claims.estimators import odds_ratio, proportion
 from study.claims.extremes import smallest
 from study.claims.factorial import Evidence
+from study.claims.intervals import odds_ratio, proportion
 from study.claims.listed import claims
 from study.claims.models import JUDGES, QUANTITIES, estimate_quantity
 from study.claims.verdict import AGREES, decide

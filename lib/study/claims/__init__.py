@@ -3,7 +3,7 @@
 - ``claim``, ``region``: a claim, and the values for which it is true;
 - ``listed``: all claims, read from ``data/published/claims/*.yaml``;
 - ``estimates``: a quantity with its 95% interval;
-- ``estimators``, ``extremes``: estimators that several judges use;
+- ``intervals``, ``extremes``: estimates with their intervals, for several judges;
 - ``power``: how often an experiment of this size would agree;
 - ``verdict``: the one rule that turns an estimate into a verdict, with its reason;
 - ``correction``: p-values, Holm, and Benjamini and Hochberg;

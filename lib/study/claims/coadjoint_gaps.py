@@ -6,9 +6,9 @@ import numpy as np
 import xarray as xr
 
 from study.claims.estimates import Estimate
-from study.claims.estimators import mean, proportion
 from study.claims.experiment_sizes import scale_of_rows
 from study.claims.extremes import smallest
+from study.claims.intervals import mean, proportion
 from study.claims.judging import Judges
 from study.results.schema import NOT_PLANNED
 from study.stats.gaps import LEARNED, kept_accuracy, normalized_adjoints

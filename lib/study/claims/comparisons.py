@@ -8,8 +8,8 @@ import pandas as pd
 from study.claims.claim import NetworkRef
 from study.claims.cross_fitting import optimism_of_rate
 from study.claims.estimates import Estimate, Exact, gather
-from study.claims.estimators import add_standard_error, difference, exponential
 from study.claims.experiment_sizes import scale_of_networks
+from study.claims.intervals import add_standard_error, difference, exponential
 from study.claims.networks import Networks
 from study.claims.power import normal_power
 from study.claims.region import Region

@@ -10,9 +10,9 @@ import pandas as pd
 import xarray as xr
 
 from study.claims.estimates import Cause, Estimate, not_testable
-from study.claims.estimators import correlation, mean, odds_ratio, proportion
 from study.claims.extremes import smallest
 from study.claims.factorial import judges_of, of_dataset
+from study.claims.intervals import correlation, mean, odds_ratio, proportion
 from study.results.factorial import TASK, TREATMENT
 from study.results.learned import above_chance
 from study.results.quartiles import QUARTILES, TOP, quartiles

@@ -5,9 +5,9 @@ from collections.abc import Iterable
 import xarray as xr
 
 from study.claims.estimates import Cause, Estimate, not_testable
-from study.claims.estimators import proportion
 from study.claims.extremes import largest, smallest
 from study.claims.factorial import judges_of, of_dataset
+from study.claims.intervals import proportion
 from study.results.factorial import TASK
 from study.results.published import load_published
 from study.stats.attempts import attempts, error_rates

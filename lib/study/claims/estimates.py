@@ -1,6 +1,6 @@
 """An estimate with its 95% interval, the size of the experiment, and why there may be none.
 
-`study.claims.estimators` computes estimates.
+`study.claims.intervals` computes estimates from runs and counts.
 """
 
 import math

@@ -8,8 +8,8 @@ import pandas as pd
 
 from study.claims.claim import NetworkRef
 from study.claims.estimates import Cause, Estimate, gather, not_testable
-from study.claims.estimators import difference, exponential, mean
 from study.claims.experiment_sizes import scale_of_networks
+from study.claims.intervals import difference, exponential, mean
 from study.claims.networks import Networks
 from study.claims.relative_to_chance import count_at_chance
 from study.claims.undecided import too_few_seeds

@@ -10,8 +10,8 @@ import numpy as np
 import xarray as xr
 
 from study.claims.estimates import Cause, Estimate, not_testable
-from study.claims.estimators import proportion
 from study.claims.experiment_sizes import scale_of_settings
+from study.claims.intervals import proportion
 from study.claims.judging import Judges
 from study.claims.linear_gaps import EMPHASIS
 from study.results.schema import settings_of

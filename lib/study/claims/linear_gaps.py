@@ -6,8 +6,8 @@ import numpy as np
 import xarray as xr
 
 from study.claims.estimates import Cause, Estimate, not_testable
-from study.claims.estimators import mean, proportion
 from study.claims.experiment_sizes import scale_of_settings
+from study.claims.intervals import mean, proportion
 from study.claims.judging import Judges
 from study.results.learned import above_chance
 from study.results.schema import COMPLETED, settings_of

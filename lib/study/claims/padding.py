@@ -7,9 +7,9 @@ import xarray as xr
 
 from study.claims.comparisons import magnitude
 from study.claims.estimates import Cause, Estimate, not_testable
-from study.claims.estimators import correlation
 from study.claims.experiment_sizes import scale_of_rows
 from study.claims.extremes import largest, smallest
+from study.claims.intervals import correlation
 from study.claims.judging import Judges
 from study.stats.padded_images import SWEEP, padded_runs
 from study.stats.regimes import KAPPA_TO_AUTHORS

@@ -7,7 +7,7 @@ from scipy import stats
 from statsmodels.stats.proportion import proportion_confint
 
 from study.claims.estimates import Estimate
-from study.claims.estimators import TAIL
+from study.claims.intervals import TAIL
 from study.claims.region import Region
 from study.stats.power import CONFIDENCE
 

@@ -11,8 +11,8 @@ from scipy.stats import norm, t
 
 from study.claims.claim import NetworkRef
 from study.claims.estimates import Estimate, gather
-from study.claims.estimators import TAIL, Z, add_standard_error, geometric_mean, mean
 from study.claims.experiment_sizes import scale_of_networks
+from study.claims.intervals import TAIL, Z, add_standard_error, geometric_mean, mean
 from study.claims.networks import Networks
 from study.claims.power import normal_power
 from study.claims.region import Region

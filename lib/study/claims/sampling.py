@@ -20,8 +20,8 @@ from scipy import stats
 from statsmodels.api import OLS
 
 from study.claims.claim import NetworkRef
-from study.claims.estimators import TAIL, Z
 from study.claims.experiment_sizes import scale_of_networks
+from study.claims.intervals import TAIL, Z
 from study.claims.networks import Networks
 from study.paths import PUBLISHED
 

@@ -7,8 +7,8 @@ from scipy.stats import chi2
 
 from study.claims.claim import NetworkRef
 from study.claims.estimates import Cause, Estimate, Exact, not_testable
-from study.claims.estimators import TAIL, correlation
 from study.claims.experiment_sizes import scale_of_networks
+from study.claims.intervals import TAIL, correlation
 from study.claims.networks import Networks
 from study.claims.region import Region
 from study.claims.sampling import sampling_variance

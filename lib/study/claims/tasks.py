@@ -14,8 +14,8 @@ from scipy import stats
 from scipy.optimize import brentq
 
 from study.claims.estimates import Cause, Estimate, not_testable
-from study.claims.estimators import TAIL, proportion
 from study.claims.factorial import Evidence, judges_of
+from study.claims.intervals import TAIL, proportion
 from study.results.factorial import TASK
 from study.stats import comparisons, convergence, task_models, task_pairs
 from study.stats.accuracy import ENTERED, SIGNIFICANCE

@@ -12,9 +12,9 @@ import xarray as xr
 
 from study.claims.claim import NetworkRef
 from study.claims.estimates import Cause, Estimate, not_testable
-from study.claims.estimators import geometric_mean, mean
 from study.claims.experiment_sizes import scale_of_networks
 from study.claims.extremes import smallest
+from study.claims.intervals import geometric_mean, mean
 from study.claims.networks import Networks
 from study.results.networks import BIN_WIDTH
 from study.stats.scales import histograms, largest_step, likelihood_ratios, range_of_steps

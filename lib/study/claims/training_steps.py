@@ -14,8 +14,8 @@ import pandas as pd
 
 from study.claims.claim import NetworkRef
 from study.claims.estimates import Cause, Estimate, Scale, gather, not_testable
-from study.claims.estimators import difference, exponential, mean
 from study.claims.experiment_sizes import scale_of_networks
+from study.claims.intervals import difference, exponential, mean
 from study.claims.networks import Networks
 from study.claims.short_runs import shorter_than_paper
 from study.claims.undecided import one_rate_at_chance, too_few_seeds

@@ -1,4 +1,4 @@
-"""Estimators that several judges use: proportions, odds, means, differences, correlations."""
+"""Estimates with their 95% intervals: proportions, odds, means, differences, correlations."""
 
 import math
 import warnings
