@@ -11,6 +11,7 @@ import inspect
 import io
 import pickle
 import warnings
+from functools import partial
 
 import longrnn
 import numpy as np
@@ -733,6 +734,16 @@ def test_exported_steps_take_any_batch(layer_class):
     torch.testing.assert_close(program.module()(u, state), cell(u, state))
 
 
+@pytest.mark.parametrize("name", ["LSTM", "LEM", "MinGRU", "UnICORNN"])
+def test_exported_layers_take_a_named_batch(name):
+    layer = build(LAYER_CLASSES[name], num_layers=2, bidirectional=True, batch_first=True)
+    shapes = ({0: torch.export.Dim("batch")},)  # stricter than `Dim.DYNAMIC`
+    program = torch.export.export(layer, (noise(B, T, P),), dynamic_shapes=shapes)
+    for batch in (1, B + 1):
+        u = noise(batch, T, P)
+        assert_same(program.module()(u), layer(u))
+
+
 @every_layer
 @pytest.mark.parametrize("given", [torch.float32, torch.bfloat16])
 def test_one_step_classes_ignore_autocast(layer_class, given):
@@ -967,6 +978,39 @@ def test_traced_layers_can_be_saved(layer_class):
     torch.testing.assert_close(gradient, expected)
 
 
+@pytest.mark.parametrize("nested", [False, True])
+@pytest.mark.parametrize("make", [longrnn.LEM, longrnn.LEMCell, partial(make_cell, "lem")])
+def test_scripting_is_refused(make, nested):
+    module = make(P, D)
+    if nested:
+        module = nn.Sequential(nn.Linear(P, P), module)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # PyTorch has deprecated it
+        with pytest.raises(TypeError, match=r"^LEM.*: torch.jit.script cannot compile this module"):
+            torch.jit.script(module)
+
+
+def test_fx_traces_a_model_that_has_a_layer_as_a_leaf():
+    class Tracer(torch.fx.Tracer):
+        def is_leaf_module(self, module, name):
+            return isinstance(module, longrnn.Recurrent) or super().is_leaf_module(module, name)
+
+    class Model(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.rnn = build(longrnn.LEM)
+            self.readout = nn.Linear(D, 1, dtype=DOUBLE)
+
+        def forward(self, u):
+            output, _ = self.rnn(u)
+            return self.readout(output)
+
+    model = Model()
+    graph = torch.fx.GraphModule(model, Tracer().trace(model))
+    u = noise(T, B, P)
+    torch.testing.assert_close(graph(u), model(u))
+
+
 @every_layer
 def test_subclasses_of_tensors_get_the_operators(layer_class):
     layer = build(layer_class, dtype=torch.float32)  # in float64 PyTorch's own LSTM fails
@@ -1173,6 +1217,10 @@ PACKED = pack_padded_sequence(U, torch.tensor(LENGTHS), enforce_sorted=False)
 
 test_inputs_other_than_tensors_are_refused = refused(
     TypeError,
+    (
+        "LEM: expected a tensor as input, got Proxy; .* is_leaf_module",
+        lambda: torch.fx.symbolic_trace(longrnn.LEM(P, D)),
+    ),
     ("got tuple; a recurrent module returns", lambda: nn.Sequential(LAYER, LAYER)(U)),
     (
         "RNN.from_torch: expected a torch.nn.RNN, got .*LSTM",

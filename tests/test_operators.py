@@ -8,6 +8,7 @@ import torch
 from longrnn import kernels
 from longrnn.cells import cell_names, make_cell
 from longrnn.kernels._recurrence import Recurrence
+from processes import python
 from study.bench.parity import device_of, random_case
 from torch.autograd import forward_ad
 from torch.func import functional_call, grad, vmap
@@ -386,6 +387,39 @@ def test_exported_programs_equal_the_cell(name, engine):
     program = torch.export.export(cell, (u.detach(),), {"engine": engine})
     outputs, _ = program.module()(u.detach(), engine=engine)
     torch.testing.assert_close(outputs, cell(u.detach(), engine=engine)[0])
+
+
+@pytest.mark.parametrize("name", ["lstm", "gru", "rnn", "lem", "unicornn"])
+def test_exports_to_onnx_have_operators_of_pytorch(name, monkeypatch):
+    cell, u, _ = small_case(name)
+    monkeypatch.setattr(torch.onnx, "is_in_onnx_export", lambda: True)
+    program = torch.export.export(cell, (u.detach(),))
+    monkeypatch.undo()
+    operators = [str(node.target) for node in program.graph.nodes if node.op == "call_function"]
+    assert not [target for target in operators if "longrnn" in target]
+    if name in ("lstm", "gru"):
+        assert f"aten.{name}.input" in operators
+    outputs, _ = program.module()(u.detach())
+    torch.testing.assert_close(outputs, cell(u.detach())[0])
+
+
+def test_saved_programs_run_in_another_process(tmp_path):
+    cell, u, _ = small_case("lem")
+    u = u.detach()
+    torch.export.save(torch.export.export(cell, (u,)), tmp_path / "lem.pt2")
+    torch.save((u, cell(u)[0].detach()), tmp_path / "expected.pt")
+    code = """
+import sys
+
+import longrnn.kernels
+import torch
+
+program = torch.export.load(f"{sys.argv[1]}/lem.pt2").module()
+u, expected = torch.load(f"{sys.argv[1]}/expected.pt")
+torch.testing.assert_close(program(u)[0], expected)
+"""
+    result = python("-c", code, tmp_path)
+    assert result.returncode == 0, result.stderr
 
 
 @by_kernel

@@ -4,6 +4,7 @@ import numpy as np
 import torch
 from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensor
+from torch.fx import Proxy
 from torch.nn.utils.rnn import PackedSequence
 
 
@@ -152,6 +153,11 @@ def check_is_tensor(label: str, u: object) -> None:
         advice = (
             "a bare cell runs tensors of one length; use the layer class, which takes "
             "packed sequences, or pad them with torch.nn.utils.rnn.pad_packed_sequence"
+        )
+    elif isinstance(u, Proxy):
+        advice = (
+            "torch.fx.symbolic_trace looks into every module outside of torch.nn; subclass "
+            "torch.fx.Tracer so that is_leaf_module returns True for this one, or use torch.export"
         )
     elif isinstance(u, np.ndarray):
         advice = "convert it with torch.from_numpy(...)"

@@ -1,8 +1,20 @@
-"""A workaround for a limit of `torch.compile`: one code object per class."""
+"""PyTorch's compilers: one code object per class for `torch.compile`, and no `torch.jit.script`."""
 
 import functools
 from collections.abc import Callable
 from types import FunctionType
+from typing import NoReturn
+
+
+class NotScripted:
+    """A module that refuses `torch.jit.script`, whose own errors quote lines of this library."""
+
+    def __prepare_scriptable__(self) -> NoReturn:
+        """Refuse; PyTorch calls this for a scripted module and for each module in it."""
+        raise TypeError(
+            f"{type(self).__name__}: torch.jit.script cannot compile this module; use "
+            "torch.compile or torch.export, or replace it by torch.jit.trace(module, inputs) first"
+        )
 
 
 def with_own_code(function: Callable, owner: type) -> Callable:

@@ -14,6 +14,7 @@ import torch
 from torch import nn
 
 from longrnn.cells._checks import check_representable, checked_dtype, checked_size
+from longrnn.cells._compiling import NotScripted
 from longrnn.cells._definition import CellDefinitionError
 from longrnn.cells._init import Start, converted_for_drawing, uniform_fan
 from longrnn.cells._keywords import Keyword, Number, complete
@@ -23,7 +24,7 @@ NOTHING: Mapping = MappingProxyType({})
 """An empty mapping, the default of declarations."""
 
 
-class DeclaredModule(nn.Module):
+class DeclaredModule(NotScripted, nn.Module):
     """A module whose weights and hyperparameters are declared as data.
 
     Parameters

@@ -15,7 +15,7 @@ from longrnn.cells._checks import (
     check_type_and_device,
     checked_flag,
 )
-from longrnn.cells._compiling import with_own_code
+from longrnn.cells._compiling import NotScripted, with_own_code
 from longrnn.cells._from_torch import CopiesTorch, rename_torch_weights
 from longrnn.cells._layouts import as_state, is_absent, state_tensors
 from longrnn.cells._modes import any_weight, as_type, is_autocasting, on_device
@@ -25,7 +25,7 @@ from longrnn.cells._repr import changed_arguments
 from longrnn.cells._stack import reset_cell
 
 
-class OneStep(nn.Module):
+class OneStep(NotScripted, nn.Module):
     """One step of a cell, with the interface of `torch.nn.LSTMCell`.
 
     Subclasses, such as `longrnn.LEMCell`, are made by `one_step`.

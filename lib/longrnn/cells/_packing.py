@@ -34,6 +34,26 @@ class Packing(NamedTuple):
     reverse: bool = False
 
 
+def as_rows(u: Tensor) -> Tensor:
+    """Flatten the time and the batch of sequences.
+
+    In an exported program, ``u.flatten(0, 1)`` has the stride min(p, p * batch). PyTorch then
+    refuses a batch that is a named dimension, such as ``torch.export.Dim("batch")``, because it
+    does not see that the stride is p (torch 2.13).
+
+    Parameters
+    ----------
+    u : (time, batch, features)
+        Sequences of one length.
+
+    Returns
+    -------
+    (time * batch, features)
+    """
+    time_steps, batch, features = u.shape
+    return u.flatten().unflatten(0, (time_steps * batch, features))
+
+
 def segments_of(batch_sizes: Tensor) -> list[Segment]:
     """Group equal consecutive batch sizes of a `PackedSequence`.
 
@@ -105,7 +125,7 @@ def pack(
     for ended, stop in enumerate(sorted(counts)):
         if stop > start:
             segments.append(Segment(stop - start, batch - ended))
-            pieces.append(u[start:stop, : batch - ended].flatten(0, 1))
+            pieces.append(as_rows(u[start:stop, : batch - ended]))
             start = stop
     return torch.cat(pieces), segments, order
 
@@ -199,7 +219,7 @@ def run_segments(
     shaped = [piece.unflatten(0, segment) for piece, segment in zip(pieces, segments, strict=True)]
     run_cell = partial(cell.run, engine=engine, weights=weights)
     outputs, final = run(run_cell, shaped, initial)
-    flat = [output.flatten(0, 1) for output in outputs]
+    flat = [as_rows(output) for output in outputs]
     if len(flat) == 1:
         return flat[0], final
     return torch.cat(flat), final

@@ -15,7 +15,7 @@ from longrnn.cells._checks import check_is_tensor, check_state, checked_flag
 from longrnn.cells._compiling import with_own_code
 from longrnn.cells._layouts import as_state, as_time_major, is_absent, state_tensors
 from longrnn.cells._modes import any_weight, as_type, is_autocasting
-from longrnn.cells._packing import Segment, pack, segments_of, unpack
+from longrnn.cells._packing import Segment, as_rows, pack, segments_of, unpack
 from longrnn.cells._repr import changed_arguments
 from longrnn.cells._stack import Stack
 
@@ -62,6 +62,14 @@ class Recurrent(Stack):
     autocast and double backward, but not with `torch.jit.script`, which PyTorch has deprecated.
     `torch.utils.flop_counter.FlopCounterMode` does not see the operations inside an engine: pass
     ``engine="reference"`` to count them.
+
+    A program that `torch.export` has saved calls the engine that ran, and so does a package of
+    AOTInductor. Import `longrnn.kernels` before you load one; C++ cannot run it. Exported with
+    ``engine="reference"``, a program needs PyTorch alone, but the length of its sequences is fixed.
+    `LSTM` and `ChronoLSTM` are exported as PyTorch's LSTM, whose length is fixed, too.
+    `torch.onnx.export` gets operators of PyTorch without being told. ONNX has none for the matrix
+    functions of `ExponentialRNN`, `InverseRNN` and `LURNN`. `torch.fx.symbolic_trace` needs a
+    tracer for which layers are leaves. Dynamic quantization leaves layers as they are.
 
     FSDP refuses scalar weights, which only `longrnn.FastRNN` and `longrnn.FastGRNN` have: give it
     these as `ignored_params`, and average their gradients over the processes in your program.
@@ -231,7 +239,7 @@ class Recurrent(Stack):
             engine = "reference"
         states = self._initial_states(hx, batch, unbatched=unbatched)
         segments = [Segment(time_steps, batch)]
-        output, final = self._run_layers(u.flatten(0, 1), segments, states, engine)
+        output, final = self._run_layers(as_rows(u), segments, states, engine)
         output = output.unflatten(0, (time_steps, batch))
         if unbatched:
             final = tuple(part.squeeze(1) for part in final)

@@ -12,11 +12,12 @@ from torch.nn import functional as F
 from longrnn.cells._bias import biases_of, remove_biases
 from longrnn.cells._cell import Cell, State
 from longrnn.cells._checks import check_finite, check_type_and_device, checked_flag, checked_size
+from longrnn.cells._compiling import NotScripted
 from longrnn.cells._modes import any_weight, on_device
 from longrnn.cells._packing import Packing, Segment
 
 
-class Stack(nn.Module):
+class Stack(NotScripted, nn.Module):
     """Layers of one kind of cell, in one direction or in both.
 
     Its subclass `longrnn.cells.Recurrent` adds the interface of `torch.nn.LSTM`.

@@ -83,6 +83,9 @@ class LinearRNN(Recurrent, core=LinearRNNCore):
     see `Recurrent.forward`. The state is the tensor x. Its tensors are (num_layers *
     num_directions, batch, hidden_size).
 
+    The layer runs step by step in Python, as it has no compiled engine. `torch.compile` unrolls
+    this loop, and compiles again for every length of the sequences.
+
     Weights of the first layer, in ``layer.cells.l0``: ``W`` (d, d), ``R`` (d, p), ``b`` (d,).
 
     Examples

@@ -56,6 +56,7 @@ from torch import Tensor
 
 from longrnn.kernels._engine import Engine, Run
 from longrnn.kernels._measured import measured_times
+from longrnn.kernels._modes import is_in_onnx_export
 from longrnn.registry import import_files
 
 PREFERENCE = ("numba-cuda", "numba-cpu", "library")
@@ -166,6 +167,8 @@ def choose(
     If only the reference is left because this machine lacks what an engine needs, such as NVIDIA's
     compiler libraries, a warning says so, once per process.
 
+    During `torch.onnx.export` only PyTorch's own layers and the reference are selected.
+
     On other devices than the CPU, the name ends with the device (``library-cuda``). Results are
     cached under this name, and their last digits depend on the device.
 
@@ -190,6 +193,8 @@ def choose(
     chosen = "reference"
     obstacle = ""
     for name in _by_speed(cell, device, units):
+        if name != "library" and is_in_onnx_export():
+            continue
         engine = _ENGINES[cell, name]
         refusal = engine.refusal(device, options, dtype, units)
         if refusal:

@@ -1,4 +1,7 @@
-"""PyTorch's modes in which a kernel cannot run: forward mode, tracing, tensors without numbers."""
+"""PyTorch's modes in which a kernel cannot run.
+
+They are forward mode, tracing, export to ONNX, and tensors without numbers.
+"""
 
 from collections.abc import Sequence
 
@@ -21,6 +24,19 @@ def is_in_forward_mode() -> bool:
     bool
     """
     return forward_ad._current_level >= 0  # nothing public says it (torch 2.13)
+
+
+def is_in_onnx_export() -> bool:
+    """Return whether `torch.onnx.export` records operators.
+
+    ONNX has operators for PyTorch's layers, but none for a loop of this library.
+
+    Returns
+    -------
+    bool
+    """
+    # The first question is cheap; the second imports `torch.onnx`, which takes long.
+    return torch.compiler.is_exporting() and torch.onnx.is_in_onnx_export()
 
 
 def is_ordinary(arguments: Sequence) -> bool:
