@@ -143,9 +143,10 @@ def _cautions(judged: pd.DataFrame) -> str:
     remaining = corrected["agree"] + corrected["differ"]
     points = (
         "*Agree*: our whole 95% interval is on the claim's side of a threshold, such as zero for "
-        "“LEM beats the LSTM”. *Differ*: on the other side, at our scale. *Undecided*: it contains "
-        "the threshold, or there is other doubt. *Experiment too small*: undecided, and it had "
-        "little chance to show the effect.",
+        "“LEM beats the LSTM”; our number may still be far from the paper's. *Differ*: it is on "
+        "the other side, at our scale. *Undecided*: it contains the threshold, or there is another "
+        "reason for doubt. *Experiment too small*: undecided, and it had little chance to show the "
+        "effect.",
         "Most of our runs are shorter than the paper's. So a lead may reflect only faster "
         "learning. If the claimed lead does not show, we say *too small*, not *differ*; this "
         f"inflates *agree*. {_short_sequences(judged)}",
