@@ -7,6 +7,7 @@ from longrnn.cells import cell_class
 from pydantic import ValidationError
 
 from study.config.grammar import NetworkDefinition, TaskDefinition
+from study.config.network import DEFAULT_START
 from study.config.run import PARTS, RunConfig
 from study.config.section import (
     ParameterError,
@@ -16,7 +17,6 @@ from study.config.section import (
     similar_names,
 )
 from study.config.vocabulary import (
-    DEFAULT_START,
     RUN_PART,
     SettingsByMaker,
     known_settings,

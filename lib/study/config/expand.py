@@ -14,12 +14,12 @@ from study.config.definitions import Definitions, read_definitions
 from study.config.grammar import Table
 from study.config.levels import Level, fill_label
 from study.config.names import with_names
+from study.config.network import DEFAULT_START
 from study.config.recipe import PENALTY_WEIGHTS
 from study.config.run import PARTS, RunConfig
 from study.config.section import ParameterError, format_value, parse_section
 from study.config.tables import Pair, network_task_pairs, read_tables, setting_layers
 from study.config.vocabulary import (
-    DEFAULT_START,
     RUN_PART,
     SettingsByMaker,
     all_settings,

@@ -12,6 +12,9 @@ from study.config.design import Design
 from study.config.network import Architecture
 from study.config.section import Factor, LearningRate, Positive, Size
 
+Order = Literal["sequential", "permuted"]
+Noise = Literal["none", "post", "uniform"]
+
 
 class Factorial(Design):
     """The design of the factorial experiment, and how its attempts are trained.
@@ -48,8 +51,8 @@ class Factorial(Design):
     learning_rate: Factor[LearningRate]
     training_length: Factor[Positive]
     dataset: Factor[str]
-    order: Factor[Literal["sequential", "permuted"]]
-    noise: Factor[Literal["none", "post", "uniform"]]
+    order: Factor[Order]
+    noise: Factor[Noise]
     train_size: Size
     test_size: Size
     probe_size: Size

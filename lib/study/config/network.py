@@ -9,6 +9,8 @@ from study.config.section import Fraction, Positive, Section, Size
 
 Architecture = Annotated[str, AfterValidator(lambda name: cell_class(name).name)]
 """Name of a cell, checked when `params.yaml` is read."""
+DEFAULT_START = "text"
+"""The default initialization of a cell, which is the one in the text of its paper."""
 
 
 class Dropout(Section):
@@ -67,7 +69,7 @@ class Network(Dropout):
     cell: Architecture
     width: Positive
     hyper_parameters: dict[str, Any] = Field(default_factory=dict)
-    start: str = "text"
+    start: str = DEFAULT_START
     start_settings: dict[str, Any] = Field(default_factory=dict)
     head: Literal["library", "glorot", "kaiming"] = "library"
     read: Literal["", "all"] = ""

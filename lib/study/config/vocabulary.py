@@ -13,8 +13,6 @@ SettingsByMaker = Mapping[str, type[Section]]
 A maker is a function in `study.tasks` that makes a task.
 """
 
-DEFAULT_START = "text"
-"""The default initialization of a cell, which is the one in the paper."""
 RUN_PART = "run"
 """The part of settings that belong to a run as a whole, see `known_settings`."""
 _RUN_SETTINGS = ("batch_size", "device", "replicates")

@@ -10,12 +10,11 @@ from dataclasses import replace
 
 import numpy as np
 
+from study.config.factorial import Noise, Order
 from study.tasks.data import Task, image_shape
 from study.tasks.permutations import PERMUTATIONS
 from study.tasks.prepared import FIRST_WORD
 
-ORDERS = ("sequential", "permuted")
-NOISES = ("none", "post", "uniform")
 ROWS = 4096
 """Number of sequences to which noise is added at a time."""
 
@@ -24,8 +23,8 @@ def vary(
     data: Task,
     rng: np.random.Generator,
     *,
-    order: str = "sequential",
-    noise: str = "none",
+    order: Order = "sequential",
+    noise: Noise = "none",
     noise_inputs: int = 0,
     pool: int = 1,
     words: int = 0,
@@ -132,7 +131,7 @@ def pooled(data: Task, pool: int) -> Task:
     return data.map_inputs(means)
 
 
-def noise_mask(length: int, noise_inputs: int, noise: str, spread: str = "floor") -> np.ndarray:
+def noise_mask(length: int, noise_inputs: int, noise: Noise, spread: str = "floor") -> np.ndarray:
     """Return which inputs of a sequence with noise are noise.
 
     Parameters

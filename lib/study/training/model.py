@@ -8,7 +8,7 @@ from longrnn.cells import Cell, make_cell
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from study.config.network import Dropout, Network
+from study.config.network import DEFAULT_START, Dropout, Network
 from study.tasks import Task
 
 HEADS: dict[str, Callable[[Tensor], Tensor]] = {
@@ -205,7 +205,7 @@ def _build_cell(task: Task, network: Network) -> Cell:
     else:
         raise ValueError(f"{task.name}: tokens need an embedding; give embedding_width, 1 or more")
     cell = make_cell(network.cell, input_size, network.width, **network.hyper_parameters)
-    if network.start != "text":  # "text" means the paper's, which the constructor draws
+    if network.start != DEFAULT_START:  # which the constructor draws
         time_steps = task.example.inputs.shape[1]
         cell.start(network.start, time_steps=time_steps, **network.start_settings)
     if network.train_initial_state:
