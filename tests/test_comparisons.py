@@ -664,6 +664,13 @@ def test_tuning_takes_the_best_validated_network():
     assert Networks(tuned(some, LEM="dt")).scores("LEM").mean() == pytest.approx(90, abs=2)
 
 
+def test_another_network_counts_where_none_has_the_label():
+    selection = NetworkSelection(label="LEM, all steps", otherwise="LEM")
+    both = _draw({"LEM": 50.0, "LEM, all steps": 90.0}, spread=0.0)
+    assert Networks(both).scores(selection).mean() == pytest.approx(90.0)
+    assert Networks(both.isel(run=[0])).scores(selection).mean() == pytest.approx(50.0)
+
+
 def test_errors_of_clusters_cover():
     """Windows of a patient are alike: their mean varies more than the number of windows says."""
     rng = np.random.default_rng(6)

@@ -3,12 +3,14 @@
 import copy
 import csv
 import hashlib
+import itertools
 import json
 from typing import Any, get_args
 
 import pytest
 from designs import checked_runs_of, loaded, profile_of, runs_of, sections
 from longrnn.cells import cell_class, cell_names
+from study.claims.listed import claims
 from study.config.datasets import datasets
 from study.config.expand import expand_groups
 from study.config.file import merge_profile, read_params
@@ -17,6 +19,7 @@ from study.config.measurement import Measure
 from study.config.names import with_names
 from study.config.network import Network
 from study.config.recipe import OPTIMISERS, PENALTY_WEIGHTS, Optimiser, Recipe
+from study.config.run import RunConfig
 from study.config.section import ParameterError, parse_section
 from study.config.vocabulary import general_settings
 from study.paths import ROOT
@@ -56,6 +59,35 @@ def test_every_profile_is_valid(name):
         names = {str(getattr(row, "run", row)) for row in rows}
         assert len(names) == len(rows)
         assert profile.plan(dataset)
+
+
+def test_the_full_size_trains_the_networks_that_claims_compare():
+    trained = {}
+    for group, runs in loaded("paper").designs.items():
+        for run in runs:
+            if isinstance(run, RunConfig):
+                trained.setdefault((group, run.task_label), set()).add(run.label)
+    for claim in claims().values():
+        for selection, task in compared(claim):
+            names = {selection.label, selection.otherwise}
+            labels = trained[claim.comparison.group, selection.task or task]
+            if selection.best:
+                labels = {label.partition(",")[0] for label in labels}
+            assert names & labels, (claim.id, task, selection.label)
+
+
+def compared(claim):
+    """Yield every network that a claim compares, with the task if the claim names its tasks."""
+    comparison = claim.comparison
+    if comparison is None:
+        return
+    chosen = [*comparison.networks, *itertools.chain(*comparison.pairs)]
+    if comparison.others != "all":
+        chosen += comparison.others
+    for task in comparison.tasks:
+        for selection in chosen:
+            for part in (selection, *selection.pooled):
+                yield part, task
 
 
 def expansion(name):

@@ -31,6 +31,9 @@ class NetworkSelection(Frozen):
     ----------
     label
         Label of the network in the dataset.
+    otherwise
+        Label of the network that counts where no run has `label`. At the paper's size every network
+        takes all steps, so there is no network of its own that does.
     best
         Name of a setting that was swept. The level with the best validation score is used.
     task
@@ -42,6 +45,7 @@ class NetworkSelection(Frozen):
     """
 
     label: str
+    otherwise: str = ""
     best: str = ""
     task: str = ""
     length: Literal["", "longest", "shortest"] = ""

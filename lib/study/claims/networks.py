@@ -143,6 +143,8 @@ class Networks:
         if name.task:
             rows = self.all_rows[self.all_rows["task"] == name.task]
         plain = rows[rows["label"] == name.label]
+        if plain.empty and name.otherwise:
+            plain = rows[rows["label"] == name.otherwise]
         if not name.best:
             return plain
         # A network under its plain label is a level, too.
