@@ -30,7 +30,7 @@ from study.claims.judging import (
     judged_row,
     sentences,
 )
-from study.claims.power import normal_power, power_to_agree, to_symmetric_scale
+from study.claims.power import distance, normal_power, power_to_agree, to_symmetric_scale
 from study.claims.region import Region, Threshold
 from study.claims.verdict import (
     AGREES,
@@ -255,6 +255,13 @@ def test_only_a_verdict_that_takes_all_parts_has_the_product_of_their_powers():
     assert power_to_agree(of_largest, above, 1.0) == expected != pytest.approx(0.4)
 
 
+def test_a_threshold_is_as_far_as_the_arm_on_its_side_is_long():
+    estimate = Estimate(2, 1, 5)
+    assert distance(estimate, Region(above=0)) == pytest.approx(Z * 2 / 1)
+    assert distance(estimate, Region(below=8)) == pytest.approx(Z * 6 / 3)
+    assert distance(estimate, Region(above=0, below=3)) == pytest.approx(Z * 1 / 3)
+
+
 def test_shares_of_variance_are_compared_by_their_roots_with_their_signs():
     share = Estimate(0.01, -0.01, 0.09, of_variance=True)
     numbers, ends = to_symmetric_scale(share, Region(above=-0.25, below=0.25), 0.04)
@@ -361,6 +368,7 @@ def test_the_interval_of_a_correlation_is_that_of_bonett_and_wright():
     half = Z * math.sqrt((1 + rho**2 / 2) / (6 - 3))
     ends = math.tanh(math.atanh(rho) - half), math.tanh(math.atanh(rho) + half)
     assert (estimate.value, estimate.low, estimate.high) == pytest.approx((rho, *ends))
+    assert estimate.exact.p_value(1.0) == estimate.exact.p_value(-1.0) == 0
 
 
 def test_an_error_of_the_test_set_adds_squares_and_degrees_of_freedom():
