@@ -348,6 +348,16 @@ def test_fused_engine_equals_double_backward(sizes, dtype):
     torch.testing.assert_close(*by_input, rtol=10 * TOLERANCE[dtype], atol=TOLERANCE[dtype])
 
 
+def test_an_empty_batch_of_adjoints_has_no_gradient():
+    W = torch.randn(3, 3, requires_grad=True)
+    outputs = torch.randn(5, 0, 3)
+    run = kernels.select("rnn/adjoints", "numba-cpu", outputs)
+    norms = run(W, outputs, outputs[0])
+    norms.sum().backward()
+    assert norms.shape == (5, 0)
+    assert not W.grad.any()
+
+
 def test_engines_agree_on_adjoints_of_zero():
     case = Case("rnn", (17, 3, 6, 2))
     with_penalty = case.gradient(kappa=3.0, engine="reference")

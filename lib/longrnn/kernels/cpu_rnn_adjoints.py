@@ -86,7 +86,7 @@ def _backward(W, x, last, norms, adjoints, grad_norms):
     T, batch, d = x.shape
     # A norm of zero has many slopes: zero is PyTorch's choice too.
     slopes = np.divide(grad_norms, norms, out=np.zeros_like(norms), where=norms > 0)
-    steps = min(T, max(1, CHUNK_ROWS // batch))
+    steps = min(T, max(1, CHUNK_ROWS // max(1, batch)))
     grad_W = np.zeros_like(W)
     grad_states = empty_array_like(x)
     gamma = np.zeros((steps + 1, batch, d), x.dtype)
