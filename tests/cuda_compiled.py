@@ -8,8 +8,6 @@ import re
 import subprocess
 from types import SimpleNamespace
 
-# Before longrnn.kernels, which then prepares the kernels although there is no GPU.
-import numba.cuda  # noqa: F401
 import pytest
 import torch
 from cuda.pathfinder import find_nvidia_binary_utility  # numba-cuda brings it

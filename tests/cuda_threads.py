@@ -97,6 +97,7 @@ def in_turn(order=FIRST_AHEAD, missing=None):
         without = None
         if missing is not None and missing[0] is run:
             without = missing[1]
-        return Launched(order, parsed(run, without), run.function.__globals__ | sizes, real)
+        names = run.bound(_cuda_kernel.dtype_of(arguments), **sizes).__globals__
+        return Launched(order, parsed(run, without), names, real)
 
     return compiled

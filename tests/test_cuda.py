@@ -3,10 +3,9 @@
 The kernels run in Numba's simulator, and are compiled to machine code for compute capability 9.0.
 A pass that is captured in a CUDA graph must not ask the device for a value.
 
-The kernels need a process of their own: the simulator is chosen when Numba is imported, and without
-a GPU this project does not import Numba's CUDA target. The test that compiles is skipped if
-NVIDIA's compiler is not installed. With ``LTD_COMPILER=1`` it fails instead; `.ci/run` sets this
-after installing the compiler.
+The kernels need a process of their own, because the simulator is chosen when Numba is imported. The
+test that compiles is skipped if NVIDIA's compiler is not installed. With ``LTD_COMPILER=1`` it
+fails instead; `.ci/run` sets this after installing the compiler.
 
 For captures PyTorch's `meta` device stands for the GPU: its tensors have shapes and no values, so
 asking for a value is an error. The GPU kernels' engines run on it with their launches left out.
@@ -53,12 +52,35 @@ def test_kernels_compiled_for_a_gpu():
     assert status == 0, printed
 
 
-def test_without_a_gpu_its_target_is_not_imported():
-    code = (
-        "import sys, torch, longrnn.cells; "
-        "sys.exit('numba.cuda' in sys.modules and not torch.cuda.is_available())"
-    )
-    assert python("-c", code).returncode == 0
+ON_THE_CPU = """
+import sys
+import torch
+
+
+def refuse(*_):
+    raise AssertionError("CUDA was initialized")
+
+
+torch.cuda.is_available = torch.cuda.device_count = torch.cuda.init = refuse
+torch._C._cuda_getDeviceCount = refuse
+import longrnn
+
+for name in longrnn.__all__:
+    getattr(longrnn, name)
+output, _ = longrnn.LEM(2, 3)(torch.zeros(4, 1, 2))
+output.sum().backward()
+print(*{"numba.cuda", "torch._dynamo"} & set(sys.modules))
+"""
+"""A program that uses no GPU; it prints which slow modules were imported all the same."""
+
+
+def test_a_program_that_uses_no_gpu_can_fork_and_starts_fast():
+    """Where CUDA has been initialized, processes that are forked later cannot use it.
+
+    Numba's target takes a second to import, PyTorch's compiler as long as PyTorch.
+    """
+    done = python("-c", ON_THE_CPU)
+    assert (done.returncode, done.stdout.strip()) == (0, ""), done.stdout + done.stderr
 
 
 @pytest.fixture
@@ -70,8 +92,7 @@ def compiler(monkeypatch):
         raise OSError("no driver")
 
     target = SimpleNamespace(jit=jit)
-    monkeypatch.setattr(_cuda, "cuda", target)
-    monkeypatch.setattr(_cuda, "types", SimpleNamespace(void=lambda _: None, int64=None))
+    monkeypatch.setattr(_cuda, "target", lambda: target)
     monkeypatch.setattr(_cuda, "_compiler_error", cache(_cuda._compiler_error.__wrapped__))
     engine = replace(kernels._ENGINES["lem", "numba-cuda"], devices=("cpu",))
     monkeypatch.setitem(kernels._ENGINES, ("lem", "numba-cuda"), engine)
@@ -522,7 +543,7 @@ def test_a_gpu_without_a_compiler_is_reported_once(monkeypatch):
 
 
 def test_the_obstacle_says_what_to_install(monkeypatch):
-    monkeypatch.setattr(_cuda, "cuda", None)
+    monkeypatch.setattr(_cuda, "target", lambda: None)
     complaint = _cuda._compiler_error.__wrapped__()
     assert re.fullmatch(r"Numba cannot compile for this GPU \(.*\); .* pip install '.*'", complaint)
     *_, requirement = (ROOT / "requirements-gpu.in").read_text("utf-8").split()

@@ -1,4 +1,4 @@
-"""The one import of Numba's CUDA target, its device functions, and the rules for kernels.
+"""The one import of Numba's CUDA target, device functions, and the rules for kernels.
 
 `longrnn.kernels._cuda_kernel` compiles kernels, `longrnn.kernels._cuda_launch` launches them.
 
@@ -22,32 +22,66 @@ Rules for kernels:
 """
 
 import os
-import sys
 from collections.abc import Callable
-from functools import cache, partial
+from functools import cache, cached_property, partial
+from types import CellType, FunctionType, ModuleType
 
 import torch
+from numba import types
 
 from longrnn.kernels import register
+from longrnn.kernels._modes import constant_when_traced
 
 SIMULATED = os.environ.get("NUMBA_ENABLE_CUDASIM") == "1"
 """Whether Numba's simulator replaces the GPU; kernels then take CPU tensors."""
-
-# Importing the target takes a second, which a machine without a GPU need not spend. If the process
-# has imported it already, it is going to compile.
-if SIMULATED or torch.cuda.is_available() or "numba.cuda" in sys.modules:
-    # Numba warns about grids with few blocks, which small batches have.
-    os.environ.setdefault("NUMBA_CUDA_LOW_OCCUPANCY_WARNINGS", "0")
-    from numba import cuda, types
-else:
-    cuda = types = None
-
 DEVICES = ("cpu",) if SIMULATED else ("cuda",)
 """Devices of the tensors that kernels take."""
+cuda = None
+"""Numba's target in the code of kernels and device functions, which `with_target` puts there."""
 
 
-def device(function: Callable) -> Callable:
-    """Compile a device function, which Numba inlines into the kernels that call it.
+@cache
+def target() -> ModuleType:
+    """Return Numba's CUDA target, which the first call imports.
+
+    Importing this file must not ask for a GPU: that would initialize CUDA, and a process that a
+    user's program forks later could not use it.
+
+    Returns
+    -------
+    module
+        `numba.cuda`.
+    """
+    # Numba warns about grids with few blocks, which small batches have.
+    os.environ.setdefault("NUMBA_CUDA_LOW_OCCUPANCY_WARNINGS", "0")
+    from numba import cuda  # takes a second, which a program without a GPU need not spend
+
+    return cuda
+
+
+class DeviceFunction:
+    """A function that kernels call, compiled when the first kernel that calls it is.
+
+    Parameters
+    ----------
+    function
+        Takes and returns scalars, tuples, arrays or pointers.
+    **options
+        Options of Numba's `cuda.jit`.
+    """
+
+    def __init__(self, function: Callable, **options: object) -> None:
+        self.function = function
+        self.options = options
+
+    @cached_property
+    def compiled(self) -> Callable:
+        """What Numba compiles inside a kernel."""
+        return target().jit(device=True, **self.options)(with_target(self.function))
+
+
+def device(function: Callable) -> DeviceFunction:
+    """Make a device function, which Numba inlines into the kernels that call it.
 
     Parameters
     ----------
@@ -56,16 +90,13 @@ def device(function: Callable) -> Callable:
 
     Returns
     -------
-    callable
-        The compiled function; `function` itself without a CUDA target.
+    DeviceFunction
     """
-    if cuda is None:
-        return function
-    return cuda.jit(device=True, inline="always")(function)
+    return DeviceFunction(function, inline="always")
 
 
-def inlined_late(function: Callable) -> Callable:
-    """Compile a device function that NVIDIA's compiler inlines instead of Numba.
+def inlined_late(function: Callable) -> DeviceFunction:
+    """Make a device function that NVIDIA's compiler inlines instead of Numba.
 
     Numba then types it once. `device` has Numba inline it before typing, which takes long in a
     kernel with 16 copies of a step.
@@ -77,17 +108,46 @@ def inlined_late(function: Callable) -> Callable:
 
     Returns
     -------
-    callable
-        The compiled function; `function` itself without a CUDA target.
+    DeviceFunction
     """
-    if cuda is None:
-        return function
-    if SIMULATED:
-        return cuda.jit(device=True)(function)
-    return cuda.jit(device=True, forceinline=True)(function)
+    if SIMULATED:  # the simulator has no such option
+        return DeviceFunction(function)
+    return DeviceFunction(function, forceinline=True)
 
 
-@torch.compiler.assume_constant_result  # `torch.compile` would trace Numba's compiler, and give up
+def with_target(function: Callable, **constants: object) -> Callable:
+    """Return a copy of a function whose names have the values that Numba's target compiles.
+
+    Parameters
+    ----------
+    function
+        A kernel or a device function.
+    **constants
+        Values of global names that are compile-time constants.
+
+    Returns
+    -------
+    callable
+        In its code, `cuda` is the target, and a `DeviceFunction` is what Numba has made of it.
+    """
+    names = function.__globals__ | {"cuda": target()} | constants
+    for name in function.__code__.co_names:
+        if isinstance(names.get(name), DeviceFunction):
+            names[name] = names[name].compiled
+    closure = None
+    if function.__closure__ is not None:
+        closure = tuple(_compiled_cell(cell) for cell in function.__closure__)
+    return FunctionType(function.__code__, names, function.__name__, None, closure)
+
+
+def _compiled_cell(cell: CellType) -> CellType:
+    """Return a variable of an outer function; a `DeviceFunction` as what Numba has made of it."""
+    if isinstance(cell.cell_contents, DeviceFunction):
+        return CellType(cell.cell_contents.compiled)
+    return cell
+
+
+@constant_when_traced  # `torch.compile` would trace Numba's compiler, and give up
 def obstacle() -> str:
     """Return the reason why kernels cannot be compiled for this GPU.
 
@@ -108,7 +168,7 @@ def obstacle() -> str:
 def _compiler_error() -> str:
     """Return what `obstacle` does outside of a capture, from an attempt to compile a kernel."""
     try:
-        cuda.jit(types.void(types.int64))(lambda _: None)
+        target().jit(types.void(types.int64))(lambda _: None)
     except Exception as error:  # each missing library has its own
         first = str(error).strip().split("\n")[0]
         return (

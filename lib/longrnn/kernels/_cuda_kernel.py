@@ -14,9 +14,10 @@ from types import FunctionType
 
 import numpy as np
 import torch
+from numba import types
 from torch import Tensor
 
-from longrnn.kernels._cuda import SIMULATED, cuda, types
+from longrnn.kernels._cuda import SIMULATED, target, with_target
 
 FREE_SHARED_BYTES = 48 * 1024
 """Shared memory that a block of any kernel may have; for more its kernel must ask."""
@@ -70,10 +71,7 @@ class kernel:
         function
             A copy of `function` whose global names have these values.
         """
-        names = self.function.__globals__ | {"real": _number(dtype)} | sizes
-        return FunctionType(
-            self.function.__code__, names, self.__name__, None, self.function.__closure__
-        )
+        return with_target(self.function, real=_number(dtype), **sizes)
 
     def launch_bounds(self, threads: int) -> int | tuple[int, int] | None:
         """Return the compiler's launch bounds.
@@ -125,11 +123,12 @@ class kernel:
                 )
             function = self.bound(dtype_of(arguments), **sizes)
             if SIMULATED:
-                self._compiled[key] = cuda.jit()(function)
+                compiler = target().jit()
             else:
                 types_of_arguments = types.void(*signature(arguments))
                 bounds = self.launch_bounds(threads)
-                self._compiled[key] = cuda.jit(types_of_arguments, launch_bounds=bounds)(function)
+                compiler = target().jit(types_of_arguments, launch_bounds=bounds)
+            self._compiled[key] = compiler(function)
         return self._compiled[key]
 
     def with_grid(
@@ -255,4 +254,4 @@ def _stream(pointer: int, device: torch.device):
     """Wrap a PyTorch stream, once: Numba looks launch configurations up by this object."""
     if pointer == 0:
         return 0
-    return cuda.external_stream(pointer)
+    return target().external_stream(pointer)

@@ -10,6 +10,8 @@ from functools import cache
 
 import torch
 
+from longrnn.kernels._modes import constant_when_traced
+
 MEASURED: Mapping[str, Mapping[tuple[str, int], Mapping[str, float]]] = {
     "NVIDIA H200": {
         ("rnn", 128): {"library": 2.09731, "numba-cuda": 2.89776},
@@ -21,7 +23,7 @@ A variant of an engine follows its name: ``"numba-cuda, persistent"``.
 """
 
 
-@torch.compiler.assume_constant_result  # while `torch.compile` traces a choice by these times
+@constant_when_traced  # a choice by these times
 def device_name() -> str:
     """Return the name of the first GPU, an empty string if there is none."""
     return _first_gpu()

@@ -3,7 +3,7 @@
 They are forward mode, tracing, export to ONNX, and tensors without numbers.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
@@ -63,3 +63,23 @@ def is_ordinary(arguments: Sequence) -> bool:
         if value.is_meta or torch._C._functorch.is_legacy_batchedtensor(value):
             return False
     return True
+
+
+def constant_when_traced(function: Callable) -> Callable:
+    """Have `torch.compile` call a function while it traces, and take the result as a constant.
+
+    `torch.compiler.assume_constant_result` does the same, but imports PyTorch's compiler, which
+    takes almost as long as importing PyTorch.
+
+    Parameters
+    ----------
+    function
+        A function that `torch.compile` cannot trace. It takes no tensors.
+
+    Returns
+    -------
+    callable
+        The function itself.
+    """
+    function._dynamo_marked_constant = True  # nothing public sets only this (torch 2.13)
+    return function
