@@ -89,29 +89,25 @@ class CopiesTorch(Recurrent):
     def _load_from_state_dict(self, state_dict: dict, prefix: str, *rest: object) -> None:
         """Load a state dict, whose weights may have PyTorch's names."""
         for name in self.cells:
-            rename_torch_weights(state_dict, prefix, f"_{name}", to=f"{prefix}cells.{name}.")
+            self._rename_torch_weights(state_dict, prefix, f"_{name}", to=f"{prefix}cells.{name}.")
         super()._load_from_state_dict(state_dict, prefix, *rest)
 
+    @staticmethod
+    def _rename_torch_weights(
+        state_dict: MutableMapping[str, Tensor], prefix: str, suffix: str, *, to: str
+    ) -> None:
+        """Give weights in a state dict our names instead of PyTorch's, and add up the two biases.
 
-def rename_torch_weights(
-    state_dict: MutableMapping[str, Tensor], prefix: str, suffix: str, *, to: str
-) -> None:
-    """Give weights in a state dict our names instead of PyTorch's, and add up the two biases.
-
-    Parameters
-    ----------
-    state_dict
-        Tensors by name, changed in place. Nothing happens if it does not have PyTorch's names.
-    prefix, suffix
-        What precedes and follows ``weight_hh`` and the like in PyTorch's names.
-    to
-        What precedes ``W``, ``R`` and ``b`` in our names.
-    """
-    for ours, theirs in (("W", "weight_hh"), ("R", "weight_ih")):
-        weight = state_dict.pop(f"{prefix}{theirs}{suffix}", None)
-        if weight is not None:
-            state_dict[f"{to}{ours}"] = weight
-    biases = [f"{prefix}bias_ih{suffix}", f"{prefix}bias_hh{suffix}"]
-    if all(name in state_dict for name in biases):
-        first, second = (state_dict.pop(name) for name in biases)
-        state_dict[f"{to}b"] = first + second
+        Parameters
+        ----------
+        state_dict, prefix, suffix, to
+            As in `Recurrent._rename_torch_weights`.
+        """
+        for ours, theirs in (("W", "weight_hh"), ("R", "weight_ih")):
+            weight = state_dict.pop(f"{prefix}{theirs}{suffix}", None)
+            if weight is not None:
+                state_dict[f"{to}{ours}"] = weight
+        biases = [f"{prefix}bias_ih{suffix}", f"{prefix}bias_hh{suffix}"]
+        if all(name in state_dict for name in biases):
+            first, second = (state_dict.pop(name) for name in biases)
+            state_dict[f"{to}b"] = first + second

@@ -16,7 +16,6 @@ from longrnn.cells._checks import (
     checked_flag,
 )
 from longrnn.cells._compiling import NotScripted, with_own_code
-from longrnn.cells._from_torch import CopiesTorch, rename_torch_weights
 from longrnn.cells._layouts import as_state, is_absent, state_tensors
 from longrnn.cells._modes import any_weight, as_type, is_autocasting, on_device
 from longrnn.cells._packing import Packing, Segment
@@ -77,8 +76,7 @@ class OneStep(NotScripted, nn.Module):
 
     def _load_from_state_dict(self, state_dict: dict, prefix: str, *rest: object) -> None:
         """Load a state dict; for an LSTM or an RNN, its weights may have PyTorch's names."""
-        if issubclass(self.layer, CopiesTorch):
-            rename_torch_weights(state_dict, prefix, "", to=f"{prefix}cell.")
+        self.layer._rename_torch_weights(state_dict, prefix, "", to=f"{prefix}cell.")
         super()._load_from_state_dict(state_dict, prefix, *rest)
 
     def reset_parameters(self, start: str = "paper", *, time_steps: int | None = None) -> None:

@@ -4,7 +4,7 @@ A layer class is a stack of cells (`Stack`): one per layer and direction. `Recur
 interface of `torch.nn.LSTM`: layouts, lengths, packed sequences and states.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, MutableMapping, Sequence
 
 import torch
 from torch import Tensor
@@ -154,6 +154,22 @@ class Recurrent(Stack):
 
     def flatten_parameters(self) -> None:
         """Do nothing; code written for `torch.nn.LSTM` may call it."""
+
+    @staticmethod
+    def _rename_torch_weights(
+        state_dict: MutableMapping[str, Tensor], prefix: str, suffix: str, *, to: str
+    ) -> None:
+        """Do nothing; a layer that has the weights of PyTorch's renames them here.
+
+        Parameters
+        ----------
+        state_dict
+            Tensors by name, changed in place. Nothing happens if it does not have PyTorch's names.
+        prefix, suffix
+            What precedes and follows ``weight_hh`` and the like in PyTorch's names.
+        to
+            What precedes ``W``, ``R`` and ``b`` in our names.
+        """
 
     def forward(
         self,
