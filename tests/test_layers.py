@@ -556,6 +556,17 @@ def test_lists_of_lengths_are_compiled_and_exported():
         program(u, lengths=[4, 6, 2])
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("bad", [torch.nan, torch.inf, -torch.inf])
+def test_one_value_that_is_not_finite_is_found(bad, dtype):
+    layer = longrnn.RNN(P, D, dtype=dtype)
+    for place in range(T * B * P):
+        u = torch.randn(T, B, P, dtype=dtype)
+        u.flatten()[place] = bad
+        with pytest.raises(ValueError, match=f"got 1 of {T * B * P} values"):
+            layer(u, engine="reference")
+
+
 def test_lengths_of_an_empty_batch_are_ignored():
     output, _ = longrnn.LEM(P, D)(torch.zeros(T, 0, P), lengths=[])
     assert output.shape == (T, 0, D)
