@@ -235,6 +235,18 @@ def test_tangents_pass_through_the_backward_pass(name, engine):
     torch.testing.assert_close(actual, list(expected))
 
 
+@pytest.mark.parametrize("recorded", [False, True])
+def test_an_engine_that_is_named_refuses_forward_mode(recorded):
+    """A kernel would drop the tangents."""
+    cell, u, _ = small_case("lem")
+    with torch.set_grad_enabled(recorded), forward_ad.dual_level():
+        dual = forward_ad.make_dual(u.detach(), torch.ones_like(u))
+        with pytest.raises(NotImplementedError, match="forward mode"):
+            cell(dual, engine="numba-cpu")
+        outputs, _ = cell(dual)
+        assert forward_ad.unpack_dual(outputs).tangent.any()
+
+
 @pytest.mark.parametrize("name", cell_names())
 def test_cells_can_be_linearized(name):
     cell, u, _ = small_case(name)

@@ -198,6 +198,7 @@ class Cell(DeclaredModule):
         *,
         engine: str = "auto",
         packing: Packing | None = None,
+        checked: bool = False,
     ) -> tuple[Tensor, State]:
         """Run the cell over sequences.
 
@@ -213,6 +214,8 @@ class Cell(DeclaredModule):
             Set by the layer classes, which call their cells so that hooks on a cell are called.
             Then `u` is (rows, input), sequences packed as `longrnn.cells._packing` describes, and
             has been checked.
+        checked
+            Set by the one-step classes, which have checked the input and the state.
 
         Returns
         -------
@@ -234,6 +237,8 @@ class Cell(DeclaredModule):
             if state is None:
                 state = self.initial_state(packing.segments[0].batch)
             return run_segments(self, u, state, packing, engine=engine)
+        if checked:
+            return self._run(u, state, engine)
         if is_autocasting(u):
             u, state = as_type(any_weight(self).dtype, u, state)
             with torch.autocast(u.device.type, enabled=False):
@@ -243,6 +248,10 @@ class Cell(DeclaredModule):
     def _checked_run(self, u: Tensor, state: State | None, engine: str) -> tuple[Tensor, State]:
         """Check the input and the state, then run."""
         self.check_input(u, state)
+        return self._run(u, state, engine)
+
+    def _run(self, u: Tensor, state: State | None, engine: str) -> tuple[Tensor, State]:
+        """Run from a state, by default the initial one."""
         if state is None:
             state = self.initial_state(u.shape[1])
         return self.run(u, state, engine=engine)

@@ -18,7 +18,6 @@ from longrnn.cells._checks import (
 from longrnn.cells._compiling import NotScripted, with_own_code
 from longrnn.cells._layouts import as_state, is_absent, state_tensors
 from longrnn.cells._modes import any_weight, as_type, is_autocasting, on_device
-from longrnn.cells._packing import Packing, Segment
 from longrnn.cells._recurrent import Recurrent
 from longrnn.cells._repr import changed_arguments
 from longrnn.cells._stack import reset_cell
@@ -137,8 +136,7 @@ class OneStep(NotScripted, nn.Module):
 
     def _step_batch(self, u: Tensor, state: State | None) -> State:
         """Return the state after the inputs (batch, input_size) of a batch."""
-        packing = Packing([Segment(steps=1, batch=u.shape[0])])
-        _, state = self.cell(u, state, engine="reference", packing=packing)
+        _, state = self.cell(u.unsqueeze(0), state, engine="reference", checked=True)
         return state
 
     def extra_repr(self) -> str:

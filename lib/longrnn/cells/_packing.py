@@ -212,7 +212,9 @@ def run_segments(
     """
     segments = packing.segments
     weights = cell.run_weights(segments[0].batch)
-    pieces = data.split([segment.steps * segment.batch for segment in segments])
+    pieces = [data]
+    if len(segments) > 1:  # the backward pass of `split` copies the gradient
+        pieces = data.split([segment.steps * segment.batch for segment in segments])
     run = _run_forward
     if packing.reverse:
         run = _run_backward

@@ -171,9 +171,11 @@ class Recurrence:
             return self.operator(*arguments)
         if torch._C._are_functorch_transforms_active():
             return MappedLoop.apply(self, *arguments)
-        if is_ordinary(arguments):
+        if not is_ordinary(arguments):
+            return self.operator(*arguments)
+        if torch.is_grad_enabled() or is_in_forward_mode():  # it refuses forward mode
             return Loop.apply(self, *arguments)
-        return self.operator(*arguments)
+        return self.run(*arguments)
 
     def call_adjoint(self, *arguments: Any) -> tuple[Tensor, ...]:
         """Run the adjoint differentiably, as `call` runs the loop.
