@@ -3,7 +3,6 @@
 Every analysis notebook begins with `open_results` and ends with `close_results`.
 """
 
-import json
 from collections.abc import Iterable, Mapping
 from importlib.metadata import version
 from pathlib import Path
@@ -17,6 +16,7 @@ from study.paths import NOTEBOOKS, resolve
 from study.pipeline.notebooks import read_parameters
 from study.results.artefact_files import style_table
 from study.results.artefacts import Artefacts
+from study.results.data_used import maker_of
 from study.results.datasets import load
 from study.results.netcdf import ResultsError
 from study.results.rows import NAME as ROWS
@@ -170,8 +170,7 @@ def _check_contents(
     """Refuse results without the tasks and networks that a notebook needs."""
     makers = []
     if tasks:
-        settings = [json.loads(text) for text in ds["task_settings"].values]
-        makers = list(dict.fromkeys(task.get("task", "") for task in settings))
+        makers = list(dict.fromkeys(map(maker_of, ds["task_settings"].values)))
     labels = []
     if "label" in ds:
         labels = list(dict.fromkeys(ds["label"].values.tolist()))

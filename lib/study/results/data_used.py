@@ -13,6 +13,22 @@ STAND_INS = ("digits", "imdb_ratings", "ucr_worms")
 """Real data sets that replace a paper's. Synthetic data say "stand-in" in ``substitute``."""
 
 
+def maker_of(task_settings: str) -> str:
+    """Return the name of the function that made a task (`study.tasks`).
+
+    Parameters
+    ----------
+    task_settings
+        The task's settings, as JSON.
+
+    Returns
+    -------
+    str
+        Empty if the settings don't name it.
+    """
+    return json.loads(task_settings).get("task", "")
+
+
 def describe_stand_in(task_settings: str, substitute: str) -> str:
     """Describe the data that replace a paper's, in one sentence.
 
