@@ -251,20 +251,20 @@ def test_sampling_error_of_accuracy_by_hand():
     assert grade(ds)["sampling_error"].isna().all()
 
 
-@pytest.mark.parametrize("crossed", [False, True])
-def test_small_test_sets_explain_scatter(ds, crossed):
+@pytest.mark.parametrize("cross_fit", [False, True])
+def test_small_test_sets_explain_scatter(ds, cross_fit):
     ds = ds.copy(deep=True)
     rejected = {}
     for examples in (0, 10, 10**8):
         ds["examples"][:] = examples
-        fits = fit_first_order(grade(ds), crossed=crossed)
+        fits = fit_first_order(grade(ds), cross_fit=cross_fit)
         pairs = task_pairs.compare_tasks(fits.coefficients)
         rejected[examples] = int(pairs["weighted_rejected"].sum())
         if examples == 0:
             assert (pairs["weighted_rejected"] == pairs["rejected"]).all()
-        elif examples == 10 and not crossed:
+        elif examples == 10 and not cross_fit:
             assert (fits.summary["excess_sd"] == 0).all()
-        elif not crossed:
+        elif not cross_fit:
             assert_allclose(fits.summary["excess_sd"], fits.summary["sigma"], rtol=1e-3)
             assert (fits.summary["ceiling"] > 0.999).all()
     assert rejected[10] < rejected[10**8] == rejected[0]
