@@ -368,6 +368,9 @@ def test_a_judged_row_states_caveats():
         "no better than chance: coRNN, antisymmetric",
     ]
     assert f"Caveat: {row['caveat']}." in sentences(pd.DataFrame([row]))[0]
+    # Nor can training steps be counted of a network that does not learn.
+    caveat = judged_row("irnn-4.2-twice", Estimate(0.3, 0, 0.6, scale))["caveat"]
+    assert "no better than chance: coRNN, antisymmetric" in caveat.split("; ")
     # That an LSTM stays at chance is what this claim says.
     row = judged_row("lem-5-adding-lstm", Estimate(1, 0.95, 1.05, scale))
     assert "chance" not in row["caveat"]

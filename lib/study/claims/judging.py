@@ -43,8 +43,11 @@ from study.results.artefacts import Artefacts
 from study.results.manifest import TOYS
 from study.stats.power import detectable
 
-COMPARING = (ClaimKind.LEADS, ClaimKind.NO_WORSE, ClaimKind.EQUAL)
-"""Kinds of claims that compare networks with each other. They get a caveat if one is at chance."""
+COMPARING = (ClaimKind.LEADS, ClaimKind.NO_WORSE, ClaimKind.EQUAL, ClaimKind.COUNTS_STEPS)
+"""Kinds of claims that compare networks with each other, in scores or in training steps.
+
+They get a caveat if one is at chance.
+"""
 Judge = Callable[[object], Estimate]
 """A function that estimates the quantity of one claim, from a dataset or tables made of it."""
 
