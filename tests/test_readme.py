@@ -104,7 +104,7 @@ def test_summary_counts_all_claims_that_could_be_tested():
     words = " ".join(TEXT.split())
     tested, *kinds = re.search(
         r"we could test (\d+): (\d+) agree with our results, (\d+) differ, (\d+) are undecided, "
-        r"and (\d+) state",
+        r"and (\d+) claim",
         words,
     ).groups()
     assert int(tested) == sum(map(int, kinds))

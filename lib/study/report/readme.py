@@ -89,7 +89,7 @@ def _summary(judged: pd.DataFrame, effects: pd.DataFrame) -> str:
         f"at a smaller scale. Of {len(judged)} claims, we could test "
         f"{counts[list(TESTED)].sum()}: {counts['agree']} agree with our results, "
         f"{counts['differ']} differ, {counts['undecided']} are undecided, and "
-        f"{counts[SMALL_EFFECT]} state little or no effect, as we do (after Holm's correction: "
+        f"{counts[SMALL_EFFECT]} claim little or no effect, as we find (after Holm's correction: "
         f"{corrected['agree']}, {corrected['differ']}, {corrected['undecided']} and "
         f"{corrected[SMALL_EFFECT]}). **In short:** {' '.join(answers)}"
     )
