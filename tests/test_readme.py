@@ -113,7 +113,10 @@ def test_summary_counts_all_claims_that_could_be_tested():
 def test_lengths_of_sequences_are_those_of_runs_and_papers():
     words = " ".join(TEXT.split())
     lengths = re.search(r"Sequences are shorter, too \((.+?)\)\.", words)[1]
-    assert re.findall(r": (\S+) of (\S+) steps", lengths) == [("100", "1,000"), ("196", "784")]
+    assert re.findall(r"(\S+) of (\S+) (?:time steps|pixels)", lengths) == [
+        ("100", "1,000"),
+        ("196", "784"),
+    ]
 
 
 def test_columns_of_the_verdicts_are_explained():
@@ -129,7 +132,7 @@ def test_readme_is_short():
 
 def test_findings_carry_verdict_and_daggers():
     block = blocks(STORED)["results"].split("## Main findings")[1]
-    _, listed, notebooks, _ = block.split("\n\n")
+    _, notebooks, listed, _ = block.split("\n\n")
     lines = re.sub(r"\n {3}", " ", listed)
     items = re.findall(r"^(\d+)\. \*(.+\.)\* \*\*(.+):\*\* (.+)", lines, re.MULTILINE)
     judged = read_stored(STORED).set_index("id")
@@ -151,7 +154,7 @@ def test_findings_carry_verdict_and_daggers():
             assert f"after {row['steps']:,.0f} of the paper's {row['paper_steps']:,.0f}" in sentence
         number = finding.notebook.partition("_")[0]
         assert (ROOT / "notebooks" / f"{finding.notebook}.ipynb").exists()
-        assert re.search(rf"\b{number} \(", notebooks)
+        assert re.search(rf"\b{number}\s\(", notebooks)
 
 
 def test_a_finding_with_another_verdict_has_only_its_numbers():

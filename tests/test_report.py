@@ -461,7 +461,7 @@ def test_a_sentence_with_another_verdict_is_not_used():
     table = judge_claims([]).assign(**measured, **agreed).set_index("id", drop=False)
     row = table.loc[finding.claim]
     assert (
-        "percentage points less test accuracy (0.24 to 0.41; paper: 0.30;"
+        "percentage points less test accuracy (0.24 to 0.41; published: 0.30;"
         in write_sentence(finding, row).text
     )
     withdrawn = table.assign(corrected="undecided").loc[finding.claim]
@@ -491,7 +491,7 @@ def test_a_main_finding_with_another_verdict_has_only_its_numbers():
     agreed = table.set_index("id", drop=False).loc[finding.claim]
     brief = write_brief(finding, agreed)
     assert brief.startswith(f"*{finding.claimed}* **Agrees†:** ")
-    assert "0.33 percentage points" in brief and "0.24 to 0.41; paper: 0.30" in brief
+    assert "0.33 percentage points" in brief and "0.24 to 0.41; published: 0.30" in brief
     withdrawn = write_brief(finding, agreed.to_frame().T.assign(corrected="undecided").iloc[0])
     assert "**Undecided† (agrees before the correction):** 0.00330 (0.00240" in withdrawn
 
@@ -648,10 +648,10 @@ def test_a_short_lead_is_quoted_with_its_caveat():
     ends = {474.0: " paper's 200,000 steps: the lead may only reflect faster learning."}
     for steps in (474.0, 200_000.0):
         text = write_sentence(finding, table.assign(steps=steps).loc[finding.claim]).text
-        assert text.endswith(ends.get(steps, "paper: 0.11)."))
+        assert text.endswith(ends.get(steps, "published: 0.11)."))
     table["caveat"] = "tuned less; not robust: one run decides"
     text = write_sentence(finding, table.assign(steps=200_000.0).loc[finding.claim]).text
-    assert text.endswith("paper: 0.11). Not robust: one run decides.")
+    assert text.endswith("published: 0.11). Not robust: one run decides.")
 
 
 def test_scale_names_the_data_of_its_task():

@@ -249,7 +249,7 @@ def _write_numbers(finding: Finding, row: pd.Series) -> dict[str, str]:
     else:
         interval = f"{write(row['low'])} to {write(row['high'])}"
     if not math.isnan(row["published"]):
-        interval += f"; paper: {write(row['published'])}"
+        interval += f"; published: {write(row['published'])}"
     return {
         "value": write(row["estimate"]),
         "interval": interval,
@@ -266,11 +266,11 @@ def _scaled(value: float, finding: Finding) -> str:
 
 
 def _short_steps(row: pd.Series) -> str:
-    """Return how many steps a short run takes, of how many in the paper; empty if it is as long."""
+    """Return how many of the paper's training steps our runs take; empty if they are as long."""
     steps = row.get("steps", math.nan)
     paper_steps = row.get("paper_steps", math.nan)
     if steps < paper_steps:
-        return f" after {steps:,.0f} of the paper's {paper_steps:,.0f} steps"
+        return f", after {steps:,.0f} of the paper's {paper_steps:,.0f} training steps"
     return ""
 
 

@@ -76,13 +76,13 @@ def summarize_intervention(effects: pd.DataFrame) -> str:
     rows = effects.set_index("change against plain")
     seeds = int(rows["n"].min())
     sentences = [
-        "In our own experiment, networks classify a digit placed early or late in a sequence of "
-        "noise. We changed only how gradients flow backward through time "
-        f"({seeds} seeds). In LSTMs, GRUs and basic RNNs, a constant gradient norm "
+        "In our experiment, networks classify a digit that comes early or late in noise. We "
+        f"changed only how gradients flow backward ({seeds} seeds). In LSTMs, GRUs and basic RNNs, "
+        "holding the gradient norm constant "
         f"{_early_and_late(*_restored(rows))}.",
         *_conclusion(effects),
-        "In Lipschitz RNNs, antisymmetric RNNs and UnICORNNs, forced decay by ten orders of "
-        f"magnitude {_early_and_late(*_decayed(rows))}{_unpredicted(rows)}.",
+        "In Lipschitz RNNs, antisymmetric RNNs and UnICORNNs, forcing gradients to shrink by ten "
+        f"orders of magnitude {_early_and_late(*_decayed(rows))}{_unpredicted(rows)}.",
         *_unexplained(rows),
     ]
     return " ".join(sentences)

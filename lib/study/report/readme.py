@@ -31,11 +31,11 @@ from study.results.names import PUBLICATIONS
 README = ROOT / "README.md"
 STORED = DATA / "readme"
 """Folder of the numbers behind README.md."""
-_IMAGES = {
-    "unicornn-4-ncifar-lead": "noise-padded CIFAR-10",
-    "unicornn-4-psmnist-gated": "MNIST pixel by pixel",
+_LENGTHS = {
+    "unicornn-4-ncifar-lead": "time steps of noise-padded CIFAR-10",
+    "unicornn-4-psmnist-gated": "pixels of MNIST",
 }
-"""Claims with the lengths of sequences that the main findings are about, and their images."""
+"""What the lengths of sequences count that the main findings are about, by claim."""
 _LIMIT = round(-math.log10(np.finfo(np.float32).smallest_subnormal))
 """Orders of magnitude between 1 and the smallest number in single precision."""
 _BLOCK = re.compile(r"(<!-- computed: (\w+) -->\n).*?(\n<!-- end -->)", re.DOTALL)
@@ -66,7 +66,8 @@ def render_blocks(stored: Path) -> dict[str, str]:
         _tally_table(judged),
         f"**Before you quote a verdict** ([all verdicts, and how to read them]({_VERDICTS})):\n"
         f"{_cautions(judged)}",
-        "## Main findings (verdicts after Holm's correction, intervals without one)",
+        "## Main findings",
+        _key_to_findings(),
         _findings(judged),
         _intervention(effects),
     ]
@@ -100,10 +101,10 @@ def _figure_caption(slopes: pd.DataFrame) -> str:
     unrounded = slopes["slope"].iloc[-1]
     picture = "![Test accuracy lost per factor of ten of gradient decay](data/readme/slopes.png)"
     text = _wrap(
-        "*Points of test accuracy lost per factor of ten by which gradients shrink on the way to "
-        "the first time step; 95% intervals. “Within tasks”: of networks on the same task. As in "
-        f"single precision, gradients below 1e-{_LIMIT} are zero. Without this (last row), each "
-        f"factor of ten costs only {unrounded:.2f} points.*"
+        "*Points of test accuracy lost per factor of ten of gradient decay on the way back to the "
+        "first time step, with 95% intervals. “Within tasks” compares networks on the same task. "
+        f"Gradients below 1e-{_LIMIT} count as zero, as in single precision; otherwise (last row), "
+        f"the loss is only {unrounded:.2f} points.*"
     )
     return f"{picture}\n\n{text}"
 
@@ -143,13 +144,13 @@ def _cautions(judged: pd.DataFrame) -> str:
     remaining = corrected["agree"] + corrected["differ"]
     points = (
         "*Agree*: our whole 95% interval is on the claim's side of a threshold, such as zero for "
-        "“LEM beats the LSTM”; our number may still be far from the paper's. *Differ*: it is on "
-        "the other side, at our scale. *Undecided*: it contains the threshold, or there is another "
-        "reason for doubt. *Experiment too small*: undecided, and it had little chance to show the "
-        "effect.",
+        "“LEM beats the LSTM”; our number may still be far from the published one. *Differ*: it is "
+        "on the other side, at our scale. *Undecided*: it contains the threshold, or the list "
+        "names another reason for doubt. *Experiment too small*: with little chance to show the "
+        "effect, the claim does not count as tested.",
         "Most of our runs are shorter than the paper's. So a lead may reflect only faster "
-        "learning. If the claimed lead does not show, we say *too small*, not *differ*; this "
-        f"inflates *agree*. {_short_sequences(judged)}",
+        "learning, and without the claimed lead we say *too small*, not *differ*. This favors "
+        f"*agree*. {_short_sequences(judged)}",
         f"Of {len(decided)} claims that agree or differ, {remaining} survive Holm's correction for "
         f"testing many claims. Of the {len(decided)}, {with_caveat} have a caveat (†), "
         f"{by_threshold} would change if we halved or doubled a threshold of ours (‡), and {few} "
@@ -163,26 +164,36 @@ def _short_sequences(judged: pd.DataFrame) -> str:
     """Return how long our sequences of images are, and how long the paper's are."""
     rows = judged.set_index("id")
     lengths = []
-    for claim, images in _IMAGES.items():
+    for claim, unit in _LENGTHS.items():
         ours = rows.loc[claim, "time_steps"]
         paper = claims()[claim].comparison.paper_length
-        lengths.append(f"{images}: {ours:,.0f} of {paper:,} steps")
-    return f"Sequences are shorter, too ({'; '.join(lengths)})."
+        lengths.append(f"{ours:,.0f} of {paper:,} {unit}")
+    return f"Sequences are shorter, too ({', '.join(lengths)})."
 
 
-def _findings(judged: pd.DataFrame) -> str:
-    """Return the main findings as a numbered list, and the notebooks behind them."""
-    rows = judged.set_index("id", drop=False)
-    items = []
+def _key_to_findings() -> str:
+    """Return how to read the main findings, and the notebooks behind them."""
     numbers: dict[str, list[str]] = {}  # numbers of findings, by notebook
     for number, finding in enumerate(read_findings().main, start=1):
-        text = write_brief(finding, rows.loc[finding.claim])
-        items.append(_wrap(f"{number}. {text}", hanging="   "))
         numbers.setdefault(finding.notebook, []).append(str(number))
     notebooks = []
     for name, of_notebook in numbers.items():
         notebooks.append(f"{name.partition('_')[0]} ({', '.join(of_notebook)})")
-    return "\n".join(items) + f"\n\nNotebooks behind the findings: {', '.join(notebooks)}."
+    return _wrap(
+        "*Italics*: the claim. **Bold**: our verdict after Holm's correction. In "
+        "parentheses: uncorrected 95% interval; published value. Notebooks: "
+        f"{', '.join(notebooks)}."
+    )
+
+
+def _findings(judged: pd.DataFrame) -> str:
+    """Return the main findings as a numbered list."""
+    rows = judged.set_index("id", drop=False)
+    items = []
+    for number, finding in enumerate(read_findings().main, start=1):
+        text = write_brief(finding, rows.loc[finding.claim])
+        items.append(_wrap(f"{number}. {text}", hanging="   "))
+    return "\n".join(items)
 
 
 def _intervention(effects: pd.DataFrame) -> str:
@@ -198,7 +209,7 @@ def _layers(cells: pd.DataFrame) -> str:
     on_gpu = sum("numba-cuda" in names for names in engines)
     return (
         f"`longrnn.__all__` lists the {len(cells)} layers. {compiled} have compiled CPU code, "
-        f"{on_gpu} a CUDA kernel."
+        f"and {on_gpu} have a CUDA kernel."
     )
 
 
@@ -209,7 +220,7 @@ def _speed(timings: Path) -> str:
     return (
         "Forward and backward passes of a two-layer UnICORNN, as in Figure 1 of its paper, take "
         f"{100 * cpu:.0f}% of the time of a one-layer `nn.LSTM` on two CPU cores, {100 * gpu:.0f}% "
-        "on an H200 (1,000 steps, batch size and width 128)."
+        "on an H200 (1,000 time steps, batch size and width 128)."
     )
 
 
