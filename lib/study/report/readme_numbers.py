@@ -146,7 +146,7 @@ def draw_slopes(slopes: pd.DataFrame) -> Figure:
         ax.set_yticks([-position for position in range(len(slopes))], slopes["gradients"])
         ax.set(
             ylim=(0.6 - len(slopes), 0.5),
-            xlabel="points of test accuracy lost per factor of 10",
+            xlabel="points of test accuracy lost per factor of 10 of gradient decay",
         )
     return figure
 
