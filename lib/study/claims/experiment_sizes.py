@@ -83,29 +83,29 @@ def scale_of_networks(networks: Networks, *names: NetworkRef) -> Scale:
         time_steps=int(rows["time_steps"].max()),
         data=data_of(rows["task_settings"]),
         steps=min(networks.steps_trained(name) for name in names if not networks.runs(name).empty),
-        at_edge=gather(*(_edge(networks, name) for name in names)),
+        at_edge=gather(*(_edge_if_learned(networks, name) for name in names)),
         at_chance=gather(*(_rates_at_chance(networks, name) for name in names)),
     )
 
 
-def _guesses(networks: Networks, name: NetworkRef) -> bool:
+def _is_at_chance(networks: Networks, name: NetworkRef) -> bool:
     """Return whether a network was trained and does no better than chance."""
     return not networks.runs(name).empty and not networks.learned(name)
 
 
-def _edge(networks: Networks, name: NetworkRef) -> str:
+def _edge_if_learned(networks: Networks, name: NetworkRef) -> str:
     """Describe a best learning rate at the edge of the grid; empty for a network at chance.
 
-    Which rate is best among networks that guess is a matter of luck.
+    Which rate is best among networks at chance is a matter of luck.
     """
-    if _guesses(networks, name):
+    if _is_at_chance(networks, name):
         return ""
     return rate_at_edge(networks, name)
 
 
 def _rates_at_chance(networks: Networks, name: NetworkRef) -> str:
     """Describe a network at chance and the learning rates that were tried; empty if it learned."""
-    if not _guesses(networks, name):
+    if not _is_at_chance(networks, name):
         return ""
     task = networks.runs(name)["task"].iloc[0]
     rates = rates_tried(networks, name)
