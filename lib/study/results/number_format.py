@@ -1,6 +1,7 @@
 """Format the numbers of tables, in the same way for notebooks and for the report."""
 
 import math
+from collections.abc import Iterable
 from numbers import Integral, Real
 
 SMALLEST_P = 1e-4
@@ -79,6 +80,27 @@ def range_text(smallest: int, largest: int) -> str:
     if smallest == largest:
         return f"{largest:,}"
     return f"{smallest:,} to {largest:,}"
+
+
+def rates_text(rates: Iterable[float]) -> str:
+    """Write the different learning rates of some runs.
+
+    Parameters
+    ----------
+    rates
+        Learning rates, in any order; those that occur several times are written once.
+
+    Returns
+    -------
+    str
+        From the smallest to the largest, with commas.
+
+    Examples
+    --------
+    >>> rates_text([0.01, 0.0003, 0.01])
+    '0.0003, 0.01'
+    """
+    return ", ".join(f"{rate:g}" for rate in sorted(set(rates)))
 
 
 def holds_p_values(name: object) -> bool:
