@@ -107,6 +107,9 @@ def ptx():
                 run_once(name, min(width, WIDTH), dtype, "both", {"variant": "persistent"})
         for name in PROBED:
             pull_back(name, WIDTH)
+        patch.setattr(_cuda_launch, "_processors", lambda _: 1)
+        for dtype in (torch.float32, torch.float64):  # four sequences a block: most local arrays
+            run_once("irnn", min(NARROW, WIDTH), dtype, "both", {})
     return results
 
 
@@ -195,11 +198,8 @@ def test_float32_kernels_use_no_float64_arithmetic(ptx):
 
 
 def test_the_compiler_knows_the_threads_of_a_block(ptx):
-    for (module, name, sizes, _), text in ptx.items():
+    for (*_, sizes, _), text in ptx.items():
         threads = re.findall(r"\.maxntid (\d+)", text)
-        if module.endswith("pull_back") or (module, name) == ("cuda_irnn", "_forward_kernel"):
-            assert threads == [], "with bounds it spills"
-            continue
         assert list(map(int, threads)) == [threads_of_a_block(dict(sizes))]
 
 
@@ -208,6 +208,15 @@ def threads_of_a_block(sizes):
     if "parts" in sizes:
         return sizes["parts"] * sizes["width"]
     return min(-(-sizes.get("d", 128) // 32) * 32, _cuda_launch.MOST_THREADS)
+
+
+def test_loops_over_units_divide_nothing(ptx):
+    """`range` with a step divides for its length, each time a loop begins."""
+    for (*kernel, sizes, _), text in ptx.items():
+        if "d" in dict(sizes):  # chains divide once, for their indices
+            divisions = re.findall(r"\bdiv\.[su]\d+", text)
+            # One is the run of a block, which the compiler writes for 64 and for 32 bits.
+            assert len(divisions) in (0, 2), kernel
 
 
 def test_persistent_kernels_read_sixteen_bytes_at_once(ptx):

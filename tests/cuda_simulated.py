@@ -22,6 +22,8 @@ from longrnn.kernels import (
     cuda_rnn,
 )
 from longrnn.kernels._cpu_dense import BASIC
+from longrnn.kernels._cuda import inlined_late
+from longrnn.kernels._cuda_pipeline import pipelined
 from longrnn.probes.adjoint import adjoint_norms
 from study.bench.parity import random_case
 from torch.func import functional_call
@@ -361,6 +363,32 @@ def test_block_memory_limits_its_sequences(name, buffers, tile, monkeypatch):
 @pytest.mark.parametrize("name", ["indrnn", "unicornn"])
 def test_kernels_multiply_few_inputs_themselves(name, inputs):
     assert_agrees(random_case(name, 3, 2, 3, inputs=inputs))
+
+
+@pytest.mark.parametrize("ahead", [8, 16])
+@pytest.mark.parametrize("count", [0, 1, 15, 16, 17, 48, 61])
+def test_chains_fetch_ahead_of_their_steps(count, ahead):
+    fetched = []
+    steps = []
+
+    @inlined_late
+    def fetch(arrays, n):
+        fetched.append(n)
+        return n
+
+    @inlined_late
+    def step(neuron, state, inputs, arrays, n):
+        assert inputs == n
+        steps.append((n, max(fetched)))
+        return state + 1
+
+    run = pipelined(fetch, step, ahead=ahead)
+    assert run.compiled(None, 0, None, count) == count
+    assert [n for n, _ in steps] == list(range(count))
+    whole = count // ahead * ahead
+    for n, furthest in steps[:whole]:
+        pair = n // 2 * 2
+        assert furthest == min(pair + ahead, whole) - 1, "the last inputs are fetched again"
 
 
 TWICE = [*DENSE, "indrnn", "sru", "unicornn", *(f"{name}, persistent" for name in PERSISTENT)]

@@ -17,6 +17,8 @@ Rules for kernels:
   gradient that is absent is None: the kernel gets a null pointer, and a flag that says so.
 - A dense kernel is compiled for its sizes, too: the compiler then unrolls its products, and
   addresses become part of the instructions.
+- A loop over the units of a thread is a ``while``: ``range`` with a step divides to find its
+  length, each time the loop begins.
 - A sequence has at least one time step; `longrnn.kernels._recurrence.Recurrence.run` refuses
   others.
 """

@@ -35,22 +35,19 @@ arriving = 0
 class kernel:
     """Decorator for a kernel, which is compiled per type of number and sizes.
 
+    The compiler gets the number of threads of a block. Without it the compiler saves registers for
+    blocks of 1,024 threads, and loads from memory wait for each other.
+
     Parameters
     ----------
     function
         What one thread does.
-    bounded
-        Whether the compiler gets the number of threads of a block. Without it the compiler saves
-        registers for blocks of 1,024 threads, and loads from memory wait for each other.
     least_blocks
         Number of blocks that must fit on a multiprocessor; None leaves it to the compiler.
     """
 
-    def __init__(
-        self, function: Callable, bounded: bool = True, least_blocks: int | None = None
-    ) -> None:
+    def __init__(self, function: Callable, least_blocks: int | None = None) -> None:
         self.function = function
-        self.bounded = bounded
         self.least_blocks = least_blocks
         self.__name__ = function.__name__
         self._compiled = {}
@@ -73,7 +70,7 @@ class kernel:
         """
         return with_target(self.function, real=_number(dtype), **sizes)
 
-    def launch_bounds(self, threads: int) -> int | tuple[int, int] | None:
+    def launch_bounds(self, threads: int) -> int | tuple[int, int]:
         """Return the compiler's launch bounds.
 
         Parameters
@@ -83,11 +80,9 @@ class kernel:
 
         Returns
         -------
-        int, (int, int) or None
-            The threads, with the least number of blocks if there is one; None if not `bounded`.
+        int or (int, int)
+            The threads, with the least number of blocks if there is one.
         """
-        if not self.bounded:
-            return None
         if self.least_blocks is None:
             return threads
         return threads, self.least_blocks
@@ -181,10 +176,11 @@ def allow_shared(code, size: int) -> None:
     driver.driver.cuKernelSetAttribute(attribute, size, function.handle, function.device.id)
 
 
-unbounded = partial(kernel, bounded=False)
-"""Decorator for a kernel that ptxas compiles worse if it has the number of threads of a block."""
 many_registers = partial(kernel, least_blocks=1)
-"""Decorator for a kernel that needs more registers than ptxas would use to fit several blocks."""
+"""Decorator for a kernel that needs more registers than ptxas would use to fit several blocks.
+
+With too few of them registers spill, or loads from memory wait for each other.
+"""
 
 
 def dtype_of(arguments: tuple) -> torch.dtype:

@@ -139,9 +139,11 @@ def divide(memory, vectors_at, scales_at, thread, threads, tile, d):
     tile, d : int
         Number of sequences per block, and hidden size.
     """
-    for j in range(thread, d, threads):
+    j = thread  # no `range`: its length would take a division
+    while j < d:
         for i in range(tile):
             memory[vectors_at + j * tile + i] /= memory[scales_at + i]
+        j += threads
 
 
 def run_pull_back(

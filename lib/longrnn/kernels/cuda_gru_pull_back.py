@@ -19,7 +19,7 @@ from longrnn.kernels._cuda_dense import (
     store_vectors,
 )
 from longrnn.kernels._cuda_device import device_version
-from longrnn.kernels._cuda_kernel import d, real, tile, unbounded
+from longrnn.kernels._cuda_kernel import d, many_registers, real, tile
 from longrnn.kernels._cuda_launch import launch_dense
 from longrnn.kernels._cuda_pull_back import (
     FORWARD_BUFFERS,
@@ -45,7 +45,7 @@ _BUFFERS = 10
 """Vectors in shared memory of the backward kernel."""
 
 
-@unbounded  # with bounds some float64 registers spill
+@many_registers
 def _forward_kernel(W_T, arguments, h0, h_end, products, states, T, batch):
     """Run all steps of the sequences of a block.
 
@@ -70,7 +70,8 @@ def _forward_kernel(W_T, arguments, h0, h_end, products, states, T, batch):
     cuda.syncthreads()  # the initial state is complete
     base = 0  # offset of the time step in arrays that are d wide
     for t in range(T):
-        for j in range(thread, d, threads):
+        j = thread  # no `range`: its length would take a division
+        while j < d:
             for i in range(tile):  # read before the products, which hide the latency
                 k = 3 * (base + offsets[i]) + j
                 g_r[i] = arguments[k]
@@ -95,6 +96,7 @@ def _forward_kernel(W_T, arguments, h0, h_end, products, states, T, batch):
                 memory[next_at + slot] = value
                 if t == T - 1:
                     h_end[offsets[i] + j] = value
+            j += threads
         cuda.syncthreads()  # the next state is complete, and this one is read
         now_at, next_at = next_at, now_at
         base += batch * d
@@ -115,7 +117,7 @@ def _deltas(arguments, product, before, adjoint_h, memory, deltas_at, stride, di
     memory[direct_at] = gated(z, adjoint_h)
 
 
-@unbounded  # with bounds some float64 registers spill
+@many_registers
 def _backward_kernel(
     W, arguments, products, states, adjoint, log_norm, wanted, least, lost, readout, full,
     every, T, batch,
@@ -143,7 +145,8 @@ def _backward_kernel(
         memory[logs_at + thread] = log_norm[sequence]
     base = (T - 1) * batch * d
     for t in range(T - 1, -1, -1):
-        for j in range(thread, d, threads):
+        j = thread  # no `range`: its length would take a division
+        while j < d:
             for i in range(tile):
                 # Not `offsets[i]`: the compiler does not unroll this loop, and a register has no
                 # index, so the array would be in memory.
@@ -156,12 +159,15 @@ def _backward_kernel(
                     a, products[index], states[index], memory[lambda_at + slot],
                     memory, now_at + slot, d * tile, direct_at + slot,
                 )  # fmt: skip
+            j += threads
         cuda.syncthreads()  # the deltas are complete
-        for j in range(thread, d, threads):
+        j = thread
+        while j < d:
             dot_products(total, W, j, d, memory, now_at, 3 * d)
             for i in range(tile):
                 slot = j * tile + i
                 memory[lambda_at + slot] = total[i] + memory[direct_at + slot]
+            j += threads
         if is_due(t, every, wanted[t]):
             cuda.syncthreads()  # the adjoint is complete
             if thread < tile:

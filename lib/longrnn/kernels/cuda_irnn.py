@@ -22,7 +22,7 @@ from longrnn.kernels._cpu_activations import PHI
 from longrnn.kernels._cuda import cuda, device, engine
 from longrnn.kernels._cuda_dense import dot_products, set_offsets
 from longrnn.kernels._cuda_device import ZERO, activate, load_or_zero, times_slope
-from longrnn.kernels._cuda_kernel import arriving, d, kernel, real, tile, unbounded
+from longrnn.kernels._cuda_kernel import arriving, d, many_registers, real, tile
 from longrnn.kernels._cuda_launch import is_present, launch_dense, most_units
 from longrnn.kernels._drive import drive
 from longrnn.kernels._products import sum_of_products
@@ -43,7 +43,7 @@ def _step_size(eta, round_row, inner, K, varying):
     return eta[inner]
 
 
-@unbounded  # with bounds some of its registers spill
+@many_registers
 def _forward_kernel(
     phi, K, twice, previous, alpha, sign, U_T, eta, r, h0, factors, z, outputs, h_end, T, batch
 ):
@@ -65,27 +65,34 @@ def _forward_kernel(
     g_at = d * tile
     s_at = 2 * d * tile
     a_at = 3 * d * tile
-    for j in range(thread, d, threads):
+    j = thread  # no `range`: its length would take a division
+    while j < d:
         for i in range(tile):
             memory[h_at + j * tile + i] = h0[in_batch[i] * d + j]
+        j += threads
     base = 0  # row of the round's first sequence in arrays (time * batch, ..)
     for _ in range(T):
-        for j in range(thread, d, threads):
+        j = thread
+        while j < d:
             for i in range(tile):
                 slot = j * tile + i
                 memory[g_at + slot] = load_or_zero(memory, h_at + slot, previous)
+            j += threads
         for inner in range(K):
-            for j in range(thread, d, threads):
+            j = thread
+            while j < d:
                 for i in range(tile):
                     slot = j * tile + i
                     factor_row = (base + in_batch[i]) * count + inner
                     value = memory[g_at + slot] + sign * memory[h_at + slot]
                     memory[s_at + slot] = value
                     factors[factor_row * d + j] = value
+                j += threads
             cuda.syncthreads()  # the factor is complete
             factor_at = s_at  # what the matrix multiplies
             for turn in range(1 + twice):
-                for j in range(thread, d, threads):
+                j = thread
+                while j < d:
                     for i in range(tile):  # read before the product, which hides the latency
                         r_t[i] = r[(base + in_batch[i]) * d + j]
                     dot_products(total, U_T, j, d, memory, factor_at, d)
@@ -103,21 +110,26 @@ def _forward_kernel(
                             z[(round_row * K + inner) * d + j] = value
                             step = _step_size(eta, round_row, inner, K, varying)
                             memory[g_at + slot] += step * (value - alpha * memory[s_at + slot])
+                    j += threads
                 if turn == 0:
                     cuda.syncthreads()  # the second factor is complete; or the only one is read
                 factor_at = a_at
-        for j in range(thread, d, threads):
+        j = thread
+        while j < d:
             for i in range(tile):
                 slot = j * tile + i
                 memory[h_at + slot] = memory[g_at + slot]
                 outputs[(base + in_batch[i]) * d + j] = memory[g_at + slot]
+            j += threads
         base += batch
-    for j in range(thread, d, threads):
+    j = thread
+    while j < d:
         for i in range(tile):
             h_end[in_batch[i] * d + j] = memory[h_at + j * tile + i]
+        j += threads
 
 
-@kernel
+@many_registers  # otherwise registers spill at width 128
 def _backward_kernel(
     phi, K, twice, previous, alpha, sign, U, eta, factors, z, grad_outputs, grad_h_end,
     deltas, shares, grad_h0, has_h_end, T, batch,
@@ -138,21 +150,26 @@ def _backward_kernel(
     back_at = d * tile  # gradient of the state before the round
     delta_at = 2 * d * tile
     rho_at = 3 * d * tile
-    for j in range(thread, d, threads):
+    j = thread  # no `range`: its length would take a division
+    while j < d:
         for i in range(tile):
             arrived = load_or_zero(grad_h_end, in_batch[i] * d + j, has_h_end)
             memory[back_at + j * tile + i] = arrived
+        j += threads
     base = (T - 1) * batch  # row of the round's first sequence in arrays (time * batch, ..)
     for _ in range(T):
-        for j in range(thread, d, threads):
+        j = thread
+        while j < d:
             for i in range(tile):
                 slot = j * tile + i
                 index = (base + in_batch[i]) * d + j
                 arrived = load_or_zero(grad_outputs, index, arriving)
                 memory[gamma_at + slot] = arrived + memory[back_at + slot]
                 memory[back_at + slot] = ZERO
+            j += threads
         for inner in range(K - 1, -1, -1):
-            for j in range(thread, d, threads):
+            j = thread
+            while j < d:
                 for i in range(tile):
                     slot = j * tile + i
                     round_row = base + in_batch[i]
@@ -166,10 +183,12 @@ def _backward_kernel(
                     memory[delta_at + slot] = value
                     if twice > 0:
                         deltas[(factor_row + K) * d + j] = value
+                j += threads
             factor_at = delta_at  # what the transposed matrix multiplies
             for turn in range(1 + twice):
                 cuda.syncthreads()  # the vector at `factor_at` is complete
-                for j in range(thread, d, threads):
+                j = thread
+                while j < d:
                     dot_products(total, U, j, d, memory, factor_at, d)
                     for i in range(tile):
                         slot = j * tile + i
@@ -183,17 +202,22 @@ def _backward_kernel(
                             memory[back_at + slot] += sign * value
                         else:
                             memory[rho_at + slot] = value
+                    j += threads
                 factor_at = rho_at
             cuda.syncthreads()  # it is read
-        for j in range(thread, d, threads):
+        j = thread
+        while j < d:
             for i in range(tile):
                 slot = j * tile + i
                 if previous > 0:
                     memory[back_at + slot] += memory[gamma_at + slot]
+            j += threads
         base -= batch
-    for j in range(thread, d, threads):
+    j = thread
+    while j < d:
         for i in range(tile):
             grad_h0[in_batch[i] * d + j] = memory[back_at + j * tile + i]
+        j += threads
 
 
 def _forward(phi, K, twice, previous, alpha, sign, U, eta, etas, r, h0, outputs, h_end, factors, z):

@@ -22,7 +22,7 @@ from longrnn.kernels._cuda_dense import (
     store_vectors,
 )
 from longrnn.kernels._cuda_device import device_version
-from longrnn.kernels._cuda_kernel import d, real, tile, unbounded
+from longrnn.kernels._cuda_kernel import d, many_registers, real, tile
 from longrnn.kernels._cuda_launch import launch_dense
 from longrnn.kernels._cuda_pull_back import (
     FORWARD_BUFFERS,
@@ -51,7 +51,7 @@ _BUFFERS = 12
 """Vectors in shared memory of the backward kernel."""
 
 
-@unbounded  # with bounds some float64 registers spill
+@many_registers
 def _forward_kernel(W_T, arguments, h0, c0, h_end, cells, T, batch):
     """Run all steps of the sequences of a block.
 
@@ -79,7 +79,8 @@ def _forward_kernel(W_T, arguments, h0, c0, h_end, cells, T, batch):
     cuda.syncthreads()  # the initial state is complete
     base = 0  # offset of the time step in arrays that are d wide
     for t in range(T):
-        for j in range(thread, d, threads):
+        j = thread  # no `range`: its length would take a division
+        while j < d:
             for i in range(tile):  # read before the products, which hide the latency
                 k = 4 * (base + offsets[i]) + j
                 g_i[i] = arguments[k]
@@ -108,6 +109,7 @@ def _forward_kernel(W_T, arguments, h0, c0, h_end, cells, T, batch):
                 memory[next_at + j * tile + i] = value
                 if t == T - 1:
                     h_end[offsets[i] + j] = value
+            j += threads
         cuda.syncthreads()  # the next h is complete, and this one is read
         now_at, next_at = next_at, now_at
         base += batch * d
@@ -130,7 +132,7 @@ def _deltas(arguments, before, c, memory, deltas_at, stride, lambda_at, mu_at):
     memory[mu_at] = gated(a_f, adjoint_c)
 
 
-@unbounded  # with bounds some float64 registers spill
+@many_registers
 def _backward_kernel(
     W, arguments, c0, cells, h_adjoint, c_adjoint, log_norm, wanted, least, lost, readout, full,
     every, T, batch,
@@ -159,7 +161,8 @@ def _backward_kernel(
         memory[logs_at + thread] = log_norm[sequence]
     base = (T - 1) * batch * d
     for t in range(T - 1, -1, -1):
-        for j in range(thread, d, threads):
+        j = thread  # no `range`: its length would take a division
+        while j < d:
             for i in range(tile):
                 # Not `offsets[i]`: the compiler does not unroll this loop, and a register has no
                 # index, so the array would be in memory.
@@ -173,11 +176,14 @@ def _backward_kernel(
                     a, before, cells[index],
                     memory, now_at + slot, d * tile, lambda_at + slot, mu_at + slot,
                 )  # fmt: skip
+            j += threads
         cuda.syncthreads()  # the deltas are complete
-        for j in range(thread, d, threads):
+        j = thread
+        while j < d:
             dot_products(total, W, j, d, memory, now_at, 4 * d)
             for i in range(tile):
                 memory[lambda_at + j * tile + i] = total[i]
+            j += threads
         if is_due(t, every, wanted[t]):
             cuda.syncthreads()  # the adjoint is complete
             if thread < tile:
