@@ -27,7 +27,7 @@ from longrnn.cells import cell_class, cell_names, make_cell
 from longrnn.cells._recurrent import LAYERS
 from longrnn.kernels import _cuda, _cuda_kernel, _cuda_launch, _measured, library
 from processes import python, run_tests
-from study.bench.counts import kernels_on_meta
+from study.bench.counts import Work, as_leaves, engine_bytes, engine_work, kernels_on_meta
 from study.paths import ROOT
 from study.training import cache_key, plans, vmapped_pass
 from study.training.model import Model
@@ -35,7 +35,7 @@ from torch import nn
 from torch._library.custom_ops import OPDEFS
 from torch.nn import functional as F
 from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves, tree_map_only
+from torch.utils._pytree import tree_leaves
 
 
 @pytest.mark.slow
@@ -173,12 +173,6 @@ PASSES = [
 ]
 
 
-def as_leaves(weights):
-    """Return weights as tensors without a history, and these tensors in a list."""
-    detached = tree_map_only(torch.Tensor, lambda part: part.detach().requires_grad_(), weights)
-    return detached, [part for part in tree_leaves(detached) if isinstance(part, torch.Tensor)]
-
-
 @pytest.mark.parametrize(("name", "engine"), [one for one in PASSES if one[1] != "numba-cpu"])
 def test_gpu_passes_read_no_value_on_the_host(name, engine, monkeypatch):
     monkeypatch.setattr(_cuda_launch, "launch", lambda *_, **__: None)
@@ -200,45 +194,6 @@ def test_gpu_passes_read_no_value_on_the_host(name, engine, monkeypatch):
         loss = outputs[-1].sum() + sum(part.sum() for part in final)
         torch.autograd.grad(loss, leaves, allow_unused=True)
     assert reads.names == []
-
-
-SILENT = {"empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided", "_unsafe_view"}
-"""Operators that launch no kernel although what they return is no view."""
-
-
-class Work(TorchDispatchMode):
-    """Counts the operators that a pass dispatches, their launches, and the bytes these move.
-
-    A launch moves each of its tensors once. What our kernels read again, such as weights at every
-    step, comes from a cache.
-    """
-
-    def __init__(self):
-        super().__init__()
-        self.dispatches = 0
-        self.launches = 0
-        self.bytes = 0
-
-    def __torch_dispatch__(self, operator, types, args=(), kwargs=None):
-        if operator.namespace == "longrnn":  # an ordinary call passes the dispatcher by
-            with self:
-                return OPDEFS[operator.name()]._init_fn(*args)
-        self.dispatches += 1
-        aliases = [part.alias_info for part in operator._schema.returns]
-        is_view = any(alias is not None and not alias.is_write for alias in aliases)
-        name = operator.overloadpacket.__name__
-        if name == "contiguous":  # its schema calls every result a view, copies too
-            is_view = args[0].is_contiguous()
-        result = operator(*args, **(kwargs or {}))
-        if not is_view and name not in SILENT:
-            self.count_launch(*tree_leaves((args, kwargs, result)))
-        return result
-
-    def count_launch(self, *arguments, **__):
-        """Count a launch; stands in for that of a kernel of ours, too."""
-        self.launches += 1
-        tensors = {id(part): part for part in arguments if isinstance(part, torch.Tensor)}
-        self.bytes += sum(part.nbytes for part in tensors.values())
 
 
 ON_GPU = [name for name, engine in PASSES if engine == "numba-cuda"]
@@ -295,24 +250,23 @@ PERSISTENT = {"rnn": 1, "lstm": 1, "dt_lstm": 1, "gru": 1, "lem": 2}
 
 
 @pytest.mark.parametrize("name", ON_GPU)
-def test_bytes_of_a_time_step(name, monkeypatch):
-    assert vectors_of_a_step(name, monkeypatch) == VECTORS[name]
+def test_bytes_of_a_time_step(name):
+    assert vectors_of_a_step(name) == VECTORS[name]
 
 
 @pytest.mark.parametrize("name", PERSISTENT)
-def test_persistent_kernels_move_the_same_bytes(name, monkeypatch):
-    assert vectors_of_a_step(name, monkeypatch, variant="persistent") == VECTORS[name]
+def test_persistent_kernels_move_the_same_bytes(name):
+    assert vectors_of_a_step(name, variant="persistent") == VECTORS[name]
 
 
-def vectors_of_a_step(name, monkeypatch, **options):
+def vectors_of_a_step(name, **options):
     """Return the vectors that a pass moves per time step and sequence."""
-    short, long = (work_of_a_pass(name, steps, monkeypatch, **options).bytes for steps in (6, 16))
-    return (long - short) / 10 / (4 * 3 * 128)
+    return engine_bytes(name, 128, 1, 3, **options) / (4 * 3 * 128)
 
 
 @pytest.mark.parametrize("name", ON_GPU)
-def test_launches_and_dispatches_of_a_pass(name, monkeypatch):
-    work = work_of_a_pass(name, 6, monkeypatch)
+def test_launches_and_dispatches_of_a_pass(name):
+    work = work_of_a_pass(name)
     launches, dispatches = WORK[name]
     assert work.launches == launches <= MOST_LAUNCHES
     assert work.dispatches <= dispatches
@@ -339,29 +293,17 @@ def test_a_layer_adds_two_launches_for_each_state(name):
 
 
 @pytest.mark.parametrize("name", PERSISTENT)
-def test_persistent_kernels_save_a_launch_per_matrix(name, monkeypatch):
-    work = work_of_a_pass(name, 6, monkeypatch, variant="persistent")
+def test_persistent_kernels_save_a_launch_per_matrix(name):
+    work = work_of_a_pass(name, variant="persistent")
     launches, dispatches = WORK[name]
     matrices = PERSISTENT[name]
     assert work.launches == launches - matrices, "they need no transposed copies of the weights"
     assert work.dispatches < dispatches
 
 
-def work_of_a_pass(name, steps, monkeypatch, **options):
+def work_of_a_pass(name, **options):
     """Return the work of a pass of three sequences by the kernels of a cell, on no device."""
-    work = Work()
-    monkeypatch.setattr(_cuda_launch, "launch", work.count_launch)
-    monkeypatch.setattr(_cuda_launch, "_processors", lambda _: 132)
-    cell = make_cell(name, 1, 128).to("meta")
-    u = torch.randn(steps, 3, 1, device="meta")
-    weights, leaves = as_leaves(cell.weights())
-    state = cell.initial_state(3)
-    run = kernels._ENGINES[name, "numba-cuda"].run
-    with work:
-        _, final = run(weights, state, u, **options)
-        read = final[cell.readout]
-        torch.autograd.grad(read, leaves, torch.empty_like(read), allow_unused=True)
-    return work
+    return engine_work(name, 128, 1, 3, 6, **options)
 
 
 @pytest.mark.parametrize("name", ["gru", "lstm"])

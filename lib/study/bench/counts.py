@@ -18,7 +18,7 @@ from longrnn.probes import adjoint
 from longrnn.probes.adjoint import adjoint_norms
 from torch._library.custom_ops import OPDEFS
 from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves
+from torch.utils._pytree import tree_leaves, tree_map_only
 from torch.utils.flop_counter import flop_registry
 
 TRAINING = "training"
@@ -254,3 +254,125 @@ def count_engine_probe(cell: str, width: int, features: int, batch: int) -> Subm
         counted.append((submitting.kernels + host.launches, host.launches, host.waits))
     added = np.subtract(counted[1], counted[0]) / (_LONG // 2 * adjoint.ENGINE_CHUNK)
     return Submitted(*added.tolist())
+
+
+def as_leaves(weights: tuple) -> tuple[tuple, list[torch.Tensor]]:
+    """Return weights without the operators that computed them.
+
+    Parameters
+    ----------
+    weights : tuple
+        Weights of a cell, possibly nested.
+
+    Returns
+    -------
+    weights : tuple
+        The same weights, each tensor without a history.
+    leaves : list of Tensor
+        These tensors, which require gradients.
+    """
+    detached = tree_map_only(torch.Tensor, lambda part: part.detach().requires_grad_(), weights)
+    return detached, [part for part in tree_leaves(detached) if isinstance(part, torch.Tensor)]
+
+
+_SILENT = {"empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided", "_unsafe_view"}
+"""Operators that launch no kernel although what they return is no view."""
+
+
+class Work(TorchDispatchMode):
+    """Counts the operators that a pass dispatches, their launches, and the bytes these move.
+
+    A launch moves each of its tensors once. What our kernels read again, such as weights at every
+    step, comes from a cache.
+
+    Attributes
+    ----------
+    dispatches, launches, bytes : int
+        The counts.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.dispatches = 0
+        self.launches = 0
+        self.bytes = 0
+
+    def __torch_dispatch__(self, operator, types, args=(), kwargs=None):
+        if operator.namespace == "longrnn":  # an ordinary call passes the dispatcher by
+            with self:
+                return OPDEFS[operator.name()]._init_fn(*args)
+        self.dispatches += 1
+        aliases = [part.alias_info for part in operator._schema.returns]
+        is_view = any(alias is not None and not alias.is_write for alias in aliases)
+        name = operator.overloadpacket.__name__
+        if name == "contiguous":  # its schema calls every result a view, copies too
+            is_view = args[0].is_contiguous()
+        result = operator(*args, **(kwargs or {}))
+        if not is_view and name not in _SILENT:
+            self.count_launch(*tree_leaves((args, kwargs, result)))
+        return result
+
+    def count_launch(self, *arguments: object, **_: object) -> None:
+        """Count a launch; stands in for that of a kernel of ours, too.
+
+        Parameters
+        ----------
+        *arguments
+            What it takes. Each tensor among them is moved once.
+        """
+        self.launches += 1
+        tensors = {id(part): part for part in arguments if isinstance(part, torch.Tensor)}
+        self.bytes += sum(part.nbytes for part in tensors.values())
+
+
+def engine_work(
+    cell: str, width: int, features: int, batch: int, time_steps: int, **options: object
+) -> Work:
+    """Count the work of a training pass by the GPU engine of a cell.
+
+    The pass is read out from the final state. It needs no GPU.
+
+    Parameters
+    ----------
+    cell : str
+        Name of a cell with an engine for GPUs.
+    width, features : int
+        Recurrent and input dimensions.
+    batch, time_steps : int
+        Number of sequences, and their length.
+    **options
+        Options of the engine, such as ``variant``.
+
+    Returns
+    -------
+    Work
+    """
+    network = make_cell(cell, features, width).to("meta")
+    u = torch.empty(time_steps, batch, features, device="meta")
+    weights, leaves = as_leaves(network.weights())
+    state = network.initial_state(batch)
+    run = kernels._ENGINES[cell, "numba-cuda"].run
+    work = Work()
+    with kernels_on_meta(cell), patch.object(_cuda_launch, "launch", work.count_launch), work:
+        _, final = run(weights, state, u, **options)
+        read = final[network.readout]
+        torch.autograd.grad(read, leaves, torch.empty_like(read), allow_unused=True)
+    return work
+
+
+def engine_bytes(cell: str, width: int, features: int, batch: int, **options: object) -> float:
+    """Count the bytes that a time step of a training pass by the GPU engine of a cell moves.
+
+    Parameters
+    ----------
+    cell, width, features, batch, **options
+        As for `engine_work`.
+
+    Returns
+    -------
+    float
+        From the difference between two lengths of sequences.
+    """
+    shorter = engine_work(cell, width, features, batch, _STEPS, **options)
+    longer = engine_work(cell, width, features, batch, 2 * _STEPS, **options)
+    return (longer.bytes - shorter.bytes) / _STEPS
