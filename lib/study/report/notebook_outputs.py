@@ -123,7 +123,8 @@ def _picture(encoded: str, size: Mapping, page: NotebookPage) -> str:
     if all(isinstance(side, int) and side > 0 for side in shown):
         width, height = shown
     up = "../" * page.notebook.page.count("/")
+    alt = f"figure: {page.heading or page.notebook.title}"
     return (
         f'<img class="output" src="{escape(up + address)}" width="{width}" height="{height}" '
-        'alt="figure of this notebook" loading="lazy">'
+        f'alt="{escape(alt)}" loading="lazy">'
     )

@@ -29,6 +29,10 @@ class NotebookPage:
         Receives a sentence that names the notebook and the cell.
     parts : list of str
         Finished pieces of MyST Markdown.
+    cell : int
+        The present cell, for warnings.
+    heading : str
+        Words of the last heading, for descriptions of pictures.
     """
 
     folder: Path
@@ -37,6 +41,7 @@ class NotebookPage:
     warn: Callable[[str], None]
     parts: list[str] = field(default_factory=list)
     cell: int = 0
+    heading: str = ""
 
     def report(self, reason: str) -> None:
         """Tell the builder that part of the present cell is not shown.
@@ -77,6 +82,7 @@ class NotebookPage:
                 self._add_prose(prose)
                 prose = []
                 self.add_heading(int(token.tag[1:]), _plain_heading(tokens[position + 1]))
+                self.heading = tokens[position + 1].content
                 position += 3  # the opening tag, the words and the closing tag
             else:
                 prose.append(token)

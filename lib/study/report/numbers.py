@@ -1,6 +1,7 @@
 """Format the values of a table's column for readers: equal decimals, names as in the papers."""
 
 import math
+import re
 from collections.abc import Callable
 
 import pandas as pd
@@ -16,6 +17,10 @@ _DIGITS = 3
 _TINY = 1e-6
 """Smaller numbers are written as powers of ten."""
 _NEARLY_ZERO = "≈ 0"
+_SOURCE = re.compile(r"(`[^`]*`|\$[^$]*\$)")
+"""Code and formulas in a text."""
+_HYPHENATED_NUMBER = re.compile(r"(?<![\w.])-(?=\.?\d)")
+"""The hyphen of a negative number; that of a range follows a digit."""
 
 
 def formatter(column: pd.Series) -> Callable[[object], str]:
@@ -228,6 +233,28 @@ def with_minus(number: str) -> str:
     if number.startswith("-"):
         return f"−{number[1:]}"
     return number
+
+
+def with_minuses(text: str) -> str:
+    """Write the signs of the negative numbers in a text as minuses instead of hyphens.
+
+    Parameters
+    ----------
+    text : str
+        Text with `code` in backticks and formulas between dollar signs, which stay as they are.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> with_minuses("a lead of -0.88 in models 1-3, `x[-1]`")
+    'a lead of −0.88 in models 1-3, `x[-1]`'
+    """
+    parts = _SOURCE.split(text)
+    parts[::2] = [_HYPHENATED_NUMBER.sub("−", part) for part in parts[::2]]
+    return "".join(parts)
 
 
 def _special(value: float) -> str:

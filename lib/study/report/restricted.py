@@ -13,6 +13,7 @@ looks only at elements of class ``math``, so a formula in an HTML output stays t
 """
 
 import posixpath
+import re
 from collections.abc import Callable, Mapping, Sequence
 from urllib.parse import unquote, urlsplit
 
@@ -24,6 +25,8 @@ from markupsafe import Markup, escape
 from mdit_py_plugins.dollarmath import dollarmath_plugin
 from myst_parser.config.main import MdParserConfig
 from myst_parser.parsers.mdit import create_md_parser
+
+from study.report.numbers import with_minuses
 
 NOTEBOOK_FOLDER = "notebooks"
 """Folder from which relative links in a notebook count."""
@@ -38,6 +41,9 @@ _TAGS = nh3.ALLOWED_TAGS - {"area", "img", "map"}
 _ATTRIBUTES = {
     name: allowed - {"class", "id"} for name, allowed in nh3.ALLOWED_ATTRIBUTES.items()
 } | {"*": {"title"}}
+
+_HEADER = re.compile(r"<(thead|tbody)>(.*?)(?=</\1>)", re.DOTALL)
+_UNSCOPED = re.compile(r"<th((?![^>]* scope=)[^>]*)>")
 
 
 class RestrictedRenderer(RendererHTML):
@@ -258,11 +264,13 @@ def caption_html(text: str) -> Markup:
     >>> caption_html("a < b in `x`")
     Markup('a &lt; b in <code>x</code>')
     """
-    return Markup(_CAPTION.renderInline(" ".join(text.split())))
+    return Markup(_CAPTION.renderInline(with_minuses(" ".join(text.split()))))
 
 
 def clean_html(html: str) -> str:
     """Keep the tables and prose of HTML, and nothing that a browser would run, fetch or style.
+
+    Headers of tables get a scope, which screen readers need: pandas writes none.
 
     Links keep http(s) addresses alone: a relative address would lead to a file next to the page.
 
@@ -276,7 +284,7 @@ def clean_html(html: str) -> str:
     str
         Whole elements, even if `html` leaves some open.
     """
-    return nh3.clean(
+    clean = nh3.clean(
         html,
         tags=_TAGS,
         attributes=_ATTRIBUTES,
@@ -284,6 +292,14 @@ def clean_html(html: str) -> str:
         link_rel=None,
         url_schemes={"http", "https"},
     )
+    return _HEADER.sub(_with_scope, clean)
+
+
+def _with_scope(match: re.Match) -> str:
+    """Return the beginning of a table's head with columns' headers, or of its body with rows'."""
+    part, cells = match.groups()
+    scope = "col" if part == "thead" else "row"
+    return f"<{part}>" + _UNSCOPED.sub(rf'<th scope="{scope}"\1>', cells)
 
 
 def _filter_attribute(tag: str, attribute: str, value: str) -> str | None:
