@@ -44,7 +44,14 @@ from study.report.numbers import formatter
 from study.report.questions import questions
 from study.report.readings import ReadingVerdict
 from study.report.tables import PAGES, key_columns, paired_html, panels, to_html
-from study.report.tally import count_causes, count_verdicts, counts_in_words, tally
+from study.report.tally import (
+    TALLY,
+    count_causes,
+    count_verdicts,
+    counts_in_words,
+    tally,
+    tally_in_words,
+)
 from study.report.verdicts import NOT_JUDGED, judge_claims
 from study.results.artefacts import Artefacts
 from study.results.data_used import data_and_length
@@ -149,7 +156,7 @@ DIFFERENT = artefacts()["same_data"].isna().sum()
         ("coverage", "numerical error rate by architecture this run (quick) 12 runs, drawn"),
         ("figures/ours", "Never seen before."),
         ("publications/shared", "What's new?"),
-        ("publications/dissertation", f"{OF_DISSERTATION} claims : 1 agrees, 1 differs"),
+        ("publications/dissertation", f"{OF_DISSERTATION} claims : 1 agrees; 1 differs"),
     ],
 )
 def test_a_page_contains_this_text(site, page, text):
@@ -608,6 +615,12 @@ def test_stored_results_name_their_data_and_length():
             assert data_and_length(ds) == description
 
 
+def test_a_publication_has_the_words_of_the_tally():
+    counts = pd.Series({"agree": 26, "differ": 1, "experiment too small": 6})
+    row = counts.reindex(TALLY, fill_value=0)
+    assert tally_in_words(row) == "26 agree; 1 differs; 6 experiment too small"
+
+
 def test_verdicts_are_counted_in_words():
     assert counts_in_words(pd.Series({"agrees": 26, "differs": 1})) == "26 agree, 1 differs"
     table = judge_claims([])
@@ -691,6 +704,11 @@ def test_scale_names_the_training_steps(steps, paper_steps, words):
     assert describe_claim(row).scale == words
 
 
+def test_the_length_of_sequences_is_not_named_as_data():
+    row = judge_claims([]).assign(time_steps=75.0, data="75 time steps").iloc[0]
+    assert describe_claim(row).scale == "T = 75"
+
+
 def test_tables_show_spread_runs_and_chance():
     more = {"spread": 1.5, "n": 5, "guess": 10.0}
     html = paired_html(counts().assign(**more))
@@ -704,6 +722,8 @@ def test_a_caption_names_the_panels_of_its_data(tmp_path):
     made.show_figure(drawing(), "lem-fig-adding", data=data, caption="Errors.")
     (item,) = load_artefacts(tmp_path)
     assert panels(item) == "N=200, N=2000"
+    named = item.model_copy(update={"caption": "Errors at N=200 and N=2000."})
+    assert panels(named) == ""
 
 
 def test_texts_of_tables_are_escaped():

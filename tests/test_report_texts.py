@@ -17,12 +17,13 @@ from study.report.answers import answer
 from study.report.claim_words import begin_sentence, where_words
 from study.report.conf import entries_above
 from study.report.contents import Artefact, Notebook
-from study.report.groups import Group, choose_evidence
+from study.report.groups import Group, choose_evidence, group_artefacts
 from study.report.notebook_outputs import code_cell_html
 from study.report.notebook_page import NotebookPage
 from study.report.notebooks import short_name
 from study.report.questions import Question, tables_by_question
 from study.report.readings import read_readings
+from study.report.restricted import caption_html, clean_html
 from study.report.titles import chapter_name, own_name, part_name
 
 
@@ -134,8 +135,28 @@ def test_parts_of_a_table_are_named(part, name):
 
 
 def test_our_own_tables_are_named_as_papers_write():
-    names = ["own-gpu-kernels", "own-irnn-jacobian", "own-slope-model-5"]
-    assert [own_name(name) for name in names] == ["GPU kernels", "iRNN Jacobian", "Slope model 5"]
+    names = ["own-gpu-kernels", "own-irnn-jacobian", "own-slope-model-5", "own-shape-model-10"]
+    read = ["GPU kernels", "iRNN Jacobian", "Slope, Model 5", "Shape, Models 10 to 12"]
+    assert [own_name(name) for name in names] == read
+
+
+def test_negative_numbers_in_captions_have_a_minus():
+    assert caption_html("-1 in models 1-3, `x[-1]`") == "−1 in models 1-3, <code>x[-1]</code>"
+
+
+def test_headers_of_tables_in_notebooks_have_a_scope():
+    table = pd.DataFrame({"a": [1]}, index=["row"]).to_html()
+    html = clean_html(table)
+    assert html.count("<th ") == html.count('scope="') == 3
+    assert '<th scope="row">row</th>' in html and '<th scope="col">a</th>' in html
+
+
+def test_tables_of_models_are_listed_as_readers_count():
+    names = ["own-rows-model-10", "own-rows-model-1", "own-rows-model-4"]
+    read = ["own-rows-model-1", "own-rows-model-4", "own-rows-model-10"]
+    listed = pd.DataFrame(columns=["id", "text", "name", "what"])
+    groups = group_artefacts([artefact("rebuilt", name=name) for name in names], listed)
+    assert [group.id for group in groups] == read
 
 
 @pytest.mark.parametrize(

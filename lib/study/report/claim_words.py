@@ -44,6 +44,8 @@ def scale_words(row: pd.Series) -> str:
     elif pd.notna(steps):
         sizes.append(f"{int(steps):,} training steps")
     data = row["data"] or getattr(row["judged_by"], "trained_on", "")
+    if data[:1].isdigit() and pd.notna(row.get("time_steps")):
+        data = ""  # a synthetic task without a name, "75 time steps": the sizes have its length
     if data and sizes:
         data = f"data: {data}"
     return "; ".join(text for text in (", ".join(sizes), data) if text)

@@ -9,7 +9,7 @@ from toolz import groupby
 
 from study.report.contents import Artefact
 from study.report.coverage import evidence_level
-from study.report.titles import OURS, own_name
+from study.report.titles import OURS, natural_order, own_name
 
 
 @dataclass(frozen=True)
@@ -116,7 +116,7 @@ def group_artefacts(artefacts: Iterable[Artefact], listed: pd.DataFrame) -> list
     by_id = groupby(attrgetter("artefact", "kind"), shown)
     printed = {row.id: (row.text, row.name, row.what) for row in listed.itertuples()}
     names = {name for name, _ in by_id}
-    unpublished = sorted(names.difference(printed))
+    unpublished = sorted(names.difference(printed), key=natural_order)
     groups = []
     for name in [*printed, *unpublished]:
         words = printed.get(name, ("", own_name(name), ""))

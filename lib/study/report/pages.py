@@ -41,8 +41,8 @@ from study.report.tally import (
     TESTED,
     count_causes,
     count_verdicts,
-    counts_in_words,
     tally,
+    tally_in_words,
 )
 from study.report.titles import OURS, SHARED, chapter_name, part_name, slug, text_name
 from study.report.verdicts import COLUMNS, NOT_JUDGED
@@ -190,13 +190,24 @@ def _write_front_page(pages: _Pages) -> None:
 
 def _write_claims(pages: _Pages) -> None:
     """Write the table of all claims, and a page for each."""
-    pages.write("claims")
     site = pages.site
+    pages.write("claims", chapters=_chapters(site["judged"]))
     by_artefact = groupby(attrgetter("id"), [*site["figures"], *site["tables"]])
     for _, row in site["judged"].iterrows():
         evidence = choose_evidence(by_artefact.get(row["artefact"], ()), row["judged_by"])
         claim = site["claims"][row["id"]]
         pages.write("claim", f"claims/{row['id']}", row=row, claim=claim, evidence=evidence)
+
+
+def _chapters(judged: pd.DataFrame) -> list[tuple[tuple[str, str], pd.DataFrame]]:
+    """Return the claims by publication, in the order of the menu, and chapter, appendices last."""
+    order = list(PUBLICATIONS)
+
+    def place(entry: tuple[tuple[str, str], pd.DataFrame]) -> tuple[int, bool, str]:
+        (paper, chapter), _ = entry
+        return order.index(paper), chapter.isalpha(), chapter
+
+    return sorted(judged.groupby(["paper", "chapter"], sort=False), key=place)
 
 
 def _write_publications(pages: _Pages) -> None:
@@ -301,7 +312,6 @@ _FUNCTIONS = (
     chapter_name,
     count_verdicts,
     counted,
-    counts_in_words,
     escape_markdown,
     get_image_size,
     inches,
@@ -314,6 +324,7 @@ _FUNCTIONS = (
     short_name,
     slug,
     state,
+    tally_in_words,
     text_name,
     to_html,
 )

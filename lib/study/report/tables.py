@@ -110,10 +110,11 @@ def panels(item: Artefact) -> str:
     Returns
     -------
     str
-        The levels of its tasks or data sets; empty if there is one alone, or too many.
+        The levels of its tasks or data sets; empty if there is one alone, or too many, or if the
+        caption names them all.
     """
-    names = pd.read_csv(item.path(".csv"), nrows=0).columns
-    column = next((name for name in _PANELS if name in names), None)
+    columns = pd.read_csv(item.path(".csv"), nrows=0).columns
+    column = next((name for name in _PANELS if name in columns), None)
     if column is None:
         return ""
     values = read_table(item.path(".csv"))[column]
@@ -121,7 +122,10 @@ def panels(item: Artefact) -> str:
     if not 1 < len(levels) <= _MAX_PANELS:
         return ""
     write = formatter(values)
-    return ", ".join(write(level) for level in levels)
+    names = [write(level) for level in levels]
+    if all(name in item.caption for name in names):
+        return ""
+    return ", ".join(names)
 
 
 def pair_columns(table: pd.DataFrame) -> tuple[str, str] | None:

@@ -36,6 +36,7 @@ CAUSES = {
 }
 """Why claims are not testable, in words."""
 _PLURAL = {AGREES: "agree", DIFFERS: "differ"}
+_SINGULAR = {plural: verdict for verdict, plural in _PLURAL.items()}
 
 
 def count_verdicts(table: pd.DataFrame) -> pd.DataFrame:
@@ -120,6 +121,29 @@ def count_causes(judged: pd.DataFrame) -> pd.DataFrame:
     counts.loc["all"] = counts.sum()
     counts["total"] = counts.sum(axis="columns")
     return counts
+
+
+def tally_in_words(counts: pd.Series) -> str:
+    """Return a publication's row of the tally as a phrase.
+
+    Parameters
+    ----------
+    counts : pandas.Series
+        Numbers of claims by kind of verdict: a row of `tally`.
+
+    Returns
+    -------
+    str
+        Such as ``26 agree; 1 differs; 6 experiment too small``.
+    """
+    words = []
+    for kind in TALLY:
+        number = counts[kind]
+        if number == 1:
+            words.append(f"1 {_SINGULAR.get(kind, kind)}")
+        elif number > 1:
+            words.append(f"{number} {kind}")
+    return "; ".join(words)
 
 
 def counts_in_words(counts: pd.Series) -> str:

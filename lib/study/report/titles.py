@@ -19,6 +19,35 @@ _SPELLED = {
     "unicornn": "UnICORNN",
 }
 """Words of the ids of artefacts and their parts as the papers write them."""
+_OWN_NAMES = {
+    "own-adding-adjoints": "Adding problem: adjoint states",
+    "own-adding-scaled": "Adding problem: adjoint states if W is scaled",
+    "own-behaviours-by-task": "Behaviors by task",
+    "own-blank-inputs": "Gradients behind blank inputs",
+    "own-claims-by-border": "Claims by threshold",
+    "own-exponential-kink": "Published tables with and without the exponential RNN",
+    "own-fast-slow": "Fast-slow system: one trajectory",
+    "own-fast-slow-curves": "Fast-slow system: error during training",
+    "own-fast-slow-solvers": "Fast-slow system: two solvers",
+    "own-fig-padding-balance": "Padded images: adjoint ratio and accuracy of all methods",
+    "own-intervention-dose": "Gradient intervention: decay added",
+    "own-intervention-effects": "Gradient intervention: effects",
+    "own-intervention-metric": "Gradient intervention: adjoint metric",
+    "own-intervention-plain": "Gradient intervention: ordinary backpropagation",
+    "own-intervention-predictions": "Gradient intervention: predictions",
+    "own-intervention-restored": "Gradient intervention: norm kept constant",
+    "own-lyapunov": "Lyapunov exponents",
+    "own-noisy-images-noise": "Noise-padded CIFAR-10: kinds of noise",
+    "own-one-network": "One network during training",
+    "own-rings-accuracy": "LRU: accuracy by decay",
+    "own-rings-costs": "LRU: accuracy lost to decay",
+    "own-rings-metric": "LRU: adjoint metric",
+    "own-rings-predictions": "LRU: predictions",
+}
+"""Names of artefacts that no paper publishes, if the words of the id would not tell a reader."""
+_MODEL = re.compile(r"-model-(\d+)$")
+_FAMILY = 3
+"""Models of the dissertation that answer one question; a table about all has the first's number."""
 SHARED = "shared"
 """Page of the notebooks that belong to no single publication."""
 
@@ -37,10 +66,43 @@ def own_name(artefact: str) -> str:
 
     Examples
     --------
-    >>> own_name("own-slope-model-5"), own_name("own-irnn-readings")
-    ('Slope model 5', 'iRNN readings')
+    >>> own_name("own-slope-model-5"), own_name("own-rows-model-1"), own_name("own-irnn-readings")
+    ('Slope, Model 5', 'Rows, Models 1 to 3', 'iRNN readings')
     """
-    return _heading(artefact.removeprefix("own-"))
+    if artefact in _OWN_NAMES:
+        return _OWN_NAMES[artefact]
+    words = artefact.removeprefix("own-")
+    model = _MODEL.search(words)
+    if model:  # of the dissertation's twelve
+        return f"{_heading(words[: model.start()])}, {_models(int(model[1]))}"
+    return _heading(words)
+
+
+def _models(number: int) -> str:
+    """Return a model of the dissertation, or the family that begins with it."""
+    if number % _FAMILY == 1:
+        return f"Models {number} to {number + _FAMILY - 1}"
+    return f"Model {number}"
+
+
+def natural_order(name: str) -> list[str | int]:
+    """Return a key that sorts names with numbers as readers count: Model 2 before Model 10.
+
+    Parameters
+    ----------
+    name : str
+
+    Returns
+    -------
+    list of str and int
+        Words and numbers in turn.
+
+    Examples
+    --------
+    >>> sorted(["model 10", "model 2"], key=natural_order)
+    ['model 2', 'model 10']
+    """
+    return [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", name)]
 
 
 def part_name(part: str) -> str:
