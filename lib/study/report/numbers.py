@@ -11,7 +11,7 @@ from study.results.number_format import holds_p_values, number_text, p_text
 
 DASH = "–"
 """Stands for a missing value."""
-_NAMES = ("architecture", "dataset")
+_NAMES = ("architecture", "dataset", "method")
 """Columns whose levels the papers write in their own way."""
 _DIGITS = 3
 _TINY = 1e-6

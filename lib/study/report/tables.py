@@ -12,7 +12,7 @@ from markupsafe import Markup
 
 from study.report.contents import Artefact
 from study.report.inputs import read_table
-from study.report.numbers import DASH, formatter, percent
+from study.report.numbers import DASH, formatter, percent, with_minus
 
 PAGES = jinja2.Environment(
     loader=jinja2.FileSystemLoader(Path(__file__).with_name("templates")),
@@ -33,6 +33,12 @@ _CHANCE = "guess"
 _PANELS = ("task", "dataset")
 """Columns of a figure's data that say what its panels show."""
 _MAX_PANELS = 12
+_AMERICAN = {
+    "behaviour": "behavior",
+    "initialisation": "initialization",
+    "normalised": "normalized",
+    "parametrisation": "parametrization",
+}
 _EMPTY = Markup('<span class="again">{}</span>').format(DASH)
 
 
@@ -269,7 +275,32 @@ def _pair(ours: str, spread: str, theirs: str) -> Markup:
 
 
 def _write_column(column: pd.Series) -> pd.Series:
-    return column.map(formatter(column)).astype(object)
+    write = formatter(column)
+    return column.map(lambda value: with_minus(write(value))).astype(object)
+
+
+def column_words(name: str) -> str:
+    """Return the name of a column as the header of a table.
+
+    Parameters
+    ----------
+    name : str
+        Its name in a CSV file, some of which are in British English.
+
+    Returns
+    -------
+    str
+        Its words in American English.
+
+    Examples
+    --------
+    >>> column_words("parts_rejected"), column_words("behaviour")
+    ('parts rejected', 'behavior')
+    """
+    return _AMERICAN.get(name, name).replace("_", " ")
+
+
+PAGES.globals["column_words"] = column_words
 
 
 def _grid(shown: pd.DataFrame, css: list[str], groups: int) -> Markup:
