@@ -155,6 +155,7 @@ ORACLES = {
     "study.stats.within_groups": "statsmodels, with an intercept per group",
     "study.bench.coadjoint": "the memory of a fresh process",
     "study.bench.counts.count_engine_probe": "launches counted by hand",
+    "study.bench.counts.engine_bytes": "vectors counted by hand",
     "study.bench.conformance": "PyTorch's own checks",
     "study.bench.parity": "the cells in float64",
 }
