@@ -153,7 +153,7 @@ _SETS = "results = 'x'\nresult_set = 'y'\nfolder = '.'"
         ("a", "out.ipynb", "-p count many", "count is 'many'; expected a whole number"),
         ("a", "out.ipynb", "-p count 1 -p count 2", "count is given twice"),
         ("untagged", "out.ipynb", "", "has no cell tagged 'parameters'"),
-        ("missing", "out.ipynb", "", "no notebook at"),
+        ("missing", "out.ipynb", "", "missing.ipynb; expected its path from the repository root"),
         ("x" * 300, "out.ipynb", "", "expected paths of files that can exist"),
         ("outputs", "out.ipynb", "", "is not a valid notebook"),
         ("sets", "out.ipynb", "-s one 1.nc", "and {set} in the output"),
@@ -189,6 +189,12 @@ def test_a_wrong_call_is_refused(
     printed = capsys.readouterr().err
     assert message in printed and len(printed.splitlines()) == 1
     assert _names(tmp_path) == before and (NOTEBOOKS / SOURCE).read_bytes() == source
+
+
+def test_a_name_inside_notebooks_is_not_found_at_the_root(monkeypatch, capsys):
+    monkeypatch.chdir(NOTEBOOKS)
+    assert execute.main([SOURCE, "out.ipynb"]) == 2
+    assert f"no notebook at {ROOT / SOURCE}; expected its path" in capsys.readouterr().err
 
 
 def test_a_link_to_itself_is_refused(tmp_path, capsys):
@@ -369,7 +375,8 @@ def test_a_killed_run_ends_its_kernels_and_workers(environment, tmp_path, killed
         stage = environment | {"DVC_STAGE": "beat"}
         shell = f"{shlex.join(command)!r}, shell=True, env={stage!r}"
         command = [sys.executable, "-c", f"import subprocess; subprocess.Popen({shell}).wait()"]
-    run = subprocess.Popen(command, cwd=ROOT, env=environment)
+    with (tmp_path / "stderr").open("w") as stderr:
+        run = subprocess.Popen(command, cwd=ROOT, env=environment, stderr=stderr)
     try:
         _until(lambda: len(_numbers(began)) == expected, 120, "each kernel and its worker")
         processes = [psutil.Process(number) for number in _numbers(began)]
@@ -378,6 +385,9 @@ def test_a_killed_run_ends_its_kernels_and_workers(environment, tmp_path, killed
         _until(lambda: not any(map(_alive, processes)), 180, "the kernels and workers to end")
         if how == signal.SIGINT:
             assert run.wait(60) == 130
+            message = (tmp_path / "stderr").read_text().splitlines()[-1]
+            assert message.startswith("study.pipeline: interrupted; executed so far: ")
+            assert message.endswith("; run it again; finished training runs are kept")
     finally:
         run.kill()
         run.wait()

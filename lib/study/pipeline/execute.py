@@ -152,6 +152,11 @@ def plan_runs(options: argparse.Namespace) -> dict[str, Run]:
     if options.sets:
         _check_sets([label for label, _ in options.sets], options.output)
     notebook = options.notebook.expanduser()
+    if not notebook.is_file():
+        raise NotebookError(
+            f"no notebook at {notebook.absolute()}; "
+            "expected its path from the repository root, such as notebooks/10_train.ipynb"
+        )
     runs = {}
     for label, results in options.sets or [("", None)]:
         given = [tuple(pair) for pair in options.parameters]

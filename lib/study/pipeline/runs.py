@@ -116,7 +116,9 @@ def _execute_in_threads(
             copies = [failed_copy(run.output) for run in runs]
             started = [str(copy) for copy in copies if copy.exists()]
             error = RunError(
-                f"interrupted; executed so far: {', '.join(started) or 'nothing'}", 130
+                f"interrupted; executed so far: {', '.join(started) or 'nothing'}; "
+                "run it again; finished training runs are kept",
+                130,
             )
         pool.shutdown(wait=False, cancel_futures=True)
         while not all(future.done() for future in futures):
