@@ -9,7 +9,7 @@ import pytest
 from ruamel.yaml import YAML
 from study.claims.correction import corrected_verdicts
 from study.claims.listed import claims
-from study.claims.verdict import AGREES, DIFFERS, displayed_verdict
+from study.claims.verdict import AGREES, DIFFERS, NO_EFFECT, WITHIN, displayed_verdict
 from study.paths import DATA, ROOT
 from study.report.claim_text import describe_claim
 from study.report.findings import read_findings, summarize, write_brief
@@ -18,7 +18,7 @@ from study.report.intervention import describe_intervention, summarize_intervent
 from study.report.readme import README, STORED, fill, main
 from study.report.readme import render_blocks as blocks
 from study.report.readme_numbers import collect_slopes, read_stored
-from study.report.tally import CAUSES
+from study.report.tally import CAUSES, SMALL_EFFECT
 from study.report.verdicts import judge_claims
 
 TEXT = README.read_text("utf-8")
@@ -148,7 +148,12 @@ def test_findings_carry_verdict_and_daggers():
         assert ("†" in verdict) is (row["caveat"] != "")
         other = row[["at_half", "at_double"]] != row["verdict"]
         assert ("‡" in verdict) is bool(row["at_half"] and other.any())
-        assert (f"{row['counted']} before" in verdict) is (row["counted"] != row["corrected"])
+        before = row["counted"]
+        if before in (WITHIN, NO_EFFECT):
+            before = SMALL_EFFECT
+        assert (f"(before the correction: {before})" in verdict) is (
+            row["counted"] != row["corrected"]
+        )
         # A lead in short runs shows how short they are.
         if row["verdict"] == AGREES and row["steps"] < row["paper_steps"]:
             assert f"after {row['steps']:,.0f} of the paper's {row['paper_steps']:,.0f}" in sentence

@@ -21,6 +21,7 @@ from study.claims.verdict import AGREES
 from study.report.claim_text import ClaimText, describe_claim
 from study.report.claim_words import begin_sentence
 from study.report.readings import ReadingVerdict
+from study.report.tally import SMALL_EFFECT
 
 _FILE = Path(__file__).with_name("findings.yaml")
 
@@ -205,7 +206,10 @@ def write_brief(finding: Finding, row: pd.Series) -> str:
         words = claim.kind
     verdict = f"{words[:1].upper()}{words[1:]}{''.join(claim.marks)}"
     if claim.withdrawn:
-        verdict += f" ({claim.verdict} before the correction)"
+        before = claim.verdict
+        if claim.kind == SMALL_EFFECT:
+            before = SMALL_EFFECT  # as in the table above
+        verdict += f" (before the correction: {before})"
     text = _fill(finding, finding.brief, row, claim)
     if text is None:
         return f"*{finding.claimed}* **{verdict}:** {claim.estimate}."

@@ -103,8 +103,8 @@ def _figure_caption(slopes: pd.DataFrame) -> str:
     text = _wrap(
         "*Points of test accuracy lost per factor of ten of gradient decay on the way back to the "
         "first time step, with 95% intervals. “Within tasks” compares networks on the same task. "
-        f"Gradients below 1e-{_LIMIT} count as zero, as in single precision; otherwise (last row), "
-        f"the loss is only {unrounded:.2f} points.*"
+        f"Gradients below 1e-{_LIMIT} are rounded to zero, as in single precision; without this "
+        f"(last row), only {unrounded:.2f} points are lost.*"
     )
     return f"{picture}\n\n{text}"
 
@@ -144,18 +144,18 @@ def _cautions(judged: pd.DataFrame) -> str:
     remaining = corrected["agree"] + corrected["differ"]
     points = (
         "*Agree*: our whole 95% interval is on the claim's side of a threshold, such as zero for "
-        "“LEM beats the LSTM”; our number may still be far from the published one. *Differ*: it is "
-        "on the other side, at our scale. *Undecided*: it contains the threshold, or the list "
-        "names another reason for doubt. *Experiment too small*: with little chance to show the "
-        "effect, the claim does not count as tested.",
-        "Most of our runs are shorter than the paper's. So a lead may reflect only faster "
-        "learning, and without the claimed lead we say *too small*, not *differ*. This favors "
+        "“LEM beats the LSTM”; our number may still be far from the published one. *Differ*: "
+        "the interval is on the other side, at our scale. *Undecided*: it contains the threshold, "
+        "or the list names another reason for doubt. *Experiment too small*: it had "
+        "little chance of showing the effect (untested).",
+        "Most of our runs are shorter than the papers'. So a lead may only mean faster learning, "
+        "and if a short run lacks the claimed lead, we say *too small*, not *differ*. This favors "
         f"*agree*. {_short_sequences(judged)}",
         f"Of {len(decided)} claims that agree or differ, {remaining} survive Holm's correction for "
         f"testing many claims. Of the {len(decided)}, {with_caveat} have a caveat (†), "
-        f"{by_threshold} would change if we halved or doubled a threshold of ours (‡), and {few} "
-        f"rest on {_FEW_SEEDS} seeds. If a claim was undecided, we sometimes added seeds; "
-        "intervals ignore that.",
+        f"{by_threshold} would change if we halved or doubled one of our thresholds (‡), and {few} "
+        f"rest on {_FEW_SEEDS} seeds. For some undecided claims we added seeds; intervals ignore "
+        "that.",
     )
     return "\n".join(_wrap(f"- {point}", hanging="  ") for point in points)
 
@@ -180,8 +180,8 @@ def _key_to_findings() -> str:
     for name, of_notebook in numbers.items():
         notebooks.append(f"{name.partition('_')[0]} ({', '.join(of_notebook)})")
     return _wrap(
-        "*Italics*: the claim. **Bold**: our verdict after Holm's correction. In "
-        "parentheses: uncorrected 95% interval; published value. Notebooks: "
+        "*Italics*: the claim. **Bold**: our verdict after Holm's correction. "
+        "Parentheses: uncorrected 95% interval; published value. Notebooks: "
         f"{', '.join(notebooks)}."
     )
 
