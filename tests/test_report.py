@@ -500,7 +500,7 @@ def test_a_main_finding_with_another_verdict_has_only_its_numbers():
     assert brief.startswith(f"*{finding.claimed}* **Agrees†:** ")
     assert "0.33 percentage points" in brief and "0.24 to 0.41; published: 0.30" in brief
     withdrawn = write_brief(finding, agreed.to_frame().T.assign(corrected="undecided").iloc[0])
-    assert "**Undecided† (agrees before the correction):** 0.00330 (0.00240" in withdrawn
+    assert "**Undecided† (before the correction: agrees):** 0.00330 (0.00240" in withdrawn
 
 
 def test_every_finding_is_about_a_claim():
