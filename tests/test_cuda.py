@@ -484,6 +484,32 @@ def test_a_gpu_without_a_compiler_is_reported_once(monkeypatch):
     assert report.endswith("by a plain PyTorch loop, which is slow: no compiler")
 
 
+@pytest.mark.parametrize(
+    ("cell", "width", "dtype", "ending"),
+    [
+        ("lem", 1756, torch.float32, "at most 1755 in torch.float32, got 1756"),
+        ("lem", 878, torch.float64, "at most 877 in torch.float64, got 878"),
+        ("lem", 3, torch.float16, "in torch.float32 or torch.float64, the input is torch.float16"),
+        ("rnn", 7000, torch.float32, ""),  # cuDNN runs it
+        ("lem", 1755, torch.float32, ""),
+    ],
+)
+def test_a_cell_that_no_kernel_can_run_is_reported(cell, width, dtype, ending, monkeypatch):
+    kernels._warn_of.cache_clear()
+    for key, engine in list(kernels._ENGINES.items()):
+        monkeypatch.setitem(kernels._ENGINES, key, replace(engine, obstacle=str))
+    with warnings.catch_warnings(record=True) as raised:
+        warnings.simplefilter("always")
+        for _ in range(2):
+            kernels.choose(cell, "cuda", dtype=dtype, units=width)
+            kernels.choose(cell, "cpu", dtype=dtype, units=width)
+    reports = [str(each.message) for each in raised]
+    assert len(reports) == bool(ending)
+    for report in reports:
+        assert "loop, which is slow: engine 'numba-cuda' cannot run lem: it" in report
+        assert report.endswith(ending)
+
+
 def test_the_obstacle_says_what_to_install(monkeypatch):
     monkeypatch.setattr(_cuda, "target", lambda: None)
     complaint = _cuda._compiler_error.__wrapped__()

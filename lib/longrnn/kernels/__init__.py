@@ -164,8 +164,9 @@ def choose(
 ) -> str:
     """Return the name of the engine that ``auto`` selects.
 
-    If only the reference is left because this machine lacks what an engine needs, such as NVIDIA's
-    compiler libraries, a warning says so, once per process.
+    If only the reference is left on a device for which the cell has an engine, a warning says why:
+    NVIDIA's compiler libraries are missing, or the cell is too wide, for example. Each reason is
+    reported once per process. On a CPU nothing is reported.
 
     During `torch.onnx.export` only PyTorch's own layers and the reference are selected.
 
@@ -198,8 +199,11 @@ def choose(
         engine = _ENGINES[cell, name]
         refusal = engine.refusal(device, options, dtype, units)
         if refusal:
-            if device in engine.devices and refusal == engine.obstacle():
-                obstacle = refusal
+            if device in engine.devices and device != "cpu":
+                if refusal == engine.obstacle():  # it concerns the machine, not this cell
+                    obstacle = refusal
+                else:
+                    obstacle = f"engine {name!r} cannot run {cell}: {refusal}"
             continue
         chosen = name
         if not engine.is_slower(units):
