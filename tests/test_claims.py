@@ -337,7 +337,7 @@ def test_a_claim_that_could_hardly_agree_and_differs_says_so():
     assert (row["verdict"], row["objection"]) == (DIFFERS, "")
     assert row["note"] == (
         "the interval excludes the claim, although even if the paper is right, "
-        "an experiment of this size would agree only 0% of the time"
+        "an experiment of this size would agree less than 1% of the time"
     )
     assert row["at_half"] == DIFFERS
 

@@ -205,10 +205,10 @@ def low_power_in_words(power: float) -> str:
     -------
     str
     """
-    return (
-        "even if the paper is right, an experiment of this size would agree only "
-        f"{power:.0%} of the time"
-    )
+    start = "even if the paper is right, an experiment of this size would agree"
+    if power < 0.01:
+        return f"{start} less than 1% of the time"
+    return f"{start} only {power:.0%} of the time"
 
 
 def _larger_experiment(estimate: Estimate, region: Region) -> str:
