@@ -1,13 +1,23 @@
 """Settings of the Dask cluster that runs the jobs: section ``jobs`` of `params.yaml`."""
 
+import re
 from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator
 
 from study.config.section import Section
 
 MOST_WORKERS = 4096
 """Largest number of worker processes of one machine."""
+_ADDRESS = re.compile(r"(tcp|tls)://[^/\s]+:[1-9][0-9]{0,4}")
+"""Address of a Dask scheduler."""
+
+
+def _check_scheduler(value: object) -> object:
+    """Refuse what is neither `local` nor an address, in words instead of a regular expression."""
+    if value == "local" or (isinstance(value, str) and _ADDRESS.fullmatch(value)):
+        return value
+    raise ValueError("expected local, or an address such as tcp://host:8786 or tls://host:8786")
 
 
 def _check_workers(value: object) -> object:
@@ -31,5 +41,5 @@ class ClusterSettings(Section):
         vmapped passes on a GPU. ``auto`` means one per GPU, or one per core without a GPU.
     """
 
-    scheduler: Annotated[str, Field(pattern=r"^(local|(tcp|tls)://[^/\s]+:[1-9][0-9]{0,4})$")]
+    scheduler: Annotated[str, BeforeValidator(_check_scheduler)]
     workers: Annotated[int | Literal["auto"], BeforeValidator(_check_workers)]

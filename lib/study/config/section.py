@@ -80,15 +80,17 @@ def check_distinct(levels: tuple) -> tuple:
 
 
 def _as_tuple(value: object) -> tuple:
-    """Return a list as a tuple, and a single level as a tuple of one."""
-    if isinstance(value, list | tuple):
-        return tuple(value)
-    return (value,)
+    """Return a list as a tuple, and a single level as a tuple of one; refuse an empty list."""
+    if not isinstance(value, list | tuple):
+        return (value,)
+    # Checked before the levels: pydantic's own check counts the valid ones, after them.
+    if not value:
+        raise ValueError("expected at least one level")
+    return tuple(value)
 
 
 Factor = Annotated[
     tuple[T, ...],
-    Field(min_length=1),
     BeforeValidator(_as_tuple),
     AfterValidator(check_distinct),
     FACTOR,

@@ -1,4 +1,7 @@
-"""Check `params.yaml` and print what a profile trains: ``python -m study.training [PROFILE]``."""
+"""Check a profile of `params.yaml`, and print what it trains.
+
+``python -m study.training [PROFILE]`` checks one profile; it says nothing about the others.
+"""
 
 import argparse
 import sys
@@ -9,7 +12,7 @@ from study.training.profile import Profile, load_profile
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Check `params.yaml`, and print a line for each dataset that a profile trains.
+    """Check a profile of `params.yaml`, and print a line for each dataset that it trains.
 
     Parameters
     ----------
@@ -19,11 +22,12 @@ def main(arguments: list[str] | None = None) -> int:
     Returns
     -------
     int
-        Exit status: 0, or 2 if `params.yaml` is invalid.
+        Exit status: 0, or 2 if the profile is invalid.
     """
     parser = argparse.ArgumentParser(
         prog="python -m study.training",
-        description="Check params.yaml and print a line for each dataset that a profile trains.",
+        description="Check a profile of params.yaml, and print a line for each dataset that it "
+        "trains.",
     )
     parser.add_argument("profile", nargs="?", help="its name; by default that of params.yaml")
     options = parser.parse_args(arguments)
@@ -40,7 +44,7 @@ def _describe(profile: Profile) -> list[str]:
     """Return the lines that describe a profile."""
     jobs = sum(profile.count(group) for group in profile.designs)
     return [
-        f"params.yaml is valid. Profile {profile.name}: {jobs:,} jobs, "
+        f"Profile {profile.name} of params.yaml is valid: {jobs:,} jobs, "
         f"{len(profile.designs)} datasets.",
         f"It reads the data sets {', '.join(profile.datasets)}.",
         "",
@@ -57,7 +61,7 @@ def _describe_group(profile: Profile, group: str) -> str:
         networks = {run.network_name for run in runs}
         tasks = dict.fromkeys(run.task_label for run in runs)
         text = f"{_count(len(networks), 'network')} on {_count(len(tasks), 'task')}: "
-        text += ", ".join(tasks)
+        text += "; ".join(tasks)  # names of tasks may contain commas
     return f"{group:16} {profile.count(group):6,}  {text}"
 
 
