@@ -156,7 +156,9 @@ class Submitted:
     waits: float
 
 
-_NO_KERNEL = {"empty", "new_empty", "empty_like", "empty_strided", "new_empty_strided", "detach"}
+_ALLOCATORS = {"empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided"}
+"""Operators that only reserve memory."""
+_NO_KERNEL = _ALLOCATORS | {"detach"}
 """Operators that are not views but submit no kernel."""
 _LONG = 20
 """Number of chunks of the longer of two counted sequences. The shorter one has half as many."""
@@ -227,6 +229,14 @@ _H200_PROCESSORS = 132
 """Number of multiprocessors of an NVIDIA H200, which engines ask for."""
 
 
+def _on_meta(
+    cell: str, width: int, features: int, batch: int, time_steps: int
+) -> tuple[Cell, torch.Tensor]:
+    """Return a cell and its input, (time, batch, features), on PyTorch's `meta` device."""
+    network = make_cell(cell, features, width).to("meta")
+    return network, torch.empty(time_steps, batch, features, device="meta")
+
+
 def count_engine_probe(cell: str, width: int, features: int, batch: int) -> Submitted:
     """Count what the host submits per time step of a probe by the GPU engine of a cell.
 
@@ -247,8 +257,7 @@ def count_engine_probe(cell: str, width: int, features: int, batch: int) -> Subm
     counted = []
     for chunks in (_LONG // 2, _LONG):
         time_steps = chunks * adjoint.ENGINE_CHUNK
-        network = make_cell(cell, features, width).to("meta")
-        u = torch.empty(time_steps, batch, features, device="meta")
+        network, u = _on_meta(cell, width, features, batch, time_steps)
         with kernels_on_meta(cell) as host, _Submitting() as submitting:
             adjoint_norms(network, u, _sums, times=(1, time_steps))
         counted.append((submitting.kernels + host.launches, host.launches, host.waits))
@@ -275,8 +284,8 @@ def as_leaves(weights: tuple) -> tuple[tuple, list[torch.Tensor]]:
     return detached, [part for part in tree_leaves(detached) if isinstance(part, torch.Tensor)]
 
 
-_SILENT = {"empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided", "_unsafe_view"}
-"""Operators that launch no kernel although what they return is no view."""
+_SILENT = _ALLOCATORS | {"_unsafe_view"}
+"""Operators that launch no kernel although their schemas don't call the result a view."""
 
 
 class Work(TorchDispatchMode):
@@ -347,8 +356,7 @@ def engine_work(
     -------
     Work
     """
-    network = make_cell(cell, features, width).to("meta")
-    u = torch.empty(time_steps, batch, features, device="meta")
+    network, u = _on_meta(cell, width, features, batch, time_steps)
     weights, leaves = as_leaves(network.weights())
     state = network.initial_state(batch)
     run = kernels._ENGINES[cell, "numba-cuda"].run
