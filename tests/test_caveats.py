@@ -15,8 +15,10 @@ from study.claims.caveats import (
 )
 from study.claims.estimates import gather
 from study.claims.estimating import estimate_claim
+from study.claims.experiment_sizes import scale_of_networks
 from study.claims.networks import Networks
 from study.claims.search import gain_of_last_rate
+from study.claims.testable import refuse_claim
 from study.results.schema import DIVERGED
 from test_tuning import RATES, at_rates, made_claim
 
@@ -87,6 +89,17 @@ def test_some_runs_at_chance_are_counted():
     assert estimated(learned, **LEARNS)[0].notes == ()
     alike = estimated(errors({"LEM": 1.0}), **LEARNS)[0]
     assert alike.notes == (), "no run differs from the others"
+
+
+def test_a_network_at_chance_may_have_runs_that_learned():
+    """Its median run is at chance, but one run in five solves the task."""
+    solved = errors({"LEM": 0.05, "LSTM": 0.05}, 1)
+    failed = errors({"LEM": 0.05, "LSTM": 1.0}, 4).assign_coords(replicate=[1, 2, 3, 4])
+    networks = Networks(xr.concat([solved, failed], "replicate", data_vars="minimal"))
+    scale = scale_of_networks(networks, "LEM", "LSTM")
+    assert scale.at_chance == ("4 of 5 runs of LSTM on made up (at learning rate 0.001)",)
+    refusal = refuse_claim(networks, ["LSTM", "LEM"], ["LSTM"])
+    assert refusal.notes == ("no better than chance: 4 of 5 runs of LSTM on made up",)
 
 
 @pytest.mark.parametrize(("goal", "caveat"), [(0.01, True), (1e-6, False), (0.0, False)])

@@ -19,6 +19,7 @@ from study.claims.tuning import Losers, losers
 from study.claims.verdict import AGREES, DIFFERS, UNDECIDED, verdict_on
 
 RATES = (0.001, 0.003, 0.01)
+AT_CHANCE = "runs of LSTM on made up"
 
 
 def made_claim(estimator="lead", region=None, **comparison):
@@ -130,8 +131,12 @@ def test_a_network_at_chance_needs_three_rates(rates, verdict):
 @pytest.mark.parametrize(
     ("scores", "edge", "chance"),
     [
-        ([10.0, 10.0, 10.2], (), ("LSTM on made up (3 learning rates from 0.001 to 0.01)",)),
-        ([10.0], (), ("LSTM on made up (learning rate 0.001)",)),
+        (
+            [10.0, 10.0, 10.2],
+            (),
+            (f"6 of 6 {AT_CHANCE} (at the best of 3 learning rates from 0.001 to 0.01)",),
+        ),
+        ([10.0], (), (f"6 of 6 {AT_CHANCE} (at learning rate 0.001)",)),
         (ROBUST, ("LSTM on made up (0.01)",), ()),
         (INSIDE, (), ()),
     ],

@@ -1,14 +1,17 @@
 """Caveats to a verdict on networks that stands: what a reader must know before quoting it.
 
 Pages mark a verdict with caveats by a dagger (†). Objections, which change the verdict, are in
-`study.claims.undecided`, `study.claims.tuning` and `study.claims.short_runs`. There are four
-caveats:
+`study.claims.undecided`, `study.claims.tuning` and `study.claims.short_runs`. Four caveats are
+written here:
 
 - the verdict goes against a network that was tuned over fewer settings than the one it is compared
   with, or against networks that were each trained at a single setting;
 - the claim is that an error comes close to zero, and training stopped once it was small;
 - the claim is that several networks fail, and only some of them learn;
 - the interval leaves out the error of the finite test set (`study.claims.sampling`).
+
+`study.claims.judging` adds four others: a lead in short runs, a best learning rate at the edge of
+the grid, networks at chance, and a verdict that another threshold reverses.
 """
 
 from study.claims.claim import Claim, NetworkRef
@@ -160,13 +163,11 @@ def runs_at_chance(networks: Networks, name: NetworkRef) -> str:
         Such as "15 of 15 runs of RNN on T=100, at 3 learning rates, stay at chance".
     """
     rows = networks.at_all_rates(name)
-    task = rows["task"].iloc[0]
-    count = int((~networks.runs_learned(rows)).sum())
     rates = len(rates_tried(networks, name))
     at_rates = ""
     if rates > 1:
         at_rates = f", at {rates} learning rates,"
-    return f"{count} of {len(rows)} runs of {name} on {task}{at_rates} stay at chance"
+    return f"{networks.at_chance_in_words(name, rows)}{at_rates} stay at chance"
 
 
 def networks_that_fail(networks: Networks, names: list[NetworkRef]) -> Reasons:

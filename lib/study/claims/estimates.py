@@ -48,7 +48,9 @@ class Scale:
     at_edge: Reasons = ()
     """Networks whose best learning rate is at an end of those tried, with the rate."""
     at_chance: Reasons = ()
-    """Networks that do no better than chance, with the learning rates that were tried."""
+    """Networks that do no better than chance: how many of their runs, and the learning rates that
+    were tried.
+    """
 
     def columns(self) -> dict[str, object]:
         """Return the fields as columns of a table.

@@ -104,13 +104,15 @@ def _edge_if_learned(networks: Networks, name: NetworkRef) -> str:
 
 
 def _rates_at_chance(networks: Networks, name: NetworkRef) -> str:
-    """Describe a network at chance and the learning rates that were tried; empty if it learned."""
+    """Count the runs at chance of a network that is, and name the learning rates that were tried.
+
+    Empty if the network learned. One at chance may have single runs that learned, because the
+    median over runs decides (`Networks.learned`).
+    """
     if not _is_at_chance(networks, name):
         return ""
-    task = networks.runs(name)["task"].iloc[0]
     rates = rates_tried(networks, name)
-    if len(rates) == 1:
-        tried = f"learning rate {rates[0]:g}"
-    else:
-        tried = f"{len(rates)} learning rates from {rates[0]:g} to {rates[-1]:g}"
-    return f"{name} on {task} ({tried})"
+    tried = f"learning rate {rates[0]:g}"
+    if len(rates) > 1:
+        tried = f"the best of {len(rates)} learning rates from {rates[0]:g} to {rates[-1]:g}"
+    return f"{networks.at_chance_in_words(name, networks.runs(name))} (at {tried})"

@@ -249,6 +249,24 @@ class Networks:
             return rows["test"] < LEARNED_ERROR * rows["guess_metric"]
         return above_chance(rows["test"], rows["guess_metric"], rows["test_sequences"])
 
+    def at_chance_in_words(self, name: NetworkRef, rows: pd.DataFrame) -> str:
+        """Count the runs of a network that stay at chance, in words.
+
+        Parameters
+        ----------
+        name
+            A network that was trained.
+        rows
+            Its runs: rows of `rows`, or of `candidates`.
+
+        Returns
+        -------
+        str
+            Such as "4 of 5 runs of LSTM on sMNIST".
+        """
+        count = int((~self.runs_learned(rows)).sum())
+        return f"{count} of {len(rows)} runs of {name} on {rows['task'].iloc[0]}"
+
     def at_chance(self) -> list[str]:
         """Return the networks that do no better than chance.
 

@@ -133,9 +133,4 @@ def count_at_chance(networks: Networks, name: NetworkRef) -> str:
     learned = networks.runs_learned(rows)
     if learned.all() or not learned.any():
         return ""
-    count = int((~learned).sum())
-    task = rows["task"].iloc[0]
-    return (
-        f"{count} of {len(rows)} runs of {name} on {task} stay at chance, and the mean includes "
-        "them"
-    )
+    return f"{networks.at_chance_in_words(name, rows)} stay at chance, and the mean includes them"

@@ -1,4 +1,4 @@
-"""Whether claims about networks can be tested: were they trained on the paper's data and did they
+"""Whether a claim about networks can be tested: were they trained on the paper's data, and did they
 learn?
 
 A network at chance is not evidence that another one is better, and results on stand-in data are not
@@ -40,9 +40,10 @@ def refuse_claim(
     replaced = describe_stand_in(first["task_settings"], first["substitute"])
     if replaced:
         return not_testable(replaced, Cause.NO_DATA, scale_of_networks(networks, *names))
-    poor = [str(name) for name in learners if not networks.learned(name)]
-    if poor:
-        reason = f"no better than chance: {', '.join(poor)}"
+    at_chance = [name for name in learners if not networks.learned(name)]
+    if at_chance:
+        counts = [networks.at_chance_in_words(name, networks.runs(name)) for name in at_chance]
+        reason = f"no better than chance: {', '.join(counts)}"
         return not_testable(reason, Cause.PREMISE, scale_of_networks(networks, *names))
     return None
 
