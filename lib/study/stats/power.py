@@ -6,6 +6,8 @@ from scipy import stats
 
 CONFIDENCE = 0.95
 """Level of every confidence interval of the project."""
+TAIL = (1 - CONFIDENCE) / 2
+"""Probability that such an interval leaves out on either side."""
 DETECTED = 0.8
 """Power at which a minimum detectable effect is stated."""
 
@@ -29,5 +31,4 @@ def detectable(error: float, *, tests: int = 1, df: float = math.inf) -> float:
     float
         In the unit of `error`.
     """
-    tail = (1 - CONFIDENCE) / 2
-    return (stats.t.isf(tail / tests, df) + stats.t.ppf(DETECTED, df)) * error
+    return (stats.t.isf(TAIL / tests, df) + stats.t.ppf(DETECTED, df)) * error

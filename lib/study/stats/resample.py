@@ -24,7 +24,7 @@ from scipy import stats
 
 from study.stats.design import INTERCEPT, Design, NothingToFit
 from study.stats.linear import LinearFit
-from study.stats.power import CONFIDENCE
+from study.stats.power import TAIL
 from study.stats.reml import grouped
 
 
@@ -192,8 +192,7 @@ def stretch(treatments: int, coefficients: int) -> float:
         The factor of the module's equation, above 1.
     """
     df = max(treatments - coefficients, 1)
-    tail = (1 - CONFIDENCE) / 2
-    return float(np.sqrt(treatments / df) * stats.t.isf(tail, df) / stats.norm.isf(tail))
+    return float(np.sqrt(treatments / df) * stats.t.isf(TAIL, df) / stats.norm.isf(TAIL))
 
 
 def interval(numbers: np.ndarray) -> BootstrapInterval:
@@ -214,8 +213,7 @@ def interval(numbers: np.ndarray) -> BootstrapInterval:
     BootstrapInterval
     """
     estimate, *draws = numbers
-    tail = (1 - CONFIDENCE) / 2
-    percentile_low, percentile_high = np.quantile(draws, [tail, 1 - tail])
+    percentile_low, percentile_high = np.quantile(draws, [TAIL, 1 - TAIL])
     low = min(percentile_low, 2 * estimate - percentile_high)
     high = max(percentile_high, 2 * estimate - percentile_low)
     return BootstrapInterval(float(estimate), float(low), float(high))

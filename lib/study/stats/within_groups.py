@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from study.stats.power import CONFIDENCE
+from study.stats.power import TAIL
 
 _GROUPS = 4
 """Minimum number of groups for a bootstrap interval."""
@@ -53,7 +53,8 @@ def correlate_within(
     -------
     WithinGroups
         The relation. Its numbers are nan if there are fewer than four groups, or if x or y is
-        constant in every group.
+        constant in every group. The interval is nan, too, if x or y varies in so few groups that a
+        resample has none of them.
     """
     deviations = pd.DataFrame({"x": x, "y": y})
     deviations -= deviations.groupby(group).transform("mean")
@@ -67,8 +68,7 @@ def correlate_within(
     total_xx, _, total_xy = sums.sum(0)
     times = np.random.default_rng(0).multinomial(groups, np.full(groups, 1 / groups), draws)
     correlations = _correlation(np.vstack([sums.sum(0), times @ sums]))
-    tail = (1 - CONFIDENCE) / 2
-    low, high = np.quantile(correlations[1:], [tail, 1 - tail])
+    low, high = np.quantile(correlations[1:], [TAIL, 1 - TAIL])
     rank_correlation = stats.spearmanr(dx, dy).statistic
     slope = total_xy / total_xx
     return WithinGroups(groups, correlations[0], low, high, rank_correlation, slope)
