@@ -465,8 +465,10 @@ def test_spread_of_deviations_is_that_of_the_tasks(wide):
     assert estimate.low <= truth + 0.05 and abs(estimate.value - truth) < 0.1
     noisy = frame.assign(noise="post", task_accuracy=100 * accuracy)
     assert tasks.spread_of_deviations(pd.concat([frame, noisy])) == estimate
-    alone = frame[frame["replicate"] == 0]
-    assert tasks.spread_of_deviations(alone).cause == Cause.NO_SEEDS
+    # Two attempts deviate equally, as if nothing varied within a task.
+    for replicates, known in ((1, False), (2, False), (3, True)):
+        few = tasks.spread_of_deviations(frame[frame["replicate"] < replicates])
+        assert few.known == known and (known or few.cause == Cause.NO_SEEDS)
 
 
 def test_spread_of_deviations_by_hand():

@@ -12,7 +12,8 @@ The fits of two tasks share no attempt, so their variances add. The paper does n
 statistic. Here T is compared with Student's distribution, whose degrees of freedom are
 Satterthwaite's, :math:`(s_t^2 + s_{t'}^2)^2 / (s_t^4/\nu_t + s_{t'}^4/\nu_{t'})`, which allows
 tasks of different residual variance. Within a task, the model's standard error assumes one variance
-for all attempts; the robust one (HC3) does not.
+for all attempts; the robust one (HC3) does not. All standard errors get the model's degrees of
+freedom.
 """
 
 from typing import NamedTuple
