@@ -400,6 +400,17 @@ def test_the_interval_of_a_spread_is_that_of_a_variance():
     assert [scaled.value, scaled.low, scaled.high] == pytest.approx(narrower * expected)
 
 
+def test_the_sampling_of_test_sequences_is_known_of_means_over_them():
+    """A root mean squared error is not the mean of what is stored for each sequence."""
+    networks = _answering(np.random.default_rng(7), 0.6)
+    of_accuracy = sampling_variance(networks, "LEM")
+    metric = ["root mean squared error"] * networks.ds.sizes["run"]
+    ds = networks.ds.assign(metric=("run", metric))
+    assert sampling_variance(Networks(ds), "LEM") is None
+    of_mean = sampling_variance(Networks(ds, measure="squared error"), "LEM")
+    assert of_mean == pytest.approx(of_accuracy / 100**2)
+
+
 def test_a_spread_with_the_sampling_of_test_sequences_says_so():
     networks = _answering(np.random.default_rng(7), 0.6)
     assert ask(networks, "deviation", "LEM").notes == ()

@@ -115,12 +115,20 @@ test_an_invalid_claim_is_named = refused(
 )
 
 
+MADE_UP = (
+    "region: {{above: 0}}\n"
+    "  comparison: {{group: a, estimator: lead, tasks: [b], networks: [c], paper_steps: 1, {}}}"
+)
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
         ("region: {above: 2, below: 1}", "field 'region'.*contains nothing or everything"),
         ("region: {above: high}", "field 'region.above'"),
         ("region: {above: 0}\n  color: red", "field 'color'"),
+        ("region: {above: 0}\n  7: red", "field '7"),
+        (MADE_UP.format("measure: bit"), "'comparison.measure': 'bit' is not a m.*; .*, bits$"),
         ("region: {above: 0}\n  comparison: {group: a, estimator: lead}", "paper_steps"),
         ("region: {above: 0}\n  paper: irnn", "names a paper; remove it"),
     ],
@@ -180,11 +188,18 @@ def test_units_fit_the_estimators_of_claims():
             assert not unit.startswith("times"), claim.id
 
 
-@pytest.mark.parametrize("text", ["", "id: lem-x\n"])
-def test_a_file_without_a_list_is_refused(tmp_path, text):
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "lem.yaml holds no list of claims"),
+        ("id: lem-x\n", "lem.yaml holds no list of claims"),
+        ("- lem-x\n", "lem.yaml: 'lem-x' is not a claim; begin each with `- id: ...`"),
+    ],
+)
+def test_a_file_without_a_list_of_claims_is_refused(tmp_path, text, message):
     path = tmp_path / "lem.yaml"
     path.write_text(text)
-    with pytest.raises(ClaimError, match="lem.yaml holds no list of claims"):
+    with pytest.raises(ClaimError, match=message):
         read_claims(path)
 
 

@@ -11,6 +11,7 @@ import pandas as pd
 from pydantic import Field, field_validator, model_validator
 
 from study.claims.region import Frozen, Region, Threshold
+from study.results.runs import MEASURES
 
 NOT_PRINTED = "not printed"
 """Value of `Comparison.paper_steps` for papers that don't give the training length."""
@@ -112,7 +113,7 @@ class Comparison(Frozen):
     pairs
         Pairs of networks to compare, instead of `networks` and `others`.
     measure
-        One of `study.results.runs.MEASURES`, if it is not the recorded metric.
+        One of `study.results.runs.MEASURES`; empty for the recorded metric.
     control
         A network that must have learned the task, or else the claim is not testable. ``any``: one
         of the compared networks suffices.
@@ -154,6 +155,13 @@ class Comparison(Frozen):
     paper_dt: dict[str, float] = Field(default_factory=dict)
     paper_length: int | None = None
     paper_width: dict[str, int] = Field(default_factory=dict)
+
+    @field_validator("measure")
+    @classmethod
+    def _known_measure(cls, value: str) -> str:
+        if value and value not in MEASURES:
+            raise ValueError(f"{value!r} is not a measure; expected one of {', '.join(MEASURES)}")
+        return value
 
     @model_validator(mode="after")
     def _complete(self) -> "Comparison":

@@ -45,15 +45,17 @@ def read_claims(path: Path) -> list[Claim]:
         raise ClaimError(f"{path.name} holds no list of claims; begin each claim with `- id: ...`")
     paper_claims = []
     for entry in entries:
+        if not isinstance(entry, dict):
+            raise ClaimError(f"{path.name}: {entry!r} is not a claim; begin each with `- id: ...`")
         name = entry.get("id", "an entry without an id")
         if "paper" in entry:
             raise ClaimError(f"{path.name}: {name} names a paper; remove it, the file's name does")
         try:
-            paper_claims.append(Claim(paper=path.stem, **entry))
+            paper_claims.append(Claim.model_validate({"paper": path.stem, **entry}))
         except ValidationError as error:
             first = error.errors()[0]
             field = ".".join(str(part) for part in first["loc"])
-            problem = first["msg"]
+            problem = first["msg"].removeprefix("Value error, ")
             if first["type"] == "missing":
                 problem = "it is missing; add it as `study.claims.claim` describes it"
             raise ClaimError(f"{path.name}: {name}, field {field!r}: {problem}") from None

@@ -21,9 +21,10 @@ from statsmodels.api import OLS
 
 from study.claims.claim import NetworkRef
 from study.claims.experiment_sizes import scale_of_networks
-from study.claims.intervals import TAIL, Z
+from study.claims.intervals import Z
 from study.claims.networks import Networks
 from study.paths import PUBLISHED
+from study.stats.power import TAIL
 
 PATIENTS = PUBLISHED / "claims" / "patients.csv"
 """The patient of each test window, by task and in the order of the windows.
@@ -196,11 +197,15 @@ def sampling_variance(networks: Networks, name: NetworkRef) -> float | None:
     Returns
     -------
     float or None
-        In squared units of the score; None if scores by sequence were not stored for every run.
+        In squared units of the score. None if scores by sequence were not stored for every run, or
+        if the score is a root mean squared error, which is not a mean over sequences.
     """
+    if not networks.higher_is_better and networks.measure != "squared error":
+        return None
     answers = _answers(networks, name)
     if answers is None or not np.isfinite(answers).all():
         return None
     residual = answers - answers.mean(axis=0) - answers.mean(axis=1, keepdims=True)
     runs, sequences = answers.shape
+    # `var` subtracts the mean, which the line above subtracts twice.
     return (networks.unit * residual).var() * runs / (runs - 1) / sequences

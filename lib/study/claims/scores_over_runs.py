@@ -8,14 +8,14 @@ from scipy.stats import chi2
 from study.claims.claim import NetworkRef
 from study.claims.estimates import Cause, Estimate, Exact, not_testable
 from study.claims.experiment_sizes import scale_of_networks
-from study.claims.intervals import TAIL, correlation
+from study.claims.intervals import correlation
 from study.claims.networks import Networks
 from study.claims.region import Region
 from study.claims.sampling import sampling_variance
-from study.stats.power import CONFIDENCE
+from study.stats.power import CONFIDENCE, TAIL
 
 WITH_SAMPLING = (
-    "the spread includes that from the draw of the test sequences, whose scores were not stored"
+    "the spread includes that from the draw of the test sequences, which could not be separated"
 )
 """Note on a standard deviation over runs."""
 
@@ -83,7 +83,8 @@ def deviation(
 ) -> Estimate:
     """Estimate the standard deviation of a network's score over runs.
 
-    The variance that comes from the finite test set is subtracted.
+    The variance that comes from the finite test set is subtracted, if it is known
+    (`study.claims.sampling.sampling_variance`).
 
     Parameters
     ----------
@@ -99,7 +100,8 @@ def deviation(
     Returns
     -------
     Estimate
-        In points, with the chi-squared interval for normal values.
+        In the unit of the score, with the chi-squared interval for normal values. A note says so if
+        the variance of the test set was not subtracted.
     """
     scores = networks.scores(name)
     scale = scale_of_networks(networks, name)
