@@ -7,9 +7,8 @@ from dataclasses import replace
 from scipy import stats
 
 from study.claims.estimates import Cause, Estimate, Scale, gather, not_testable
-from study.claims.intervals import TAIL
 from study.claims.region import Region
-from study.stats.power import CONFIDENCE
+from study.stats.power import CONFIDENCE, TAIL
 
 
 def smallest(estimates: Iterable[Estimate]) -> Estimate:

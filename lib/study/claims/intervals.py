@@ -13,9 +13,8 @@ from statsmodels.stats.proportion import proportion_confint
 
 from study.claims.estimates import Cause, Estimate, Exact, Scale, not_testable
 from study.claims.region import Region
-from study.stats.power import CONFIDENCE
+from study.stats.power import CONFIDENCE, TAIL
 
-TAIL = (1 - CONFIDENCE) / 2
 Z = float(stats.norm.isf(TAIL))
 """Half the width of a normal 95% interval, in standard errors."""
 

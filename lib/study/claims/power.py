@@ -7,9 +7,8 @@ from scipy import stats
 from statsmodels.stats.proportion import proportion_confint
 
 from study.claims.estimates import Estimate
-from study.claims.intervals import TAIL
 from study.claims.region import Region
-from study.stats.power import CONFIDENCE
+from study.stats.power import CONFIDENCE, TAIL
 
 
 def power_to_agree(estimate: Estimate, region: Region, published: float) -> float:
