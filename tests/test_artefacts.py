@@ -134,6 +134,7 @@ TWO_ROWS = pd.concat({"ours": FRAME}, axis="columns")
         ({}, {"part": "../up"}, "the file is 'own-x-../up'"),
         ({"result_set": "../up"}, {}, "result_set is '../up'"),
         ({"notebook": "a\n"}, {}, "notebook is 'a"),
+        ({"notebook": ".22"}, {}, "notebook is '.22'; .*, beginning with a letter or a digit$"),
     ],
 )
 def test_wrong_names_are_refused(tmp_path, run, table, complaint):

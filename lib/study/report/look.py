@@ -96,6 +96,14 @@ def _plan(command: str) -> Iterator[Run]:
     yield from plan_runs(options).values()
 
 
+def _plan_notebook(name: str, **parameters: str) -> list[Run]:
+    """Return the run of a notebook with these parameters; its copy goes to `LOOK`."""
+    arguments = [f"notebooks/{name}.ipynb", str(LOOK / f"executed/{name}.ipynb")]
+    for parameter, value in parameters.items():
+        arguments += ["-p", parameter, value]
+    return list(plan_runs(parse(arguments)).values())
+
+
 def main() -> int:
     """Run the notebooks and build the report of them.
 
@@ -105,14 +113,6 @@ def main() -> int:
         Exit status: 0, or 1 after an error, which is printed to stderr.
     """
     os.chdir(ROOT)
-    coverage = [
-        *("notebooks/90_coverage.ipynb", str(LOOK / "executed/90_coverage.ipynb")),
-        *("-p", "data_dir", str(LOOK), "-p", "out", str(LOOK / "coverage.csv")),
-    ]
-    prepare = [
-        *("notebooks/00_prepare_data.ipynb", str(LOOK / "executed/00_prepare_data.ipynb")),
-        *("-p", "profile", _PROFILE, "-p", "out", str(PREPARED)),
-    ]
     with fork_server.serving():
         try:
             commands = read_commands()
@@ -128,11 +128,15 @@ def main() -> int:
 
         # One more than there are cores: each waits for its kernel now and then.
         at_once = len(os.sched_getaffinity(0)) + 1
-        status = execute_all([*plan_runs(parse(prepare)).values()], at_once=1, quiet=True)
+        prepare = _plan_notebook("00_prepare_data", profile=_PROFILE, out=str(PREPARED))
+        status = execute_all(prepare, at_once=1, quiet=True)
         if not status:
             status = execute_all(runs, at_once=at_once, quiet=True, after=show_progress)
         if not status:
-            status = execute_all([*plan_runs(parse(coverage)).values()], at_once=1, quiet=True)
+            coverage = _plan_notebook(
+                "90_coverage", data_dir=str(LOOK), out=str(LOOK / "coverage.csv")
+            )
+            status = execute_all(coverage, at_once=1, quiet=True)
         if not status:
             report = str(LOOK / "report")
             status = fork_server.run(["study.report", "--data", str(LOOK), "--out", report])

@@ -106,8 +106,8 @@ def _collect_site(inputs: Inputs, judged: pd.DataFrame, summary: pd.DataFrame) -
     groups = group_artefacts(inputs.artefacts, listed)
     figures = [group for group in groups if group.kind == "figure"]
     tables = [group for group in groups if group.kind == "table"]
-    # An artefact may have both kinds: a figure, and tables of the numbers in it.
-    by_id = {group.id: group for group in [*reversed(groups), *figures]}
+    # Links lead to the figure if an artefact has both: a figure, and tables of the numbers in it.
+    by_id = {group.id: group for group in [*tables, *figures]}
     all_questions = questions(inputs, groups, judged)
     by_publication = groupby(attrgetter("publication"), all_questions)
     publications = [name for name in [*PUBLICATIONS, OURS, SHARED] if name in by_publication]
@@ -203,11 +203,12 @@ def _chapters(judged: pd.DataFrame) -> list[tuple[tuple[str, str], pd.DataFrame]
     """Return the claims by publication, in the order of the menu, and chapter, appendices last."""
     order = list(PUBLICATIONS)
 
-    def place(entry: tuple[tuple[str, str], pd.DataFrame]) -> tuple[int, bool, str]:
+    def menu_position(entry: tuple[tuple[str, str], pd.DataFrame]) -> tuple[int, bool, str]:
         (paper, chapter), _ = entry
-        return order.index(paper), chapter.isalpha(), chapter
+        is_appendix = chapter.isalpha()
+        return order.index(paper), is_appendix, chapter
 
-    return sorted(judged.groupby(["paper", "chapter"], sort=False), key=place)
+    return sorted(judged.groupby(["paper", "chapter"], sort=False), key=menu_position)
 
 
 def _write_publications(pages: _Pages) -> None:

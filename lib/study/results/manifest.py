@@ -54,7 +54,10 @@ def check_name(what: str, name: str) -> None:
     Raises
     ------
     ValueError
-        It has other characters than a name may have.
+        It has other characters than a name may have, or begins with punctuation.
     """
     if not re.fullmatch(_NAME, name):
-        raise ValueError(f"{what} is {name!r}; expected letters, digits, '_', '-' or '.'")
+        raise ValueError(
+            f"{what} is {name!r}; expected letters, digits, '_', '-' or '.', beginning with a "
+            "letter or a digit"
+        )

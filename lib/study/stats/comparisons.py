@@ -85,7 +85,7 @@ def compare_variances(frame: pd.DataFrame) -> pd.DataFrame:
         for name, test in TESTS.items():
             line = _test_variances(test, groups, tasks)
             lines.append({"architecture": architecture, "test": name, **line})
-    return _correct(lines, first="p_value")
+    return _correct(lines, deciding="p_value")
 
 
 def _test_variances(test: VarianceTest, groups: list[np.ndarray], tasks: int) -> dict:
@@ -202,10 +202,10 @@ def compare_error_rates(attempts: pd.DataFrame) -> pd.DataFrame:
     return _correct_without_df_within(lines)
 
 
-def _correct(lines: list[dict], *, first: str) -> pd.DataFrame:
+def _correct(lines: list[dict], *, deciding: str) -> pd.DataFrame:
     """Return tests as a table, with Bonferroni's correction over the tests made of each kind.
 
-    `first` names the p value that decides ``rejected``.
+    `deciding` names the p value that decides ``rejected``.
     """
     table = pd.DataFrame(lines)
     kind = np.zeros(len(table))  # one kind of test
@@ -213,12 +213,12 @@ def _correct(lines: list[dict], *, first: str) -> pd.DataFrame:
         kind = table["test"]
     family_size = table.groupby(kind)["p_value"].transform("count")
     table["p_bonferroni"] = (table["p_value"] * family_size).clip(upper=1)
-    table["rejected"] = (table[first] < SIGNIFICANCE).where(table[first].notna())
+    table["rejected"] = (table[deciding] < SIGNIFICANCE).where(table[deciding].notna())
     table["cause"] = table.pop("cause")
     return table
 
 
 def _correct_without_df_within(lines: list[dict]) -> pd.DataFrame:
     """Return tests that have one number of degrees of freedom, corrected."""
-    table = _correct(lines, first="p_bonferroni")
+    table = _correct(lines, deciding="p_bonferroni")
     return table.drop(columns="df_within").rename(columns={"df_between": "df"})
