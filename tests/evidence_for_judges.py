@@ -39,14 +39,18 @@ def factorial(status: np.ndarray | int = COMPLETED, examples: int = 1000, **leve
     return ds
 
 
-def failing(**rate: float):
-    """Return a function that draws results in which architectures fail at these rates."""
+def failing(training_length: int = 25, **rate: float):
+    """Return a function that draws results in which architectures fail at these rates.
+
+    The paper's attempts take 25 epochs or more. Shorter ones confirm and refute less.
+    """
     names = [*ROBUST, *FRAGILE]
     rates = np.array([rate.get(name, 0.0) for name in names]).reshape(-1, *[1] * 7)
 
     def draw(rng):
         status = np.where(rng.random((len(names), *[1] * 6, 400)) < rates, DIVERGED, COMPLETED)
-        return factorial(status, architecture=names, replicate=range(400))
+        levels = {"training_length": [training_length], "replicate": range(400)}
+        return factorial(status, architecture=names, **levels)
 
     return draw
 
@@ -231,7 +235,8 @@ def sweep(rng, together=False, networks=24) -> xr.Dataset:
 
 
 JUDGES = {
-    "factorial": Judges({**judge_error_rates, **judge_vanished, **judge_examples}),
+    "factorial": Judges({**judge_vanished, **judge_examples}),
+    "rates_factorial": judge_error_rates,
     "factorial, by task": tasks.judge_tasks,
     **{f"factorial, models {family}": judges for family, judges in models.JUDGES.items()},
     "linear_gaps": judge_linear_gaps,

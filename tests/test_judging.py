@@ -36,6 +36,7 @@ from study.claims import extremes
 from study.claims.claim import ClaimError, NetworkSelection
 from study.claims.coadjoint_gaps import every_weight_learns
 from study.claims.comparisons import lead
+from study.claims.error_rates import FRAGILE
 from study.claims.estimates import ByVerdict, Cause, Estimate, Scale, gather
 from study.claims.estimating import ESTIMATORS
 from study.claims.factorial import Evidence
@@ -428,8 +429,30 @@ def test_digits_judge_nothing_of_the_factorial():
 
 
 def test_pooled_attempts_bound_the_smallest_error_rate():
-    actual = JUDGES["factorial"]["diss-1.5.2-fragile"](failing()(np.random.default_rng(4)))
+    actual = JUDGES["rates_factorial"]["diss-1.5.2-fragile"](failing()(np.random.default_rng(4)))
     assert actual.value == actual.low == 0 and actual.high < 0.006 < 0.009 < proportion(0, 400).high
+
+
+@pytest.mark.parametrize(
+    ("claim", "rates", "long_enough", "short"),
+    [
+        ("diss-1.5.2-robust", {}, AGREES, UNTESTABLE),
+        ("diss-1.5.2-robust", {"unicornn": 0.1}, DIFFERS, DIFFERS),
+        ("diss-1.5.2-fragile", {}, DIFFERS, UNTESTABLE),
+        ("diss-1.5.2-fragile", dict.fromkeys(FRAGILE, 0.2), AGREES, AGREES),
+        ("diss-1.4-error-rate", {}, AGREES, UNTESTABLE),
+    ],
+)
+def test_short_attempts_show_failures_but_not_their_absence(claim, rates, long_enough, short):
+    """More epochs can only add failures; the paper's attempts take 25 epochs or more."""
+    judge = JUDGES["rates_factorial"][claim]
+    rng = np.random.default_rng(4)
+    assert verdict_of(claim, judge(failing(25, **rates)(rng))) == long_enough
+    actual = judge(failing(24, **rates)(rng))
+    assert verdict_of(claim, actual) == short
+    if short == UNTESTABLE:
+        reason = "our runs take 24 epochs, the paper's at least 25, which can add failures"
+        assert actual.parts[0].too_short.on(long_enough == AGREES) == (reason,)
 
 
 @pytest.mark.parametrize(("weight", "verdict"), [(1.5, DIFFERS), (3.0, AGREES)])

@@ -31,7 +31,7 @@ from study.training.plans import DESIGNS
 from study.training.probe import _METHODS
 from study.training.profile import load_profile
 
-PROFILES = ("smoke", "quick", "real", "short", "paper")
+PROFILES = ("smoke", "quick", "real", "short", "rates", "paper")
 EXPANSION = ROOT / "tests" / "data" / "expansion.csv"
 """Number and digest of the runs of each profile and group, which this file writes if run."""
 

@@ -1,10 +1,17 @@
-"""Claims about attempts that end in a numerical error (sections 1.4 and 1.5.2)."""
+"""Claims about attempts that end in a numerical error (sections 1.4 and 1.5.2).
+
+An attempt that fails stays failed, so more epochs can only raise an error rate. If our attempts are
+shorter than the paper's, failures that we count are evidence, and the lack of failures is not: a
+small rate can't confirm that an architecture is robust, or refute that it is fragile.
+"""
 
 from collections.abc import Iterable
+from dataclasses import replace
 
+import pandas as pd
 import xarray as xr
 
-from study.claims.estimates import Cause, Estimate, not_testable
+from study.claims.estimates import ByVerdict, Cause, Estimate, Reasons, not_testable
 from study.claims.extremes import largest, smallest
 from study.claims.factorial import judges_of, of_dataset
 from study.claims.intervals import proportion
@@ -24,7 +31,7 @@ def _rates(ds: xr.Dataset, names: Iterable[str], factors: Iterable[str] = ()) ->
     if missing:
         return [not_testable(f"not trained: {', '.join(missing)}", Cause.NO_DATA)]
     largest_rate = float(ds["learning_rate"].max())
-    papers = _largest_published_rate()
+    papers = float(_published_levels("learning_rate").max())
     if largest_rate < papers:
         reason = (
             f"not tested: our learning rates go up to {largest_rate:g}, the paper's up to "
@@ -36,10 +43,31 @@ def _rates(ds: xr.Dataset, names: Iterable[str], factors: Iterable[str] = ()) ->
     return [proportion(row.diverged, row.entered) for row in table.itertuples()]
 
 
-def _largest_published_rate() -> float:
-    """Return the largest learning rate of the paper's factorial experiment (Table 3.2)."""
-    levels = load_published("diss-tab-3.2").query("factor == 'learning_rate'")["level"]
-    return float(levels.astype(float).max())
+def _published_levels(factor: str) -> pd.Series:
+    """Return the levels of a factor in the paper's factorial experiment (Table 3.2)."""
+    levels = load_published("diss-tab-3.2").query("factor == @factor")["level"]
+    return levels.astype(float)
+
+
+def _fewer_epochs(ds: xr.Dataset) -> Reasons:
+    """Explain that our attempts are shorter than the paper's; empty if they are not."""
+    ours = int(ds["training_length"].max())
+    papers = int(_published_levels("training_length").min())
+    if ours >= papers:
+        return ()
+    return (f"our runs take {ours} epochs, the paper's at least {papers}, which can add failures",)
+
+
+def _too_short_to_agree(rates: list[Estimate], ds: xr.Dataset) -> list[Estimate]:
+    """Mark rates of a claim that there are few failures: short attempts can't confirm it."""
+    too_short = ByVerdict(to_agree=_fewer_epochs(ds))
+    return [replace(rate, too_short=too_short) for rate in rates]
+
+
+def _too_short_to_differ(rates: list[Estimate], ds: xr.Dataset) -> list[Estimate]:
+    """Mark rates of a claim that there are many failures: short attempts can't refute it."""
+    too_short = ByVerdict(to_differ=_fewer_epochs(ds))
+    return [replace(rate, too_short=too_short) for rate in rates]
 
 
 def robust_error_rate(ds: xr.Dataset) -> Estimate:
@@ -55,7 +83,7 @@ def robust_error_rate(ds: xr.Dataset) -> Estimate:
     Estimate
         A share of attempts; not testable if our learning rates end below the paper's.
     """
-    return largest(_rates(ds, ROBUST))
+    return largest(_too_short_to_agree(_rates(ds, ROBUST), ds))
 
 
 def robust_error_rate_of_a_task(ds: xr.Dataset) -> Estimate:
@@ -71,7 +99,7 @@ def robust_error_rate_of_a_task(ds: xr.Dataset) -> Estimate:
     Estimate
         A share of attempts; not testable if our learning rates end below the paper's.
     """
-    return largest(_rates(ds, ROBUST, TASK))
+    return largest(_too_short_to_agree(_rates(ds, ROBUST, TASK), ds))
 
 
 def fragile_error_rate(ds: xr.Dataset) -> Estimate:
@@ -94,7 +122,7 @@ def fragile_error_rate(ds: xr.Dataset) -> Estimate:
     if all(rate.n is not None for rate in rates):
         failed = sum(round(rate.value * rate.n) for rate in rates)
         rates.append(proportion(failed, sum(rate.n for rate in rates)))
-    return smallest(rates)
+    return smallest(_too_short_to_differ(rates, ds))
 
 
 judge_error_rates = judges_of(

@@ -13,6 +13,7 @@ SUFFIXES = {"table": (".csv",), "figure": (".png", ".svg", ".csv"), "claims": ("
 RESULT_SETS = {
     "rebuilt": "this run",
     "reference": "stored reference",
+    "rates": "stored reference, also the largest learning rate",
     "short": "stored reference, shorter sequences",
     "simulated": "drawn from the published models",
 }

@@ -2,8 +2,8 @@
 
 `python -m study.report.look` writes to ``data/look``. It runs every stage of ``dvc.yaml`` that
 analyzes a stored reference, and those that need no results, such as the tests of a theory. If an
-experiment has several sets of results, only the one that ``dvc.yaml`` calls `SHOWN` is shown; `make
-repro` shows all.
+experiment has several sets of results, only those that ``dvc.yaml`` calls by a name in `SHOWN` are
+shown; `make repro` shows all.
 """
 
 import os
@@ -22,8 +22,9 @@ from study.pipeline.execute import parse, plan_runs
 from study.pipeline.runs import Run, execute_all
 
 LOOK = Path("data/look")
-SHOWN = "reference"
-KEPT = f"-s {SHOWN} {REFERENCE.relative_to(ROOT).as_posix()}"
+SHOWN = ("reference", "rates")
+"""Names of the sets of stored results that judge claims."""
+KEPT = f"-s reference {REFERENCE.relative_to(ROOT).as_posix()}"
 NO_RESULTS = ("show", "show_data")
 """Groups of stages of ``dvc.yaml`` that need no results; the second needs prepared data."""
 PREPARED = LOOK / "prepared"
@@ -83,9 +84,9 @@ def without_results(commands: Mapping[str, str]) -> Iterator[Run]:
 
 
 def _plan(command: str) -> Iterator[Run]:
-    """Yield the run of a stage, for the set of results that is shown if it has several."""
+    """Yield the runs of a stage; if it has several sets of results, one for each that is shown."""
     options = parse(shlex.split(command)[3:])  # python -m study.pipeline
-    options.sets = [pair for pair in options.sets if pair[0] == SHOWN]
+    options.sets = [pair for pair in options.sets if pair[0] in SHOWN]
     parameters = dict(options.parameters)
     parameters["out"] = str(LOOK)
     if "prepared" in parameters:
