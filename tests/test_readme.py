@@ -104,7 +104,7 @@ def test_summary_counts_all_claims_that_could_be_tested():
     words = " ".join(TEXT.split())
     tested, *kinds = re.search(
         r"we could test (\d+): (\d+) agree with our results, (\d+) differ, (\d+) are undecided, "
-        r"and (\d+) claim",
+        r"and (\d+) that claim little or no effect hold",
         words,
     ).groups()
     assert int(tested) == sum(map(int, kinds))
@@ -127,7 +127,7 @@ def test_columns_of_the_verdicts_are_explained():
 
 
 def test_readme_is_short():
-    assert len(TEXT.splitlines()) <= 140
+    assert len(TEXT.splitlines()) <= 150
 
 
 def test_findings_carry_verdict_and_daggers():
@@ -165,17 +165,31 @@ def test_findings_carry_verdict_and_daggers():
 def test_a_finding_with_another_verdict_has_only_its_numbers():
     judged = read_stored(STORED).set_index("id", drop=False)
     for finding in read_findings().main:
-        row = judged.loc[finding.claim]
-        numbers = f":** {describe_claim(row).estimate}."
-        assert not write_brief(finding, row).endswith(numbers)
-        row["corrected"] = DIFFERS if row["corrected"] == AGREES else AGREES
-        assert write_brief(finding, row).endswith(numbers)
+        numbers = f":** {describe_claim(judged.loc[finding.claim]).estimate}."
+        assert not write_brief(finding, judged).endswith(numbers)
+        other = judged.copy()
+        verdict = DIFFERS if judged.loc[finding.claim, "corrected"] == AGREES else AGREES
+        other.loc[finding.claim, "corrected"] = verdict
+        assert write_brief(finding, other).endswith(numbers)
+
+
+def test_the_claim_that_follows_a_finding_needs_its_verdict():
+    judged = read_stored(STORED).set_index("id", drop=False)
+    followed = [finding for finding in read_findings().main if finding.followed_by]
+    assert followed
+    for finding in followed:
+        following = read_findings().by_claim[finding.followed_by]
+        start = f" {following.brief.partition(' {')[0]}"
+        assert start in write_brief(finding, judged)
+        other = judged.copy()
+        other.loc[following.claim, "corrected"] = DIFFERS
+        assert start not in write_brief(finding, other)
 
 
 def test_layers_are_counted():
     block = " ".join(blocks(STORED)["layers"].split())
     names = {name.removesuffix("Cell") for name in longrnn.__all__ if name.endswith("Cell")} - {""}
-    (count,) = re.findall(r"lists the (\d+) layers", block)
+    (count,) = re.findall(r"There are (\d+) layers", block)
     assert len(names) == int(count) == len(pd.read_csv(STORED / "cells.csv"))
     assert all(hasattr(longrnn, name) for name in names)
 
@@ -251,7 +265,7 @@ def test_harm_by_distance_is_open_or_not():
     for write in (describe_intervention, summarize_intervention):
         assert "nothing to do with distance" in "".join(write(effects))
         assert "nothing to do with distance" not in "".join(write(clear))
-    sentence = "It is not clear whether early digits lose more (−8 points; −18 to +3)."
+    sentence = "It is not clear whether early digits lose more (8 points more; −3 to 18)."
     assert sentence in "".join(describe_intervention(effects))
     assert "early digits lose more" not in "".join(describe_intervention(clear))
 

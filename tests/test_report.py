@@ -441,7 +441,7 @@ def test_withdrawn_verdicts_are_marked():
     rows = table.assign(counted="agrees", corrected="undecided", low=0.1, high=1.0, estimate=0.5)
     claim = describe_claim(rows.iloc[0])
     assert claim.withdrawn and "withdrawn" in claim.css
-    assert claim.status == "Undecided (agrees before Holm's correction)"
+    assert claim.status == "Undecided (before Holm's correction: agrees)"
 
 
 @pytest.mark.parametrize(
@@ -495,11 +495,11 @@ def test_a_main_finding_with_another_verdict_has_only_its_numbers():
     size = {"replicates": 5.0, "steps": 200.0, "paper_steps": 1000.0}
     verdict = {"counted": finding.verdict, "corrected": finding.verdict, "caveat": "short runs"}
     table = judge_claims([]).assign(**measured, **size, **verdict, cause="")
-    agreed = table.set_index("id", drop=False).loc[finding.claim]
+    agreed = table.set_index("id", drop=False)
     brief = write_brief(finding, agreed)
     assert brief.startswith(f"*{finding.claimed}* **Agrees†:** ")
     assert "0.33 percentage points" in brief and "0.24 to 0.41; published: 0.30" in brief
-    withdrawn = write_brief(finding, agreed.to_frame().T.assign(corrected="undecided").iloc[0])
+    withdrawn = write_brief(finding, agreed.assign(corrected="undecided"))
     assert "**Undecided† (before the correction: agrees):** 0.00330 (0.00240" in withdrawn
 
 
@@ -635,11 +635,11 @@ def test_verdicts_are_counted_in_words():
     ("verdict", "cause", "kind", "status"),
     [
         (UNTESTABLE, "too small", "experiment too small", "Experiment too small"),
-        (UNTESTABLE, "no data", "not testable for other reasons", "No data"),
+        (UNTESTABLE, "no data", "not testable for other reasons", "Not testable: no data"),
         (NOT_JUDGED, "", "not testable for other reasons", "Not judged yet"),
         (AGREES, "", "agree", "Agrees with the paper"),
         (UNDECIDED, "", "undecided", "Undecided"),
-        (NO_EFFECT, "", "little or no effect, as claimed", "No effect found"),
+        (NO_EFFECT, "", "little or no effect, as claimed", "Little or no effect, as claimed"),
     ],
 )
 def test_kinds_of_verdicts(verdict, cause, kind, status):

@@ -25,15 +25,15 @@ from study.report.claim_words import (
 )
 from study.report.intervals import Interval, place_interval
 from study.report.numbers import with_minus
-from study.report.tally import CAUSES, kind_of
+from study.report.tally import CAUSES, SMALL_EFFECT, kind_of
 from study.report.verdicts import DECIDED
 
 _UNTESTED = {
     Cause.TOO_SMALL: "Experiment too small",
-    Cause.NO_DATA: "No data",
-    Cause.NO_SEEDS: "Too few runs to tell",
-    Cause.THRESHOLD: "Depends on our threshold",
-    Cause.PREMISE: "Premise not met",
+    Cause.NO_DATA: "Not testable: no data",
+    Cause.NO_SEEDS: "Not testable: fewer than two runs",
+    Cause.THRESHOLD: "Not testable: depends on our threshold",
+    Cause.PREMISE: "Not testable: a premise is not met",
 }
 """Why a claim is not testable, in words that begin a sentence."""
 _COMPARED = {AGREES: " with the paper", DIFFERS: " from the paper"}
@@ -127,11 +127,21 @@ class ClaimText:
         """The verdict after Holm's correction in words that begin a sentence about the paper."""
         if self.cause:
             return _UNTESTED[Cause(self.cause)]
-        words = f"{self.corrected[:1].upper()}{self.corrected[1:]}"
+        words = self.corrected
+        if self.kind == SMALL_EFFECT and not self.withdrawn:
+            words = SMALL_EFFECT
+        words = f"{words[:1].upper()}{words[1:]}"
         words += _COMPARED.get(self.corrected, "")
         if self.withdrawn:
-            words += f" ({self.verdict} before Holm's correction)"
+            words += f" (before Holm's correction: {self.before_correction})"
         return words
+
+    @property
+    def before_correction(self) -> str:
+        """The verdict without a correction, in the words of the tally."""
+        if self.kind == SMALL_EFFECT:
+            return SMALL_EFFECT
+        return self.verdict
 
     @property
     def kind(self) -> str:
@@ -152,6 +162,11 @@ class ClaimText:
         if self.withdrawn:
             classes.append("withdrawn")
         return " ".join(classes)
+
+    @property
+    def corrected_css(self) -> str:
+        """CSS class of the verdict after Holm's correction."""
+        return self.corrected.replace(" ", "-")
 
     @property
     def decided(self) -> bool:

@@ -21,7 +21,7 @@ from study.claims.verdict import AGREES
 from study.report.claim_text import ClaimText, describe_claim
 from study.report.claim_words import begin_sentence
 from study.report.readings import ReadingVerdict
-from study.report.tally import SMALL_EFFECT
+from study.results.names import PUBLICATIONS
 
 _FILE = Path(__file__).with_name("findings.yaml")
 
@@ -51,7 +51,9 @@ class Finding(BaseModel):
     brief: str = ""
     """What README.md says after the claim and its verdict."""
     notebook: str = ""
-    """The notebook that README.md names for it."""
+    """The notebook to which README.md links."""
+    followed_by: str = ""
+    """Another claim, whose `brief` README.md adds; empty if there is none."""
     qualifier: str = ""
     """Words that follow the verdict if it holds only in a part, such as in one reading."""
     other_reading: OtherReading | None = None
@@ -91,12 +93,18 @@ class Findings(BaseModel):
     """Claims of the main findings of README.md."""
 
     @property
-    def main(self) -> tuple[Finding, ...]:
-        """The main findings of README.md."""
+    def by_claim(self) -> dict[str, Finding]:
+        """All findings by their claim."""
         known = {}
         for question in self.questions:
             for finding in question.findings:
                 known[finding.claim] = finding
+        return known
+
+    @property
+    def main(self) -> tuple[Finding, ...]:
+        """The main findings of README.md."""
+        known = self.by_claim
         return tuple(known[claim] for claim in self.readme)
 
 
@@ -184,38 +192,50 @@ def write_sentence(
     return Sentence(text, claim, finding.qualifier)
 
 
-def write_brief(finding: Finding, row: pd.Series) -> str:
+def write_brief(finding: Finding, rows: pd.DataFrame) -> str:
     """Return a finding as README.md shows it: the claim, our verdict, and the numbers.
 
     Parameters
     ----------
     finding : Finding
         One with words for README.md.
-    row : pandas.Series
-        The claim's row of `study.report.verdicts.judge_claims`.
+    rows : pandas.DataFrame
+        Rows of `study.report.verdicts.judge_claims`, labeled by claim.
 
     Returns
     -------
     str
         Markdown, with the marks of `ClaimText.marks` after the verdict. The numbers have no
-        sentence if the verdict after Holm's correction is not the one that it was written for.
+        sentence if the verdict after Holm's correction is not the one that it was written for. The
+        sentence of the claim that follows (`Finding.followed_by`) is left out in that case.
     """
+    row = rows.loc[finding.claim]
     claim = describe_claim(row)
     words = claim.corrected
     if claim.cause:
         words = claim.kind
     verdict = f"{words[:1].upper()}{words[1:]}{''.join(claim.marks)}"
     if claim.withdrawn:
-        before = claim.verdict
-        if claim.kind == SMALL_EFFECT:
-            before = SMALL_EFFECT  # as in the table above
-        verdict += f" (before the correction: {before})"
+        verdict += f" (before the correction: {claim.before_correction})"
     text = _fill(finding, finding.brief, row, claim)
     if text is None:
         return f"*{finding.claimed}* **{verdict}:** {claim.estimate}."
     if finding.qualifier:
         verdict += f" {finding.qualifier}"
+    text += _following(finding, rows)
     return f"*{finding.claimed}* **{verdict}:** {text}"
+
+
+def _following(finding: Finding, rows: pd.DataFrame) -> str:
+    """Return the sentence about the claim that follows; empty if it has another verdict."""
+    if not finding.followed_by:
+        return ""
+    following = read_findings().by_claim[finding.followed_by]
+    row = rows.loc[following.claim]
+    text = _fill(following, following.brief, row, describe_claim(row))
+    if text is None:
+        return ""
+    return f" {text}"
 
 
 def _in_other_reading(finding: Finding, readings: Sequence[ReadingVerdict]) -> str:
@@ -246,8 +266,9 @@ def _write_numbers(finding: Finding, row: pd.Series) -> dict[str, str]:
     def write(value: float) -> str:
         return _scaled(value, finding)
 
+    region = claims()[finding.claim].region
     if math.isinf(row["high"]):
-        interval = f"at least {write(row['low'])}"
+        interval = f"at least {write(row['low'])}: some runs never get there"
     elif row["low"] == 0 and row["estimate"] == 0:
         interval = f"at most {write(row['high'])}"
     else:
@@ -259,7 +280,8 @@ def _write_numbers(finding: Finding, row: pd.Series) -> dict[str, str]:
         "interval": interval,
         "decided_by": _quote_networks(row),
         "task": row["decided_on"],
-        "threshold": write(_threshold(claims()[finding.claim].region)),
+        "threshold": write(_threshold(region)),
+        "limit": write(region.below),
         "steps": _short_steps(row),
     }
 
@@ -312,7 +334,9 @@ def _caveat(row: pd.Series) -> str:
         return ""
     caveats = []
     if not pd.isna(row.get("steps")):
-        caveats.append(lead_caveat(claims()[row["id"]], int(row["steps"])))
+        name = PUBLICATIONS[row["paper"]].name
+        short = lead_caveat(claims()[row["id"]], int(row["steps"]))
+        caveats.append(short.replace("the paper's", f"the {name} paper's"))
     for caveat in read_caveats(row["caveat"]):
         if caveat.startswith(NOT_ROBUST):
             caveats.append(caveat)

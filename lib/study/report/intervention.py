@@ -76,8 +76,8 @@ def summarize_intervention(effects: pd.DataFrame) -> str:
     rows = effects.set_index("change against plain")
     seeds = int(rows["n"].min())
     sentences = [
-        "In our experiment, networks classify a digit that comes early or late in noise. We "
-        f"changed only how gradients flow backward ({seeds} seeds). In LSTMs, GRUs and basic RNNs, "
+        "In our experiment, networks classify a digit that comes early or late in noise, and we "
+        f"change only how gradients flow backward ({seeds} seeds). In LSTMs, GRUs and basic RNNs, "
         "holding the gradient norm constant "
         f"{_early_and_late(*_restored(rows))}.",
         *_conclusion(effects),
@@ -105,7 +105,9 @@ def _unclear_difference(rows: pd.DataFrame) -> list[str]:
     difference = rows.loc["dose -10, beginning less end"]
     if _verb(difference):
         return []
-    return [f"It is not clear whether early digits lose more {_points(difference)}."]
+    more = -100 * difference[["estimate", "high", "low"]]
+    words = f"{more['estimate']:.0f} points more; {more['high']:.0f} to {more['low']:.0f}"
+    return [f"It is not clear whether early digits lose more ({words}).".replace("-", "−")]
 
 
 def _unexplained(rows: pd.DataFrame) -> list[str]:

@@ -90,7 +90,7 @@ def _summary(judged: pd.DataFrame, effects: pd.DataFrame) -> str:
         f"at a smaller scale. Of {len(judged)} claims, we could test "
         f"{counts[list(TESTED)].sum()}: {counts['agree']} agree with our results, "
         f"{counts['differ']} differ, {counts['undecided']} are undecided, and "
-        f"{counts[SMALL_EFFECT]} claim little or no effect, as we find (after Holm's correction: "
+        f"{counts[SMALL_EFFECT]} that claim little or no effect hold (after Holm's correction: "
         f"{corrected['agree']}, {corrected['differ']}, {corrected['undecided']} and "
         f"{corrected[SMALL_EFFECT]}). **In short:** {' '.join(answers)}"
     )
@@ -102,9 +102,9 @@ def _figure_caption(slopes: pd.DataFrame) -> str:
     picture = "![Test accuracy lost per factor of ten of gradient decay](data/readme/slopes.png)"
     text = _wrap(
         "*Points of test accuracy lost per factor of ten of gradient decay on the way back to the "
-        "first time step, with 95% intervals. “Within tasks” compares networks on the same task. "
-        f"Gradients below 1e-{_LIMIT} are rounded to zero, as in single precision; without this "
-        f"(last row), only {unrounded:.2f} points are lost.*"
+        "first time step, all else equal (95% intervals). As in the dissertation, gradients below "
+        f"1e-{_LIMIT} (single precision) count as 1e-{_LIMIT}; otherwise (last row), "
+        f"{unrounded:.2f} points are lost.*"
     )
     return f"{picture}\n\n{text}"
 
@@ -146,16 +146,15 @@ def _cautions(judged: pd.DataFrame) -> str:
         "*Agree*: our whole 95% interval is on the claim's side of a threshold, such as zero for "
         "“LEM beats the LSTM”; our number may still be far from the published one. *Differ*: "
         "the interval is on the other side, at our scale. *Undecided*: it contains the threshold, "
-        "or the list names another reason for doubt. *Experiment too small*: it had "
-        "little chance of showing the effect (untested).",
+        "or the list names another reason for doubt. *Experiment too small*: ours had little "
+        "chance of showing the effect.",
         "Most of our runs are shorter than the papers'. So a lead may only mean faster learning, "
         "and if a short run lacks the claimed lead, we say *too small*, not *differ*. This favors "
         f"*agree*. {_short_sequences(judged)}",
         f"Of {len(decided)} claims that agree or differ, {remaining} survive Holm's correction for "
-        f"testing many claims. Of the {len(decided)}, {with_caveat} have a caveat (†), "
-        f"{by_threshold} would change if we halved or doubled one of our thresholds (‡), and {few} "
-        f"rest on {_FEW_SEEDS} seeds. For some undecided claims we added seeds; intervals ignore "
-        "that.",
+        f"testing many claims, {with_caveat} have a caveat (†), {by_threshold} would change if we "
+        f"halved or doubled one of our thresholds (‡), and {few} rest on {_FEW_SEEDS} seeds. For "
+        "some undecided claims, we added seeds after seeing the result; intervals ignore that.",
     )
     return "\n".join(_wrap(f"- {point}", hanging="  ") for point in points)
 
@@ -179,10 +178,10 @@ def _key_to_findings() -> str:
     notebooks = []
     for name, of_notebook in numbers.items():
         notebooks.append(f"{name.partition('_')[0]} ({', '.join(of_notebook)})")
+    listed = ", ".join(notebooks).replace("(", "(findings ", 1)
     return _wrap(
         "*Italics*: the claim. **Bold**: our verdict after Holm's correction. "
-        "Parentheses: uncorrected 95% interval; published value. Notebooks: "
-        f"{', '.join(notebooks)}."
+        f"Parentheses: uncorrected 95% interval; published value. Notebooks: {listed}."
     )
 
 
@@ -191,7 +190,7 @@ def _findings(judged: pd.DataFrame) -> str:
     rows = judged.set_index("id", drop=False)
     items = []
     for number, finding in enumerate(read_findings().main, start=1):
-        text = write_brief(finding, rows.loc[finding.claim])
+        text = write_brief(finding, rows)
         items.append(_wrap(f"{number}. {text}", hanging="   "))
     return "\n".join(items)
 
@@ -208,8 +207,8 @@ def _layers(cells: pd.DataFrame) -> str:
     compiled = sum("numba-cpu" in names for names in engines)
     on_gpu = sum("numba-cuda" in names for names in engines)
     return (
-        f"`longrnn.__all__` lists the {len(cells)} layers. {compiled} have compiled CPU code, "
-        f"and {on_gpu} have a CUDA kernel."
+        f"There are {len(cells)} layers (`longrnn.__all__`), each with a cell for single steps; "
+        f"{compiled} have compiled CPU code, and {on_gpu} a CUDA kernel."
     )
 
 
@@ -218,9 +217,9 @@ def _speed(timings: Path) -> str:
     cpu = _ratios(timings / "cpu-2-cores.csv")[_EXAMPLE]
     gpu = _ratios(timings / "h200.csv")[_EXAMPLE]
     return (
-        "Forward and backward passes of a two-layer UnICORNN, as in Figure 1 of its paper, take "
-        f"{100 * cpu:.0f}% of the time of a one-layer `nn.LSTM` on two CPU cores, {100 * gpu:.0f}% "
-        "on an H200 (1,000 time steps, batch size and width 128)."
+        f"A two-layer UnICORNN takes {100 * cpu:.0f}% of the time of a one-layer `nn.LSTM` on two "
+        f"CPU cores and {100 * gpu:.0f}% on an H200 (forward and backward, 1,000 time steps, "
+        "batch size and width 128)."
     )
 
 
