@@ -256,7 +256,7 @@ def test_every_stored_reference_is_analysed(runs):
         if "rebuilt" in sets:
             reference = sets["rebuilt"].replace(RESULTS, REFERENCE)
             assert (reference in stored) == ("reference" in sets), f"{name} and {reference}"
-    elsewhere = {f"{REFERENCE}/short_factorial.nc"}  # a second run of one experiment
+    elsewhere = {f"{REFERENCE}/short_factorial.nc"}  # a second run of one experiment, not looked at
     looked_at = look.stored(look.read_commands())
     assert {run.parameters["results"] for run in looked_at} == stored - elsewhere
 

@@ -16,9 +16,9 @@ from study.results.schema import COMPLETED, DIVERGED, NOT_PLANNED
 
 READINGS = {
     "others": "other networks",
-    "adopted": "adopted: from the last state",
-    "minus": "minus: the remark's sign",
-    "printed": "printed: from zero",
+    "adopted": "start at the last state, plus sign (adopted)",
+    "minus": "start at the last state, minus sign",
+    "printed": "start at zero, plus sign (as printed)",
 }
 """Ways to read iRNN's equations: where the inner steps start, and the sign of the last state."""
 BIN_WIDTH = 0.1
