@@ -126,7 +126,7 @@ DIFFERENT = artefacts()["same_data"].isna().sum()
         ("index", f"2 of {DIFFERENT} published figures and tables rebuilt"),
         ("index", "verdict Dissertation UnICORNN LEM iRNN all all, after Holm all, after B–H"),
         ("index", f"not testable for other reasons {OF_DISSERTATION - 2} "),
-        ("index", "verdicts has a caveat (†)"),
+        ("index", "claims that agree or differ has a caveat (†)"),
         (
             "publications/dissertation",
             "Does it fail? Hardly ever: two of twelve do, with \\(a < b\\).",
