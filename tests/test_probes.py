@@ -348,6 +348,17 @@ def test_losses_of_another_shape_are_refused(losses, shape):
         coadjoint_loss(GRU, SHORT, losses, kappa=1.0)
 
 
+@pytest.mark.parametrize(
+    "losses", [lambda x: x.detach().sum(1), lambda x: (x > 0).sum(1)], ids=["detached", "counts"]
+)
+def test_losses_without_a_derivative_are_refused(losses):
+    message = "losses with a derivative .*, got a tensor without a graph; .* not from output.detach"
+    with pytest.raises(ValueError, match=message):
+        adjoint_norms(GRU, SHORT, losses)
+    with pytest.raises(ValueError, match=message):
+        coadjoint_loss(GRU, SHORT, losses, kappa=1.0)
+
+
 def squares(x):
     return x.square().sum(1)
 
@@ -385,6 +396,36 @@ def test_cells_are_measured_on_their_own_device(name):
     with torch.device("meta"):
         measured = adjoint_norms(cell, u, squares)
     assert torch.equal(measured.full, expected.full)
+
+
+@pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode])
+@pytest.mark.parametrize("kappa", [0.0, 1.0])
+@pytest.mark.parametrize("name", ["rnn", "lem"])
+def test_the_penalty_is_measured_where_gradients_are_disabled(name, kappa, mode):
+    torch.manual_seed(0)
+    cell = make_cell(name, FEATURES, WIDTH)
+    u = torch.randn(5, 2, FEATURES)
+    expected = coadjoint_loss(cell, u, squares, kappa=kappa)
+    with mode():
+        # A product with 1 makes a tensor of this mode.
+        measured = coadjoint_loss(cell, u * 1, squares, kappa=kappa)
+        assert not measured.total.requires_grad
+        assert measured == expected
+
+
+@pytest.mark.parametrize("engine", ["auto", "reference"])
+@pytest.mark.parametrize("name", ["rnn", "lem", "sru", "lu_rnn"])
+def test_the_coadjoint_method_trains_a_head_on_a_frozen_cell(name, engine):
+    torch.manual_seed(0)
+    cell = make_cell(name, FEATURES, WIDTH)
+    head = torch.nn.Linear(WIDTH, 1)
+    u = torch.randn(5, 2, FEATURES)
+    gradients = []
+    for is_trained in (True, False):
+        cell.requires_grad_(is_trained)
+        total, *_ = coadjoint_loss(cell, u, lambda x: squares(head(x)), kappa=1.0, engine=engine)
+        gradients.append(torch.autograd.grad(total, list(head.parameters())))
+    torch.testing.assert_close(*gradients, rtol=0, atol=0)
 
 
 def test_the_coadjoint_method_trains_with_dropout():

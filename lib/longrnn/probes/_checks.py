@@ -88,14 +88,14 @@ def double_inputs(cell: Cell, u: Tensor) -> Tensor:
 
 
 def checked_losses(losses: Losses, x: Tensor) -> Tensor:
-    """Return the losses of a batch, after a check that there is one per sequence.
+    """Return the losses of a batch, after a check of their shape and their graph.
 
     Parameters
     ----------
     losses
         The losses as a function of `x`.
     x : (batch, inputs of the head)
-        The last output of a cell.
+        The last output of a cell, which requires gradients.
 
     Returns
     -------
@@ -104,13 +104,19 @@ def checked_losses(losses: Losses, x: Tensor) -> Tensor:
     Raises
     ------
     ValueError
-        The losses have another shape.
+        The losses have another shape, or autograd has not recorded how they were computed.
     """
     values = losses(x)
     if values.shape != x.shape[:1]:
         raise ValueError(
             f"expected one loss per sequence, ({len(x)},), got {tuple(values.shape)}; use "
             "reduction='none', and sum or average over all dimensions but the batch"
+        )
+    if not values.requires_grad:
+        raise ValueError(
+            "expected losses with a derivative with respect to the cell's output, got a tensor "
+            "without a graph; compute them from the output itself, not from output.detach() or a "
+            "copy in NumPy"
         )
     return values
 
@@ -134,7 +140,7 @@ def loss_gradients(losses: Losses, parts: list[Tensor]) -> tuple[Tensor, ...]:
     TypeError
         The head or the targets are not in float64.
     ValueError
-        There is not one loss per sequence.
+        There is not one loss per sequence, or the losses have no derivative.
     """
     try:
         with torch.enable_grad():

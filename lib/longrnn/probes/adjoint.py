@@ -119,8 +119,8 @@ def adjoint_norms(
         outputs.
     ValueError
         The layer has several cells or takes inputs batch first, the sequences don't fit the cell,
-        the losses don't have the shape (batch,), a time point lies outside the sequence, or
-        `engine` is neither.
+        the losses don't have the shape (batch,) or no derivative with respect to the output, a time
+        point lies outside the sequence, or `engine` is neither.
 
     Notes
     -----

@@ -116,12 +116,16 @@ def coadjoint_loss(
     ValueError
         The layer has several cells or takes inputs batch first, the sequences don't fit the cell,
         kappa is negative or not finite, the cell's step has a discontinuous derivative, the engine
-        cannot run the cell, or the losses don't have the shape (batch,).
+        cannot run the cell, or the losses don't have the shape (batch,) or no derivative with
+        respect to the output.
     Diverged
         The loss or the penalty is not finite.
 
     Notes
     -----
+    All weights of the cell may be frozen. Gradients may be disabled, as in evaluation; then the
+    total has no graph.
+
     Call it outside of autocast, which would round the derivatives of most cells to 16 bits.
     """
     cell = bare_cell(cell)
@@ -129,7 +133,11 @@ def coadjoint_loss(
     kappa = float(kappa)
     if not (math.isfinite(kappa) and kappa >= 0):
         raise ValueError(f"expected kappa, the penalty's weight, to be 0 or positive, got {kappa}")
-    F, norms = _losses_and_norms(cell, u, losses, engine, differentiable=kappa > 0)
+    # The adjoints are gradients, which evaluation usually disables.
+    with torch.inference_mode(False):
+        if u.is_inference():  # autograd does not save such tensors, but it saves copies
+            u = u.clone()
+        F, norms = _losses_and_norms(cell, u, losses, engine, differentiable=kappa > 0)
     loss = F.mean()
     penalty = scaled_variance(norms).mean()
     total = loss
@@ -158,6 +166,8 @@ def _losses_and_norms(
     outputs, state = cell(u)
     # The final state, not outputs[-1], whose gradient would be an array over all time steps.
     x = state[cell.readout]
+    if not x.requires_grad:  # all weights are frozen
+        x.requires_grad_()
     F = checked_losses(losses, x)
     (slope,) = torch.autograd.grad(F.sum(), x, create_graph=differentiable, retain_graph=True)
     with torch.set_grad_enabled(differentiable):
@@ -179,6 +189,8 @@ def _double_backward(
         # One state tensor may be computed from another, h_t from c_t for example. Derivatives with
         # respect to one must not include this. So we use views that only the next step reads.
         state = tuple(part.view_as(part) for part in state)
+        if not state[cell.readout].requires_grad:  # all weights are frozen
+            state[cell.readout].requires_grad_()
         x.append(state[cell.readout])
     F = checked_losses(losses, x[-1])
     slopes = torch.autograd.grad(
