@@ -29,6 +29,7 @@ from torch.distributed.fsdp import fully_shard
 from torch.func import functional_call
 from torch.nn.utils import prune
 from torch.nn.utils.parametrizations import weight_norm
+from torch.nn.utils.parametrize import remove_parametrizations
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pack_sequence
 from torch.testing._internal.two_tensor import TwoTensor
 
@@ -362,6 +363,21 @@ def test_a_batch_may_be_empty(layer_class, batch_first):
     assert not any(p.grad.any() for p in layer.parameters() if p.grad is not None)
     single = getattr(longrnn, f"{layer_class.__name__}Cell")(P, D, dtype=DOUBLE)
     assert {part.shape for part in parts(single(u.flatten(0, 1)))} == {(0, D)}
+
+
+@pytest.mark.parametrize(
+    "layer",
+    [
+        longrnn.IncrementalRNN(P, D, train_eta="time", length=T),
+        longrnn.LURNN(P, D, dtype=torch.bfloat16),
+        longrnn.InverseRNN(P, D, dtype=torch.float16),
+    ],
+    ids=str,
+)
+def test_an_empty_batch_has_no_time_steps_to_count(layer):
+    dtype = next(layer.parameters()).dtype
+    output, _ = layer(torch.zeros(T, 0, P, dtype=dtype))
+    assert output.shape == (T, 0, D)
 
 
 @every_layer
@@ -899,6 +915,22 @@ def test_cells_with_parametrizations_of_users_are_not_pickled(layer_class):
         pickle.dumps(layer)
 
 
+def test_a_cell_whose_parametrization_was_removed_is_an_ordinary_module():
+    layer = build(longrnn.ExponentialRNN)
+    cell = layer.cells["l0"]
+    remove_parametrizations(cell, "B")
+    u = noise(T, B, P)
+    for other in (copy.deepcopy(layer), pickle.loads(pickle.dumps(layer))):
+        assert_same(other(u), layer(u))
+        assert type(other.cells["l0"]) is type(cell)
+        pickle.dumps(other)
+    torch.manual_seed(1)
+    layer.reset_parameters()
+    torch.manual_seed(1)
+    expected = longrnn.ExponentialRNN(P, D, dtype=DOUBLE).cells["l0"]
+    torch.testing.assert_close(cell.B, expected.B)
+
+
 @every_layer
 def test_weights_only_files_carry_a_trained_initial_state(layer_class):
     layer = build(layer_class, num_layers=2)
@@ -1055,11 +1087,12 @@ def test_the_meta_device_computes_shapes_only(layer_class):
     assert filled(torch.zeros(T, B, P))[0].isfinite().all()
 
 
+WITH_BIAS = [layer_class for layer_class in LAYER_CLASSES.values() if layer_class.core.biases]
+
+
 @pytest.mark.parametrize("assign", [False, True])
-@every_layer
+@pytest.mark.parametrize("layer_class", WITH_BIAS)
 def test_missing_biases_are_zero_after_loading(layer_class, assign):
-    if "bias" not in inspect.signature(layer_class).parameters:
-        return
     saved = layer_class(P, D, 2, bias=False)
     layer = layer_class(P, D, 2, bias=False, device="meta")
     if not assign:
@@ -1287,6 +1320,8 @@ test_values_that_do_not_fit_are_refused = refused(
     (r"got \(1, 3, 4\) of torch.float64", lambda: LAYER(U, (STATE[0].double(), STATE[1]))),
     (r"2 state tensor\(s\) of shape \(1, 4\)", lambda: LAYER(U[:, 0], STATE)),
     (r"1 state tensor\(s\) of shape \(1, 3, 4\)", lambda: longrnn.GRU(P, D)(U, STATE)),
+    (r"gru: expected the state to be a tuple of 1 .* got a tensor; pass \(state,\)",
+     lambda: make_cell("gru", P, D)(U, STATE[0][0])),
     ("^LURNN: expected the last tensor of the state to hold one number per sequence, the time",
      lambda: longrnn.LURNN(P, D)(U, COUNTED)),
     ("^InverseRNN: expected the last tensor", lambda: longrnn.InverseRNN(P, D)(U, COUNTED)),

@@ -379,6 +379,11 @@ class Cell(DeclaredModule):
             )
         check_type_and_device(self.label, u, weight)
         check_finite(self.label, u)
+        if isinstance(state, Tensor):  # a layer takes it, but `step` unpacks its state
+            raise ValueError(
+                f"{self.label}: expected the state to be a tuple of {self.states} tensor(s), as "
+                "the cell returns it, got a tensor; pass (state,)"
+            )
         if state is not None:
             shapes = [(u.shape[1], self.hidden_size)] * self.states
             check_state(self.label, state, shapes, weight)

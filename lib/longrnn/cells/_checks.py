@@ -268,9 +268,9 @@ def time_steps_done(count: Tensor) -> int:
     Returns
     -------
     int
-        0 if Python code may not look at the values, see `has_values`.
+        0 if the batch is empty, or if Python code may not look at the values, see `has_values`.
     """
-    if not has_values(count):
+    if not has_values(count) or count.numel() == 0:
         return 0
     return int(count.max())
 

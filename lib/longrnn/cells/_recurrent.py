@@ -187,8 +187,9 @@ class Recurrent(Stack):
             Sequences, batch first if `batch_first` is set; one sequence without a batch
             dimension; or a `PackedSequence`.
         hx : (num_layers * num_directions, batch, hidden_size), optional
-            The initial state, zeros by default: one tensor, or a tuple if the cell has several
-            state tensors. Without a batch dimension if the input has none.
+            The initial state: one tensor, or a tuple if the cell has several state tensors. Without
+            a batch dimension if the input has none. The default is zero, or the parameters that
+            `train_initial_state` has made.
         lengths : (batch,), optional
             Time steps of each sequence, if the input is padded. Outputs after a sequence's end
             are zero, and the last state is the one at its end.

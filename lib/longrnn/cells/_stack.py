@@ -127,7 +127,10 @@ class Stack(NotScripted, nn.Module):
             reset_cell(cell, start, time_steps=time_steps, bias=self.bias)
 
     def train_initial_state(self) -> None:
-        """Make the initial states parameters, shared by all sequences and initialized to zero."""
+        """Make the initial states parameters, shared by all sequences and initialized to zero.
+
+        Call it before the optimizer is built. A second call keeps the values.
+        """
         for cell in self.cells.values():
             cell.train_initial_state()
 

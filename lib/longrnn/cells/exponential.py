@@ -132,19 +132,21 @@ class ExponentialRNNCore(Cell, name="exponential"):
         B[first + 1, first + 1] = cos
         B[first + 1, first] = sin
         B[first, first + 1] = -sin
-        self.B = B
+        if parametrize.is_parametrized(self, "B"):
+            self.B = B
+        else:  # a user has removed the parametrization
+            self.B.copy_(B)
 
     def __reduce_ex__(self, protocol: int) -> tuple:
         """Pickle the cell by its plain class, which parametrizes B, and nothing else.
 
         PyTorch does not pickle a parametrized module, whose class cannot be imported by name. If a
-        user has parametrized other weights, its error says so.
+        user has parametrized other weights, its error says so. If a user has removed the
+        parametrization of B, the cell is pickled like any module.
         """
-        plain_class = type(self)
-        if parametrize.is_parametrized(self):
-            if list(self.parametrizations) != ["B"]:
-                return super().__reduce_ex__(protocol)
-            (plain_class,) = type(self).__bases__
+        if not parametrize.is_parametrized(self) or list(self.parametrizations) != ["B"]:
+            return super().__reduce_ex__(protocol)
+        (plain_class,) = type(self).__bases__
         sizes = self.input_size, self.hidden_size
         return plain_class._unpickled, sizes, self.__dict__
 
@@ -181,11 +183,11 @@ class ExponentialRNN(Recurrent, core=ExponentialRNNCore):
     Notes
     -----
     ``output, state = layer(input, state)`` takes and returns sequences as `torch.nn.LSTM` does;
-    see `Recurrent.forward`. The state is the tensor x. Its tensors are (num_layers *
-    num_directions, batch, hidden_size).
+    see `Recurrent.forward`. The state is the tensor x, (num_layers * num_directions, batch,
+    hidden_size).
 
     Weights of the first layer, in ``layer.cells.l0``: ``B`` (d, d), orthogonal, ``R`` (d, p),
-    ``b`` (d,).
+    ``b`` (d,). PyTorch computes ``B`` from the parameter ``parametrizations.B.original``.
 
     Examples
     --------

@@ -119,8 +119,8 @@ class FastGRNN(Recurrent, core=FastGRNNCore):
     Notes
     -----
     ``output, state = layer(input, state)`` takes and returns sequences as `torch.nn.LSTM` does;
-    see `Recurrent.forward`. The state is the tensor h. Its tensors are (num_layers *
-    num_directions, batch, hidden_size).
+    see `Recurrent.forward`. The state is the tensor h, (num_layers * num_directions, batch,
+    hidden_size).
 
     Weights of the first layer, in ``layer.cells.l0``: ``U`` (d, d), ``W`` (d, p), ``b_z`` and
     ``b_h`` (d,), ``zeta_free`` and ``nu_free`` (). FSDP refuses the last two, which are scalars;

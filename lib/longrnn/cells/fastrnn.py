@@ -128,8 +128,8 @@ class FastRNN(Recurrent, core=FastRNNCore):
     Notes
     -----
     ``output, state = layer(input, state)`` takes and returns sequences as `torch.nn.LSTM` does;
-    see `Recurrent.forward`. The state is the tensor h. Its tensors are (num_layers *
-    num_directions, batch, hidden_size).
+    see `Recurrent.forward`. The state is the tensor h, (num_layers * num_directions, batch,
+    hidden_size).
 
     Weights of the first layer, in ``layer.cells.l0``: ``U`` (d, d), ``W`` (d, p), ``b`` (d,),
     ``alpha_free`` and ``beta_free`` (). FSDP refuses the last two, which are scalars; see the notes

@@ -90,8 +90,8 @@ class GatedAntisymmetricRNN(Recurrent, core=GatedAntisymmetricRNNCore):
     Notes
     -----
     ``output, state = layer(input, state)`` takes and returns sequences as `torch.nn.LSTM` does;
-    see `Recurrent.forward`. The state is the tensor x. Its tensors are (num_layers *
-    num_directions, batch, hidden_size).
+    see `Recurrent.forward`. The state is the tensor x, (num_layers * num_directions, batch,
+    hidden_size).
 
     Weights of the first layer, in ``layer.cells.l0``: ``M`` (d, d), ``R`` (2d, p), ``b`` (2d,), in
     the order z x.

@@ -95,8 +95,8 @@ class GRU(Recurrent, core=GRUCore):
     Notes
     -----
     ``output, state = layer(input, state)`` takes and returns sequences as `torch.nn.LSTM` does;
-    see `Recurrent.forward`. The state is the tensor h. Its tensors are (num_layers *
-    num_directions, batch, hidden_size).
+    see `Recurrent.forward`. The state is the tensor h, (num_layers * num_directions, batch,
+    hidden_size).
 
     Weights of the first layer, in ``layer.cells.l0``: ``W`` (3d, d), ``R`` (3d, p), ``b`` (3d,),
     gates in the order r z n.

@@ -120,8 +120,8 @@ class IndRNN(Recurrent, core=IndRNNCore):
     Notes
     -----
     ``output, state = layer(input, state)`` takes and returns sequences as `torch.nn.LSTM` does;
-    see `Recurrent.forward`. The state is the tensor h. Its tensors are (num_layers *
-    num_directions, batch, hidden_size).
+    see `Recurrent.forward`. The state is the tensor h, (num_layers * num_directions, batch,
+    hidden_size).
 
     Weights of the first layer, in ``layer.cells.l0``: ``W.0`` (d, p), ``w.0`` and ``b.0`` (d,).
 

@@ -340,11 +340,12 @@ class IncrementalRNN(Recurrent, core=IncrementalRNNCore):
     -----
     ``output, state = layer(input, state)`` takes and returns sequences as `torch.nn.LSTM` does;
     see `Recurrent.forward`. The state is the tensor h; with ``train_eta='time'`` the tuple (h, k),
-    where k counts the time steps so far. Its tensors are (num_layers * num_directions, batch,
+    where k counts the time steps so far. Each tensor is (num_layers * num_directions, batch,
     hidden_size).
 
     Weights of the first layer, in ``layer.cells.l0``: ``U`` (d, d), or ``V`` (d, rank) and ``H``
-    (rank, d), ``W`` (d, p), ``b`` (d,), ``eta``.
+    (rank, d), ``W`` (d, p), ``b`` (d,), and the step sizes ``eta``: (K,) with
+    ``train_eta='inner'``, (K, length) with ``'time'``, otherwise (1,).
 
     Examples
     --------

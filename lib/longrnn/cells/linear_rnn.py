@@ -80,8 +80,8 @@ class LinearRNN(Recurrent, core=LinearRNNCore):
     Notes
     -----
     ``output, state = layer(input, state)`` takes and returns sequences as `torch.nn.LSTM` does;
-    see `Recurrent.forward`. The state is the tensor x. Its tensors are (num_layers *
-    num_directions, batch, hidden_size).
+    see `Recurrent.forward`. The state is the tensor x, (num_layers * num_directions, batch,
+    hidden_size).
 
     The layer runs step by step in Python, as it has no compiled engine. `torch.compile` unrolls
     this loop, and compiles again for every length of the sequences.

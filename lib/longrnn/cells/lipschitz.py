@@ -127,8 +127,8 @@ class LipschitzRNN(Recurrent, core=LipschitzRNNCore):
     Notes
     -----
     ``output, state = layer(input, state)`` takes and returns sequences as `torch.nn.LSTM` does;
-    see `Recurrent.forward`. The state is the tensor x. Its tensors are (num_layers *
-    num_directions, batch, hidden_size).
+    see `Recurrent.forward`. The state is the tensor x, (num_layers * num_directions, batch,
+    hidden_size).
 
     Weights of the first layer, in ``layer.cells.l0``: ``M_A`` and ``M_W`` (d, d), ``R`` (d, p),
     ``b`` (d,).

@@ -157,7 +157,8 @@ class LRU(Recurrent, core=LRUCore):
     Parameters
     ----------
     input_size, hidden_size
-        Features p of one input, and features d of one output (and complex numbers in the state).
+        Number p of features of the input, and number d of units: features of the output, and
+        complex numbers in the state.
     num_layers
         Number of layers; each reads the outputs of the one below.
     r_min, r_max

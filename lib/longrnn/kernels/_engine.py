@@ -23,7 +23,10 @@ class Engine:
     options: tuple[str, ...] = ()
     """Keyword arguments of `run` that select a method; they don't change the result."""
     obstacle: Callable[[], str] = str
-    """Returns the reason why this machine can't run the engine; an empty string if it can."""
+    """Returns the reason why this machine can't run the engine; an empty string if it can.
+
+    The default, ``str()``, is the empty string.
+    """
     transforms: bool = True
     """Whether `torch.func` transforms (vmap, grad) work. If not, the reference runs inside them."""
     most_units: Callable[[torch.dtype], int] | None = None
