@@ -230,6 +230,10 @@ def test_a_claim_shows_the_runs_that_judge_it():
     assert choose_evidence([table], others) is None
     assert choose_evidence([table], None) == (table, images)
     assert choose_evidence([], judge) is None
+    short = artefact("short")  # another set, which judges although it is not the weightiest
+    of_two = group(images, short)
+    assert next(iter(of_two.by_result_set())) == "reference"
+    assert choose_evidence([of_two], short) == (of_two, short)
 
 
 def test_a_table_of_our_own_is_listed_with_its_first_question():

@@ -84,12 +84,15 @@ def choose_evidence(
         None if all figures and tables of the artefact show other runs.
     """
     weightiest = []
+    everything = []
     for group in groups:
-        items = next(iter(group.by_result_set().values()))
-        weightiest += [(group, item) for item in items]
+        by_set = group.by_result_set()
+        weightiest += [(group, item) for item in next(iter(by_set.values()))]
+        for items in by_set.values():
+            everything += [(group, item) for item in items]
     if judged_by is None:
         return next(iter(weightiest), None)
-    for group, item in weightiest:
+    for group, item in everything:
         if (item.notebook, item.result_set) == (judged_by.notebook, judged_by.result_set):
             return group, item
     for group, item in weightiest:
