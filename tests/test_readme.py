@@ -159,7 +159,7 @@ def test_findings_carry_verdict_and_daggers():
             assert f"after {row['steps']:,.0f} of the paper's {row['paper_steps']:,.0f}" in sentence
         number = finding.notebook.partition("_")[0]
         assert (ROOT / "notebooks" / f"{finding.notebook}.ipynb").exists()
-        assert re.search(rf"\b{number}\s\(", notebooks)
+        assert re.search(rf"\bnotebook\s{number}\b", notebooks)
 
 
 def test_a_finding_with_another_verdict_has_only_its_numbers():

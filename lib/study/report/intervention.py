@@ -121,7 +121,7 @@ def _unpredicted(rows: pd.DataFrame) -> str:
     """Say that decay costs more than was predicted if the digit comes late."""
     _, late = _decayed(rows)
     if late["high"] < -_PREDICTED_AT_END:
-        return ", for which we had predicted no harm"
+        return ", where we had predicted no harm"
     return ""
 
 
@@ -162,7 +162,7 @@ def _early_and_late(early: pd.Series, late: pd.Series) -> str:
     of_late = _describe(late)
     if _verb(late) and _verb(late) == _verb(early):
         of_late = _points(late)  # the verb is not repeated
-    return f"{_describe(early)} for early digits, and {of_late} for late ones"
+    return f"{_describe(early)} for early digits and {of_late} for late ones"
 
 
 def _describe(row: pd.Series) -> str:

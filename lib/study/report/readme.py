@@ -103,8 +103,8 @@ def _figure_caption(slopes: pd.DataFrame) -> str:
     text = _wrap(
         "*Points of test accuracy lost per factor of ten of gradient decay on the way back to the "
         "first time step, all else equal (95% intervals). As in the dissertation, gradients below "
-        f"1e-{_LIMIT} (single precision) count as 1e-{_LIMIT}; otherwise (last row), "
-        f"{unrounded:.2f} points are lost.*"
+        f"1e-{_LIMIT} (single precision) count as 1e-{_LIMIT}, except in the last row "
+        f"({unrounded:.2f} points).*"
     )
     return f"{picture}\n\n{text}"
 
@@ -146,15 +146,16 @@ def _cautions(judged: pd.DataFrame) -> str:
         "*Agree*: our whole 95% interval is on the claim's side of a threshold, such as zero for "
         "“LEM beats the LSTM”; our number may still be far from the published one. *Differ*: "
         "the interval is on the other side, at our scale. *Undecided*: it contains the threshold, "
-        "or the list names another reason for doubt. *Experiment too small*: ours had little "
+        "or the linked list gives another reason. *Experiment too small*: ours had little "
         "chance of showing the effect.",
-        "Most of our runs are shorter than the papers'. So a lead may only mean faster learning, "
-        "and if a short run lacks the claimed lead, we say *too small*, not *differ*. This favors "
+        "Most of our runs are shorter than the papers'. So a lead may only mean faster learning. "
+        "If a short run lacks the claimed lead, we say *too small*, not *differ*, which favors "
         f"*agree*. {_short_sequences(judged)}",
         f"Of {len(decided)} claims that agree or differ, {remaining} survive Holm's correction for "
-        f"testing many claims, {with_caveat} have a caveat (†), {by_threshold} would change if we "
-        f"halved or doubled one of our thresholds (‡), and {few} rest on {_FEW_SEEDS} seeds. For "
-        "some undecided claims, we added seeds after seeing the result; intervals ignore that.",
+        f"testing many claims. Of the same {len(decided)}, {with_caveat} have a caveat (†), "
+        f"{by_threshold} would change if we halved or doubled one of our thresholds (‡), and {few} "
+        f"rest on {_FEW_SEEDS} seeds. For some undecided claims, we added seeds after seeing the "
+        "result; intervals ignore that.",
     )
     return "\n".join(_wrap(f"- {point}", hanging="  ") for point in points)
 
@@ -177,11 +178,11 @@ def _key_to_findings() -> str:
         numbers.setdefault(finding.notebook, []).append(str(number))
     notebooks = []
     for name, of_notebook in numbers.items():
-        notebooks.append(f"{name.partition('_')[0]} ({', '.join(of_notebook)})")
-    listed = ", ".join(notebooks).replace("(", "(findings ", 1)
+        notebooks.append(f"{' and '.join(of_notebook)}: notebook {name.partition('_')[0]}")
+    listed = "; ".join(notebooks)
     return _wrap(
         "*Italics*: the claim. **Bold**: our verdict after Holm's correction. "
-        f"Parentheses: uncorrected 95% interval; published value. Notebooks: {listed}."
+        f"Parentheses: uncorrected 95% interval; published value. Findings {listed}."
     )
 
 

@@ -30,7 +30,7 @@ _COLUMNS = [
 _ROWS = {
     "the paper": "dissertation",
     "single precision, robust": "ours",
-    "as they are, robust": "ours, without rounding to zero",
+    "as they are, robust": "ours, without this limit",
 }
 """Rows of the figure by their name in the artefact's data."""
 _WITHIN_TASKS = "ours, within tasks (finding 1)"
