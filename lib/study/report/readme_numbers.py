@@ -30,7 +30,7 @@ _COLUMNS = [
 _ROWS = {
     "the paper": "dissertation",
     "single precision, robust": "ours",
-    "as they are, robust": "ours, without this limit",
+    "as they are, robust": "ours, gradients of any size",
 }
 """Rows of the figure by their name in the artefact's data."""
 _WITHIN_TASKS = "ours, within tasks (finding 1)"
