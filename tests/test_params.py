@@ -507,9 +507,6 @@ def test_a_damaged_file_is_refused_in_one_sentence(tmp_path, text, complaint):
 def test_missing_files_profiles_and_groups_are_named(tmp_path):
     with pytest.raises(ParameterError, match=r"params.yaml cannot be read: .*No such file"):
         read_params(tmp_path / "params.yaml")
-    (tmp_path / "params.yaml").write_text("profile:\nbase: {}\nprofiles: {quick: {}}")
-    with pytest.raises(ParameterError, match="`profile:` is empty; expected the name of a profile"):
-        read_params(tmp_path / "params.yaml")
     (tmp_path / "params.yaml").write_text("profile: fast\nbase: {}\nprofiles: {quick: {}}")
     with pytest.raises(ParameterError, match="unknown profile 'fast'; choose one of quick"):
         merge_profile(path=tmp_path / "params.yaml")

@@ -72,10 +72,6 @@ def read_params(path: Path = PARAMS) -> dict[str, Any]:
         lines = str(error).splitlines() or [type(error).__name__]
         raise ParameterError(f"{path.name} cannot be read: {lines[0]}") from None
     _check_plain(path.name, content)
-    if isinstance(content, dict) and content.get("profile", "") is None:
-        raise ParameterError(
-            f"{path.name}: `profile:` is empty; expected the name of a profile, such as quick"
-        )
     parse_section(_File, content, "")
     return content
 
