@@ -49,8 +49,10 @@ def _published_levels(factor: str) -> pd.Series:
     return levels.astype(float)
 
 
-def _fewer_epochs(ds: xr.Dataset) -> Reasons:
-    """Explain that our attempts are shorter than the paper's; empty if they are not."""
+def _fewer_epochs(rates: list[Estimate], ds: xr.Dataset) -> Reasons:
+    """Explain that our attempts are shorter than the paper's; empty if not, or without rates."""
+    if not all(rate.known for rate in rates):
+        return ()
     ours = int(ds["training_length"].max())
     papers = int(_published_levels("training_length").min())
     if ours >= papers:
@@ -60,13 +62,13 @@ def _fewer_epochs(ds: xr.Dataset) -> Reasons:
 
 def _too_short_to_agree(rates: list[Estimate], ds: xr.Dataset) -> list[Estimate]:
     """Mark rates of a claim that there are few failures: short attempts can't confirm it."""
-    too_short = ByVerdict(to_agree=_fewer_epochs(ds))
+    too_short = ByVerdict(to_agree=_fewer_epochs(rates, ds))
     return [replace(rate, too_short=too_short) for rate in rates]
 
 
 def _too_short_to_differ(rates: list[Estimate], ds: xr.Dataset) -> list[Estimate]:
     """Mark rates of a claim that there are many failures: short attempts can't refute it."""
-    too_short = ByVerdict(to_differ=_fewer_epochs(ds))
+    too_short = ByVerdict(to_differ=_fewer_epochs(rates, ds))
     return [replace(rate, too_short=too_short) for rate in rates]
 
 
