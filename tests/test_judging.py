@@ -451,7 +451,9 @@ def test_short_attempts_show_failures_but_not_their_absence(claim, rates, long_e
     actual = judge(failing(24, **rates)(rng))
     assert verdict_of(claim, actual) == short
     if short == UNTESTABLE:
-        reason = "our runs take 24 epochs, the paper's at least 25, which can add failures"
+        reason = (
+            "our runs take 24 epochs and the paper's at least 25; more epochs can only add failures"
+        )
         assert actual.parts[0].too_short.on(long_enough == AGREES) == (reason,)
 
 

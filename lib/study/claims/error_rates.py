@@ -57,17 +57,20 @@ def _fewer_epochs(rates: list[Estimate], ds: xr.Dataset) -> Reasons:
     papers = int(_published_levels("training_length").min())
     if ours >= papers:
         return ()
-    return (f"our runs take {ours} epochs, the paper's at least {papers}, which can add failures",)
+    return (
+        f"our runs take {ours} epochs and the paper's at least {papers}; more epochs can only add "
+        "failures",
+    )
 
 
 def _too_short_to_agree(rates: list[Estimate], ds: xr.Dataset) -> list[Estimate]:
-    """Mark rates of a claim that there are few failures: short attempts can't confirm it."""
+    """Note that short attempts can't confirm a claim of few failures."""
     too_short = ByVerdict(to_agree=_fewer_epochs(rates, ds))
     return [replace(rate, too_short=too_short) for rate in rates]
 
 
 def _too_short_to_differ(rates: list[Estimate], ds: xr.Dataset) -> list[Estimate]:
-    """Mark rates of a claim that there are many failures: short attempts can't refute it."""
+    """Note that short attempts can't refute a claim of many failures."""
     too_short = ByVerdict(to_differ=_fewer_epochs(rates, ds))
     return [replace(rate, too_short=too_short) for rate in rates]
 
