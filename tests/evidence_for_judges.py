@@ -164,14 +164,14 @@ def deciding(decisive: bool):
     return lambda rng: _deciding(decisive, int(rng.integers(2**31)))
 
 
-def linear(rng, emphasised=1.0, cost=0.0) -> xr.Dataset:
+def linear(rng, emphasized=1.0, cost=0.0) -> xr.Dataset:
     """Draw networks of which a share emphasizes the input at 50; the penalty costs accuracy."""
     replicates = 20
     times = np.array([49, 50, 51])
     shape = (1, 2, replicates)
     dims = ("place", "orthogonality", "replicate")
     emphasis = rng.standard_normal((*shape, len(times))) / 10
-    emphasis[..., 1] = np.where(rng.random(shape) < emphasised, 1.0, 0.0)
+    emphasis[..., 1] = np.where(rng.random(shape) < emphasized, 1.0, 0.0)
     emphasis[..., 2] += 0.5
     accuracy = 0.9 + 0.05 * rng.standard_normal(shape)
     accuracy[:, 1] -= cost
@@ -228,7 +228,7 @@ def sweep(rng, together=False, networks=24) -> xr.Dataset:
     accuracy = rng.standard_normal(shape) - (abs(metric) if together else 0)
     levels = {"padding": [0, 3] * networks, "dataset": [PAPERS_DATA[1]] * 2 * networks}
     start = np.repeat(["orthogonal", "glorot"], networks).tolist()
-    levels |= {"kappa": [0.0] * 2 * networks, "initialisation": start}
+    levels |= {"kappa": [0.0] * 2 * networks, "initialization": start}
     make = group_sampler({f"{SWEEP}, {n}": 50.0 for n in range(2 * networks)}, spread=1, **levels)
     ends = {"adjoint_norm_first": (stage, metric), "adjoint_norm_last": (stage, 0 * metric)}
     return make(rng, 1).assign(ends | {"test_metric": (RECORD, accuracy), "stage": ["trained"]})
@@ -268,7 +268,7 @@ FALSE = {
     },
     # Reversed, or a relation between tasks without one within them.
     "diss-3.5-terminal-sign": lambda rng: rng.choice([deciding(False), by_task])(rng),
-    "diss-2.5-emphasis": lambda rng: linear(rng, emphasised=rng.uniform(0, 0.5)),
+    "diss-2.5-emphasis": lambda rng: linear(rng, emphasized=rng.uniform(0, 0.5)),
     "diss-2.5-orthogonality": lambda rng: linear(rng, cost=-0.02),
     "diss-2.6-uniform": lambda rng: coadjoint(rng, rises=False),
     "diss-2.6-accuracy": lambda rng: coadjoint(rng, learned=rng.uniform(0, 0.5)),

@@ -14,7 +14,7 @@ from study.claims.estimates import Cause, Estimate, Scale, not_testable
 from study.claims.intervals import proportion
 from study.claims.judging import judged_row, show_claims
 from study.report.build import build
-from study.results.artefacts import Artefacts
+from study.results.artifacts import Artifacts
 
 TAGGED = r"$$\begin{aligned} y &= a \cr &+ b \end{aligned} \tag{1.11}$$"
 TAKE = "document.title = 'taken'"
@@ -36,7 +36,7 @@ def build_site(folder: Path) -> Path:
     data = folder / "data"
     for result_set, profile, runs in (("rebuilt", "quick", 12), ("reference", "real", 3456)):
         about = {"result_set": result_set, "profile": profile, "runs": runs}
-        made = Artefacts(data, notebook="22_errors", **about)
+        made = Artifacts(data, notebook="22_errors", **about)
         made.learned = result_set == "reference"
         made.save_table(error_rates(), "diss-tab-1.7", caption=f"Error rates, with {FORMULA}.")
         caption = f"A line, and a < b & c. {HOSTILE}"
@@ -48,7 +48,7 @@ def build_site(folder: Path) -> Path:
         write_notebook(path, result_set=result_set)
     write_notebook(data / "executed" / "00_prepare.ipynb", title="Where do the data come from?")
     # Nothing else says that there are these.
-    made = Artefacts(data, notebook="55_new", result_set="rebuilt", profile="quick", runs=1)
+    made = Artifacts(data, notebook="55_new", result_set="rebuilt", profile="quick", runs=1)
     made.show_figure(drawing(), "own-novelty", data=error_rates(), caption="Never seen before.")
     write_notebook(data / "executed" / "55_new.ipynb", title="What's new?", result_set="rebuilt")
     reference = data / "reference" / "real"

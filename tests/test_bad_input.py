@@ -254,6 +254,6 @@ test_what_cannot_be_made_or_run_is_refused = refused(
     ("among text, author, padding, adding_.* got 'he'", lambda: start("he")),
     ("input_scale to be 1/T or a positive number", lambda: start(input_scale="2/T")),
     ("input_scale to be", lambda: start(input_scale=True)),
-    ("one of orthogonal, glorot, got 'he'", lambda: start(initialisation="he")),
+    ("one of orthogonal, glorot, got 'he'", lambda: start(initialization="he")),
     ("none, got 'input_scale'", lambda: start("text", input_scale=1)),
 )

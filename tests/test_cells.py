@@ -410,7 +410,7 @@ def test_adding_text_biases_cancel_the_mean_input():
 
 
 def test_padding_initialization_follows_its_settings():
-    settings = {"initialisation": "glorot", "input_scale": "0.1"}
+    settings = {"initialization": "glorot", "input_scale": "0.1"}
     cell = make_cell("lstm", P, 20).start("padding", time_steps=40, **settings)
     assert cell.R.std().item() == pytest.approx(0.1 * glorot(P, 80), rel=0.1)
     assert cell.W.std().item() == pytest.approx(glorot(20, 80), rel=0.05)

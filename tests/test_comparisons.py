@@ -268,15 +268,13 @@ def test_paired_answers_leave_the_spread_of_few_runs(runs):
     assert actual.value - actual.low == pytest.approx(expected)
 
 
-@pytest.mark.parametrize(
-    ("favoured", "agree"), [(slice(None), True), (slice(None, None, 2), False)]
-)
-def test_choosing_rates_on_the_test_part_gives_no_advantage(favoured, agree):
+@pytest.mark.parametrize(("favored", "agree"), [(slice(None), True), (slice(None, None, 2), False)])
+def test_choosing_rates_on_the_test_part_gives_no_advantage(favored, agree):
     """Nothing is validated; one rate is better on all test sequences, or on half of them."""
     ds = _draw({"LEM": 60.0, "LSTM": 60.0}, spread=1e-6, test_sequences=400)
     answers = np.tile([1.0, 1.0, 0.0, 0.0], 100)[None, None].repeat(2, 0).repeat(6, 1)
     better = answers.copy()
-    better[:, :, favoured] = 1.0
+    better[:, :, favored] = 1.0
     worse = answers.copy()
     worse[:, :, 1::2] = np.where(agree, 0.0, 1.0)
     runs = []

@@ -566,9 +566,9 @@ def test_batched_gpu_passes_read_no_value(name, vocabulary, monkeypatch):
             trained = list(model.parameters())
             nn.utils.clip_grad_norm_(trained, 1.0)
             # As PyTorch chooses on a GPU: kernels over all of a network's parameters.
-            optimiser = torch.optim.Adam(trained, foreach=True)
-            optimiser.step()
-            optimiser.zero_grad()
+            optimizer = torch.optim.Adam(trained, foreach=True)
+            optimizer.step()
+            optimizer.zero_grad()
     assert reads.names == []
 
 

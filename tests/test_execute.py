@@ -242,8 +242,8 @@ def test_equal_inputs_give_equal_bytes_forked_or_not(server, tmp_path):
 
 
 def test_a_stage_announces_its_number_and_question(monkeypatch, capsys):
-    monkeypatch.setenv(execute.STAGES, "code prepare analyse@a report")
-    for stage, place in (("analyse@a", " (3 of 4)"), ("another", "")):
+    monkeypatch.setenv(execute.STAGES, "code prepare analyze@a report")
+    for stage, place in (("analyze@a", " (3 of 4)"), ("another", "")):
         execute._announce(stage, NOTEBOOKS / SOURCE)
         title = rf"\d\d:\d\d {re.escape(stage + place)}: \w.*\?\n"
         assert re.fullmatch(title, capsys.readouterr().err)

@@ -171,9 +171,9 @@ def test_captured_passes_accept_new_inputs(name):
 @pytest.mark.parametrize(
     "options",
     [
-        {"optimiser": "adam", "options": {"fused": True}},
-        {"optimiser": "rmsprop"},
-        {"optimiser": "sgd"},
+        {"optimizer": "adam", "options": {"fused": True}},
+        {"optimizer": "rmsprop"},
+        {"optimizer": "sgd"},
     ],
     ids=["adam", "rmsprop", "sgd"],
 )

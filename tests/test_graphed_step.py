@@ -26,10 +26,10 @@ from torch.nn import functional as F
 from torch.utils._python_dispatch import TorchDispatchMode
 from toys import norm, toy_task, weights
 
-FUSED = {"optimiser": "adam", "options": {"fused": True}}
-RMSPROP = {"optimiser": "rmsprop"}
-SGD = {"optimiser": "sgd"}
-MIXED = {**FUSED, "groups": (ParameterGroup(names="cell.*", factor=0.5, optimiser="rmsprop"),)}
+FUSED = {"optimizer": "adam", "options": {"fused": True}}
+RMSPROP = {"optimizer": "rmsprop"}
+SGD = {"optimizer": "sgd"}
+MIXED = {**FUSED, "groups": (ParameterGroup(names="cell.*", factor=0.5, optimizer="rmsprop"),)}
 
 
 class Captures:

@@ -108,7 +108,7 @@ def test_adam_computes_exact_square_roots_if_pinned(environment, options, expect
 
 def test_other_optimizers_have_no_fused_option_if_pinned(environment):
     environment.update(PINNED)
-    recipe = Recipe(learning_rate=0.1, steps=1, optimiser="rmsprop")
+    recipe = Recipe(learning_rate=0.1, steps=1, optimizer="rmsprop")
     (optimizer,), _ = build_optimizers(nn.Linear(2, 2), recipe, 0)
     assert "fused" not in optimizer.defaults
 

@@ -52,7 +52,7 @@ def inputs():
 
 
 def test_forward_pass_is_unchanged(cell, inputs):
-    kinds = ("plain", "scaled", "renormalised", "random_signs")
+    kinds = ("plain", "scaled", "renormalized", "random_signs")
     after, _ = _run(cell, inputs, *[AdjointTreatment(kind, -3.0) for kind in kinds])
     state = tuple(torch.zeros(BATCH, WIDTH, dtype=torch.double) for _ in range(cell.states))
     _, expected = unroll(cell.step, cell.weights(), state, inputs)
@@ -76,7 +76,7 @@ def test_dose_is_added_to_the_metric(cell, inputs):
     torch.testing.assert_close(first[1].log10(), first[0].log10() - 4)
 
 
-@pytest.mark.parametrize("kind", ["renormalised", "random_signs"])
+@pytest.mark.parametrize("kind", ["renormalized", "random_signs"])
 def test_norms_are_kept(cell, inputs, kind):
     after, before = _run(cell, inputs, AdjointTreatment(kind))
     loss = after[cell.readout].sum()
@@ -87,7 +87,7 @@ def test_norms_are_kept(cell, inputs, kind):
 
 def test_random_signs_change_directions_only(cell, inputs):
     after, before = _run(
-        cell, inputs, AdjointTreatment("renormalised"), AdjointTreatment("random_signs")
+        cell, inputs, AdjointTreatment("renormalized"), AdjointTreatment("random_signs")
     )
     kept, signed = torch.autograd.grad(after[cell.readout].sum(), before)[0].unbind(0)
     assert not torch.allclose(kept.abs(), signed.abs())

@@ -63,7 +63,7 @@ from study.claims.verdict import (
 )
 from study.paths import NOTEBOOKS, REFERENCE
 from study.results.datasets import load
-from study.results.published import artefacts
+from study.results.published import artifacts
 
 DRAWS = 12
 """Draws of false data; `make exhaustive` draws more."""
@@ -86,7 +86,7 @@ FIRST_OF_ESTIMATOR = {claim.comparison.estimator: claim.id for claim in reversed
 def test_claims_are_complete_and_have_one_judge():
     for column in ("paper", "section", "statement", "quantity", "unit", "region", "refuted_by"):
         assert (LISTED[column] != "").all(), column
-    assert set(LISTED["artefact"]) <= set(artefacts()["id"])
+    assert set(LISTED["artifact"]) <= set(artifacts()["id"])
     assert {claim.comparison.estimator for claim in COMPARED} <= set(ESTIMATORS)
     assert set(TRAITS) == set(ESTIMATORS)
     judged = [claim for judges in JUDGES.values() for claim in judges]
@@ -136,7 +136,7 @@ MADE_UP = (
 )
 def test_an_invalid_list_names_claim_and_field(tmp_path, text, message):
     whole = (
-        "- id: lem-x\n  section: '1'\n  statement: a\n  artefact: b\n"
+        "- id: lem-x\n  section: '1'\n  statement: a\n  artifact: b\n"
         "  quantity: c\n  unit: points\n  refuted_by: d\n"
     )
     path = tmp_path / "lem.yaml"
@@ -160,7 +160,7 @@ def test_an_invalid_list_names_claim_and_field(tmp_path, text, message):
 def test_missing_or_vague_units_are_refused(tmp_path, unit, message):
     path = tmp_path / "lem.yaml"
     path.write_text(
-        f"- id: lem-x\n  section: '1'\n  statement: a\n  artefact: b\n  quantity: c\n{unit}"
+        f"- id: lem-x\n  section: '1'\n  statement: a\n  artifact: b\n  quantity: c\n{unit}"
         "  region: {above: 0}\n  refuted_by: d\n"
     )
     if message is None:

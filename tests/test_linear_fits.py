@@ -277,7 +277,7 @@ def test_unknown_variances_give_least_squares():
 
 
 @pytest.mark.parametrize("random", [False, True])
-def test_group_variances_equal_generalised_least_squares(random):
+def test_group_variances_equal_generalized_least_squares(random):
     design = make(attempts=90, epochs=5 if random else 1)
     groups = NAMES[np.arange(90) % 3]
     design = replace(design, response=3 * design.response)

@@ -14,9 +14,9 @@ from study.paths import NOTEBOOKS, ROOT
 from study.report.answers import answer
 from study.report.contents import SUFFIXES
 from study.report.coverage import COLUMNS
-from study.report.inputs import load_artefacts
+from study.report.inputs import load_artifacts
 from study.results import schema
-from study.results.published import artefacts
+from study.results.published import artifacts
 from study.tasks import load_prepared
 
 
@@ -51,7 +51,7 @@ def test_notebook_runs_and_its_outputs_validate(runner, name):
     executed = SimpleNamespace(path=runner.run(name))
     assert answer(executed), f"{name}: the lists of questions find no answer below its heading"
     if "2" <= name < "8":
-        _validate_artefacts(runner, name)
+        _validate_artifacts(runner, name)
     else:
         _VALIDATE[name[0]](Path(runner.values(name)["out"]))
 
@@ -77,8 +77,8 @@ def _validate_results(out):
             assert missing == (ds.attrs["profile"] == "simulated")
 
 
-def _validate_artefacts(runner, name):
-    made = [item for item in load_artefacts(runner.data) if item.notebook == name]
+def _validate_artifacts(runner, name):
+    made = [item for item in load_artifacts(runner.data) if item.notebook == name]
     assert made, f"{name} made neither a figure nor a table"
     for item in made:
         assert item.caption and (ROOT / item.file).exists()
@@ -88,7 +88,7 @@ def _validate_artefacts(runner, name):
 def _validate_coverage(out):
     table = pd.read_csv(out)
     assert tuple(table) == COLUMNS
-    assert set(table["id"]) == set(artefacts()["id"])
+    assert set(table["id"]) == set(artifacts()["id"])
 
 
 _VALIDATE = {"0": _validate_prepared, "1": _validate_results, "9": _validate_coverage}

@@ -18,7 +18,7 @@ from study.config.grammar import Sections
 from study.config.measurement import Measure
 from study.config.names import with_names
 from study.config.network import Network
-from study.config.recipe import OPTIMISERS, PENALTY_WEIGHTS, Optimiser, Recipe
+from study.config.recipe import OPTIMIZERS, PENALTY_WEIGHTS, Optimizer, Recipe
 from study.config.run import RunConfig
 from study.config.section import ParameterError, parse_section
 from study.config.vocabulary import general_settings
@@ -561,7 +561,7 @@ def test_the_file_survives_being_rewritten_by_dvc(tmp_path, whole):
 def test_names_in_the_configuration_match_the_code():
     assert set(get_args(Measure)) == set(MEASURED) == set(_METHODS)
     assert set(get_args(Network.model_fields["head"].annotation)) == set(HEADS)
-    assert set(get_args(Optimiser)) == set(OPTIMISERS)
+    assert set(get_args(Optimizer)) == set(OPTIMIZERS)
     assert set(get_args(Recipe.model_fields["objective"].annotation)) == set(PENALTY_WEIGHTS)
 
 

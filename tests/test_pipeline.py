@@ -248,7 +248,7 @@ def test_every_path_exists_or_is_produced(stages, tmp_path):
                 assert stored or not path.startswith("data/"), f"{name}: {path}"
 
 
-def test_every_stored_reference_is_analysed(runs):
+def test_every_stored_reference_is_analyzed(runs):
     """A dataset that is kept for the first time needs its line among those with a reference."""
     stored = {path.relative_to(ROOT).as_posix() for path in (ROOT / REFERENCE).glob("*.nc")}
     for name, (_, stage) in runs.items():

@@ -10,7 +10,7 @@ from study.config.section import parse_section
 from study.paths import PUBLISHED
 from study.results.published import (
     PublishedError,
-    artefacts,
+    artifacts,
     join_published,
     layout,
     load_published,
@@ -30,8 +30,8 @@ LEVELS = {
 
 def test_every_published_file_has_a_source():
     listed = sources()
-    ids = artefacts()["id"]
-    lists = {f"{name}.csv" for name in ("artefacts", "sources")}
+    ids = artifacts()["id"]
+    lists = {f"{name}.csv" for name in ("artifacts", "sources")}
     assert set(listed["file"]) == {path.name for path in PUBLISHED.glob("*.csv")} - lists
     assert (listed[["text", "table", "page"]] != "").all(axis=None)
     assert listed["file"].is_unique and ids.is_unique

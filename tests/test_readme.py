@@ -13,7 +13,7 @@ from study.claims.verdict import AGREES, DIFFERS, NO_EFFECT, WITHIN, displayed_v
 from study.paths import DATA, ROOT
 from study.report.claim_text import describe_claim
 from study.report.findings import read_findings, summarize, write_brief
-from study.report.inputs import load_artefacts
+from study.report.inputs import load_artifacts
 from study.report.intervention import describe_intervention, summarize_intervention
 from study.report.readme import README, STORED, fill, main
 from study.report.readme import render_blocks as blocks
@@ -59,7 +59,7 @@ MADE = DATA / "made/30_tenet/reference/figures/own-slope-model-5.csv"
 
 @pytest.mark.skipif(not MADE.exists(), reason="the stored reference was not analyzed here")
 def test_stored_slopes_are_those_of_the_pipeline():
-    items = load_artefacts(DATA)
+    items = load_artifacts(DATA)
     slopes = collect_slopes(items, judge_claims(items))
     stored = pd.read_csv(STORED / "slopes.csv")
     pd.testing.assert_frame_equal(slopes, stored, rtol=1e-6)
@@ -226,7 +226,7 @@ def test_lines_end_at_column_100():
 
 
 @pytest.mark.parametrize(
-    "change", ["renormalised, rows at the beginning", "renormalised, beginning less end"]
+    "change", ["renormalized, rows at the beginning", "renormalized, beginning less end"]
 )
 def test_cause_needs_a_gain_for_early_inputs(change):
     effects = pd.read_csv(STORED / "intervention.csv")

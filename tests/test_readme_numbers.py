@@ -15,7 +15,7 @@ from study.report.readme_numbers import (
     read_stored,
     store_numbers,
 )
-from study.results.artefacts import Artefacts
+from study.results.artifacts import Artifacts
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +24,7 @@ def stored(tmp_path_factory):
     folder = tmp_path_factory.mktemp("readme")
     data = folder / "data"
     about = {"result_set": "reference", "profile": "real", "runs": 9}
-    tenet = Artefacts(data, notebook="30_tenet", **about)
+    tenet = Artifacts(data, notebook="30_tenet", **about)
     slopes = {
         "variances": ["as they are, robust", "the paper", "single precision, robust"],
         "estimate": [0.001, 0.003, 0.0025],
@@ -33,12 +33,12 @@ def stored(tmp_path_factory):
     tenet.save_table(pd.DataFrame(slopes), SLOPES, caption="Slopes.")
     judged = judged_row(SLOPE_CLAIM, Estimate(0.002, 0.0015, 0.0025))
     show_claims(tenet, pd.DataFrame([judged]))
-    experiment = Artefacts(data, notebook="31_adjoint_interventions", **about)
+    experiment = Artifacts(data, notebook="31_adjoint_interventions", **about)
     effects = pd.read_csv(STORED / "intervention.csv")
     experiment.save_table(effects, EFFECTS, caption="Effects.")
     cells = pd.DataFrame({"cell": ["LEM"], "engines": ["reference, numba-cpu"], "year": [2021]})
     about = {"result_set": "rebuilt", "profile": "none", "runs": 0}
-    Artefacts(data, notebook="50_cells", **about).save_table(cells, CELLS, caption="Cells.")
+    Artifacts(data, notebook="50_cells", **about).save_table(cells, CELLS, caption="Cells.")
     store_numbers(data, folder / "stored")
     return folder / "stored"
 

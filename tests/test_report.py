@@ -37,8 +37,8 @@ from study.report.claim_text import describe_claim
 from study.report.contents import ReportError
 from study.report.coverage import COLUMNS, STATES, count_coverage, summarize_coverage
 from study.report.findings import read_findings, write_brief, write_sentence
-from study.report.groups import group_artefacts
-from study.report.inputs import load_artefacts, load_inputs, load_notebooks
+from study.report.groups import group_artifacts
+from study.report.inputs import load_artifacts, load_inputs, load_notebooks
 from study.report.intervals import place_interval
 from study.report.numbers import formatter
 from study.report.questions import questions
@@ -53,10 +53,10 @@ from study.report.tally import (
     tally_in_words,
 )
 from study.report.verdicts import NOT_JUDGED, judge_claims
-from study.results.artefacts import Artefacts
+from study.results.artifacts import Artifacts
 from study.results.data_used import data_and_length
 from study.results.datasets import load
-from study.results.published import artefacts
+from study.results.published import artifacts
 
 
 @functools.cache
@@ -117,7 +117,7 @@ def test_every_link_resolves(each_site):
 
 
 OF_DISSERTATION = (claim_table()["paper"] == "dissertation").sum()
-DIFFERENT = artefacts()["same_data"].isna().sum()
+DIFFERENT = artifacts()["same_data"].isna().sum()
 
 
 @pytest.mark.parametrize(
@@ -165,8 +165,8 @@ def test_a_page_contains_this_text(site, page, text):
 
 def test_a_question_without_an_answer_lists_its_claims(data, monkeypatch):
     inputs = load_inputs(data)
-    judged = judge_claims(inputs.artefacts)
-    groups = group_artefacts(inputs.artefacts, artefacts().assign(name="Table 1"))
+    judged = judge_claims(inputs.artifacts)
+    groups = group_artifacts(inputs.artifacts, artifacts().assign(name="Table 1"))
     listed = questions(inputs, groups, judged)
     (question,) = (each for each in listed if each.first.name == "22_errors")
     assert "diss-3.6-longer" in question.claims and "diss-1.4-variance" not in question.claims
@@ -227,10 +227,10 @@ def test_pages_run_and_fetch_nothing(site):
 
 def _judged(data, result_set, actual, **evidence):
     """Add a set of results with a finding; return which set judges the claim now, and how."""
-    made = Artefacts(data, notebook="46_latching", result_set=result_set, profile="real")
+    made = Artifacts(data, notebook="46_latching", result_set=result_set, profile="real")
     vars(made).update({"learned": True, **evidence})
     show_claims(made, pd.DataFrame([judged_row("diss-3.6-longer", actual)]))
-    judged = judge_claims(load_artefacts(data)).set_index("id").loc["diss-3.6-longer"]
+    judged = judge_claims(load_artifacts(data)).set_index("id").loc["diss-3.6-longer"]
     return judged["judged_by"].result_set, judged["verdict"]
 
 
@@ -275,11 +275,11 @@ def test_the_larger_experiment_judges(tmp_path, small, large, names):
     "low, kind", [(-1e-4, "no effect found"), (1e-4, "within the stated margin")]
 )
 def test_claims_of_no_effect_count_apart(tmp_path, low, kind):
-    made = Artefacts(tmp_path, notebook="30_tenet_1", result_set="real", profile="real", runs=9)
+    made = Artifacts(tmp_path, notebook="30_tenet_1", result_set="real", profile="real", runs=9)
     claimed = {"diss-3.5-training-alone": low, "diss-3.5-terminal-sign": 1e-4}
     rows = [judged_row(name, Estimate(0.001, end, 0.002)) for name, end in claimed.items()]
     show_claims(made, pd.DataFrame(rows))
-    table = judge_claims(load_artefacts(tmp_path))
+    table = judge_claims(load_artifacts(tmp_path))
     assert (table.set_index("id").loc[list(claimed), "verdict"] == "agrees").all()
     counts = count_verdicts(table).sum()
     assert (counts["agrees"], counts[kind], counts.sum()) == (1, 1, len(table))
@@ -287,11 +287,11 @@ def test_claims_of_no_effect_count_apart(tmp_path, low, kind):
 
 def test_p_values_are_corrected_by_holm_and_by_benjamini_and_hochberg(tmp_path):
     """Three claims of one paper; the correction of Holm withdraws two of them, the other none."""
-    made = Artefacts(tmp_path, notebook="65_language", result_set="real", profile="real", runs=9)
+    made = Artifacts(tmp_path, notebook="65_language", result_set="real", profile="real", runs=9)
     names = ["lem-5-ptbchar-gated", "lem-5-ptbchar-lead", "lem-5-ptbword-lstm"]
     rows = pd.DataFrame([judged_row(name, Estimate(9.0, 8.0, 10.0)) for name in names])
     show_claims(made, rows.assign(verdict="agrees", null_is="", p=[0.01, 0.03, 0.04]))
-    judged = judge_claims(load_artefacts(tmp_path)).set_index("id").loc[names]
+    judged = judge_claims(load_artifacts(tmp_path)).set_index("id").loc[names]
     assert judged["p_holm"].tolist() == pytest.approx([0.03, 0.06, 0.06])
     assert judged["p_bh"].tolist() == pytest.approx([0.03, 0.04, 0.04])
     assert judged["corrected"].tolist() == ["agrees", "undecided", "undecided"]
@@ -302,11 +302,11 @@ def test_simulated_and_failed_results_are_no_evidence(copied):
     for folder in copied.glob("made/22_*"):
         shutil.rmtree(folder / "rebuilt")
         (folder / "reference").rename(folder / "simulated")
-    actual = load_artefacts(copied)
+    actual = load_artifacts(copied)
     assert (judge_claims(actual)["verdict"] == "not judged yet").all()
-    assert summarize_coverage(count_coverage(actual, artefacts()), artefacts())["drawn"].sum() == 0
+    assert summarize_coverage(count_coverage(actual, artifacts()), artifacts())["drawn"].sum() == 0
     (copied / "made/22_errors/simulated/22_errors.failed.ipynb").touch()
-    assert {item.notebook for item in load_artefacts(copied)} == {"55_new"}
+    assert {item.notebook for item in load_artifacts(copied)} == {"55_new"}
 
 
 def test_failed_and_repeated_notebooks_are_refused(tmp_path):
@@ -525,7 +525,7 @@ def test_missing_inputs_are_named(tmp_path, capsys):
         (r"^{", '{"learned": "yes",', "learned is 'yes' .*boolean"),
         (r"(?s).+", "{", "Invalid JSON"),
         (r"(?s).+", "[]", "expected an object"),
-        (r"(?s).+", '{"artefact": "diss-tab-1.7"}', "kind is missing"),
+        (r"(?s).+", '{"artifact": "diss-tab-1.7"}', "kind is missing"),
         (r'"table"', '"figure"', "promises diss-tab-1.7"),
     ],
 )
@@ -533,12 +533,12 @@ def test_damaged_manifest_is_named(copied, old, new, message):
     path = copied / "made" / "22_errors" / "rebuilt" / "tables" / "diss-tab-1.7.json"
     path.write_text(re.sub(old, new, path.read_text()))
     with pytest.raises(ReportError, match=message):
-        load_artefacts(copied)
+        load_artifacts(copied)
 
 
 def test_coverage_has_one_row_per_result(data):
-    listed = artefacts()
-    coverage = count_coverage(load_artefacts(data), listed)
+    listed = artifacts()
+    coverage = count_coverage(load_artifacts(data), listed)
     assert tuple(coverage) == COLUMNS
     assert list(dict.fromkeys(coverage["id"])) == list(listed["id"])
     rows = coverage[coverage["id"] == "diss-tab-1.7"]
@@ -563,15 +563,15 @@ def test_coverage_has_one_row_per_result(data):
         (["diss-fig-2.4", "diss-tab-2.2"], {"published_scale": True}, [1] * 4),
     ],
 )
-def test_an_artefact_counts_for_its_best_results(tmp_path, names, evidence, counts):
-    made = Artefacts(tmp_path, notebook="n", result_set="reference", profile="real", runs=1)
+def test_an_artifact_counts_for_its_best_results(tmp_path, names, evidence, counts):
+    made = Artifacts(tmp_path, notebook="n", result_set="reference", profile="real", runs=1)
     vars(made).update({"learned": True, **evidence})
     for name, part in product(names, ("a", "b")):
         made.save_table(error_rates(), name, part=part, caption="of one table")
     for other in ("rebuilt", "short"):  # one is read before, one after
-        made = Artefacts(tmp_path, notebook="n", result_set=other, profile="quick", runs=1)
+        made = Artifacts(tmp_path, notebook="n", result_set=other, profile="quick", runs=1)
         made.save_table(error_rates(), names[0], part="a", caption="nobody learned")
-    summary = summarize_coverage(count_coverage(load_artefacts(tmp_path), artefacts()), artefacts())
+    summary = summarize_coverage(count_coverage(load_artifacts(tmp_path), artifacts()), artifacts())
     assert summary.loc["dissertation", [*STATES]].tolist() == counts
 
 
@@ -717,10 +717,10 @@ def test_tables_show_spread_runs_and_chance():
 
 
 def test_a_caption_names_the_panels_of_its_data(tmp_path):
-    made = Artefacts(tmp_path, notebook="n", result_set="reference", profile="real", runs=1)
+    made = Artifacts(tmp_path, notebook="n", result_set="reference", profile="real", runs=1)
     data = pd.DataFrame({"task": ["N=200", "N=200", "N=2000"], "step": [1, 2, 1]})
     made.show_figure(drawing(), "lem-fig-adding", data=data, caption="Errors.")
-    (item,) = load_artefacts(tmp_path)
+    (item,) = load_artifacts(tmp_path)
     assert panels(item) == "N=200, N=2000"
     named = item.model_copy(update={"caption": "Errors at N=200 and N=2000."})
     assert panels(named) == ""

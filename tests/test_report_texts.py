@@ -16,8 +16,8 @@ from study.report.__main__ import write_metrics
 from study.report.answers import answer
 from study.report.claim_words import begin_sentence, where_words
 from study.report.conf import entries_above
-from study.report.contents import Artefact, Notebook
-from study.report.groups import Group, choose_evidence, group_artefacts
+from study.report.contents import Artifact, Notebook
+from study.report.groups import Group, choose_evidence, group_artifacts
 from study.report.notebook_outputs import code_cell_html
 from study.report.notebook_page import NotebookPage
 from study.report.notebooks import short_name
@@ -115,7 +115,7 @@ def test_verdicts_under_other_readings_are_read(tmp_path):
         'irnn-4.2-300,printed,not testable at this scale,no data,,,,"not trained: iRNN K=10"\n'
         "irnn-4.2-300,minus,agrees,,172.5,143,202,\n"
     )
-    table = artefact("reference", name="own-irnn-claims").model_copy(
+    table = artifact("reference", name="own-irnn-claims").model_copy(
         update={"manifest": path.with_suffix(".json")}
     )
     printed, minus = read_readings([table])["irnn-4.2-300"]
@@ -155,7 +155,7 @@ def test_tables_of_models_are_listed_as_readers_count():
     names = ["own-rows-model-10", "own-rows-model-1", "own-rows-model-4"]
     read = ["own-rows-model-1", "own-rows-model-4", "own-rows-model-10"]
     listed = pd.DataFrame(columns=["id", "text", "name", "what"])
-    groups = group_artefacts([artefact("rebuilt", name=name) for name in names], listed)
+    groups = group_artifacts([artifact("rebuilt", name=name) for name in names], listed)
     assert [group.id for group in groups] == read
 
 
@@ -187,9 +187,9 @@ def test_names_keep_their_spelling_at_the_beginning_of_a_sentence(text, sentence
     assert begin_sentence(text) == sentence
 
 
-def artefact(result_set, *, part="", profile="real", learned=True, kind="table", name="own-x"):
-    return Artefact(
-        artefact=name,
+def artifact(result_set, *, part="", profile="real", learned=True, kind="table", name="own-x"):
+    return Artifact(
+        artifact=name,
         part=part,
         kind=kind,
         profile=profile,
@@ -204,23 +204,23 @@ def artefact(result_set, *, part="", profile="real", learned=True, kind="table",
 
 
 def group(*items, text=""):
-    return Group(items[0].artefact, items[0].kind, text, "a name", "", items)
+    return Group(items[0].artifact, items[0].kind, text, "a name", "", items)
 
 
 def test_the_weightiest_results_come_first_and_quick_ones_last():
-    quick = artefact("rebuilt", profile="quick")
-    at_chance = artefact("short", learned=False)
-    companion = artefact("reference", part="by-task")
-    main = artefact("reference")
+    quick = artifact("rebuilt", profile="quick")
+    at_chance = artifact("short", learned=False)
+    companion = artifact("reference", part="by-task")
+    main = artifact("reference")
     ordered = group(quick, at_chance, companion, main).by_result_set()
     assert list(ordered) == ["reference", "short", "rebuilt"]
     assert ordered["reference"] == [main, companion]
 
 
 def test_a_claim_shows_the_runs_that_judge_it():
-    images = artefact("reference")
-    reviews = artefact("reference", part="imdb").model_copy(update={"notebook": "64_reviews"})
-    quick = artefact("rebuilt", profile="quick")
+    images = artifact("reference")
+    reviews = artifact("reference", part="imdb").model_copy(update={"notebook": "64_reviews"})
+    quick = artifact("rebuilt", profile="quick")
     table = group(images, reviews, quick)
     judge = reviews.model_copy(update={"kind": "claims", "runs": 60})
     assert choose_evidence([table], judge) == (table, reviews)
@@ -230,17 +230,17 @@ def test_a_claim_shows_the_runs_that_judge_it():
     assert choose_evidence([table], others) is None
     assert choose_evidence([table], None) == (table, images)
     assert choose_evidence([], judge) is None
-    short = artefact("short")  # another set, which judges although it is not the weightiest
+    short = artifact("short")  # another set, which judges although it is not the weightiest
     of_two = group(images, short)
     assert next(iter(of_two.by_result_set())) == "reference"
     assert choose_evidence([of_two], short) == (of_two, short)
 
 
 def test_a_table_of_our_own_is_listed_with_its_first_question():
-    ours = group(artefact("rebuilt", name="own-shared"))
-    second = group(artefact("rebuilt", name="own-second"))
-    published = group(artefact("rebuilt", name="diss-tab-1.7"), text="dissertation")
-    figure = group(artefact("rebuilt", name="own-figure", kind="figure"))
+    ours = group(artifact("rebuilt", name="own-shared"))
+    second = group(artifact("rebuilt", name="own-second"))
+    published = group(artifact("rebuilt", name="diss-tab-1.7"), text="dissertation")
+    figure = group(artifact("rebuilt", name="own-figure", kind="figure"))
     questions = []
     for title, groups in (("Why?", [ours, published, figure]), ("How?", [ours, second])):
         copies = (Notebook(Path("20_why.ipynb"), "rebuilt", title),)

@@ -78,7 +78,7 @@ def test_interrupted_pipelines_print_one_line(without_dvc, capsys):
 
 
 def test_wrong_records_run_again_at_once(without_dvc, monkeypatch):
-    wrong = iter([{"analyse@one": None}, {}])
+    wrong = iter([{"analyze@one": None}, {}])
     monkeypatch.setattr(repro, "wrong_records", lambda root: next(wrong))
     discards = MagicMock(return_value=0)
     monkeypatch.setattr(repro.code, "main", discards)
@@ -121,7 +121,7 @@ stages:
   simulate:
     cmd: sleep 1; echo c > c
     outs: [c]
-  analyse:
+  analyze:
     foreach: [one, two, three]
     do:
       cmd: >-
@@ -187,7 +187,7 @@ def test_a_failure_ends_a_run(start, tmp_path):
     process = start()
     _, errors = process.communicate()
     assert process.returncode != 0
-    assert "failed to reproduce 'analyse@two'" in errors
+    assert "failed to reproduce 'analyze@two'" in errors
     assert (tmp_path / "runs").read_text().count("two") == 1
 
 

@@ -268,7 +268,7 @@ def root(tmp_path):
 def _write_lock(root, md5):
     outs = [{"path": RESULTS, "md5": md5}]
     with (root / "dvc.lock").open("w") as file:
-        YAML().dump({"schema": "2.0", "stages": {"analyse": {"deps": outs}}}, file)
+        YAML().dump({"schema": "2.0", "stages": {"analyze": {"deps": outs}}}, file)
 
 
 def test_reference_keeps_results_tables_and_figures(root):

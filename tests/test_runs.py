@@ -190,8 +190,8 @@ def test_ways_of_training_are_rows_of_one_dataset(padded):
         actual = padded.isel(run=(padded["label"] == label) & (padded["padding"] == 1))
         return actual["test_loss"].isel(replicate=0).values
 
-    assert np.array_equal(loss("sweep, initialisation=orthogonal, kappa=0"), loss("adjoint"))
-    assert not np.array_equal(loss("sweep, initialisation=orthogonal, kappa=1"), loss("adjoint"))
+    assert np.array_equal(loss("sweep, initialization=orthogonal, kappa=0"), loss("adjoint"))
+    assert not np.array_equal(loss("sweep, initialization=orthogonal, kappa=1"), loss("adjoint"))
 
 
 def test_coadjoint_penalty_makes_adjoints_uniform():

@@ -240,12 +240,12 @@ def test_latest_best_record_is_kept():
     np.testing.assert_array_equal(gaps.kept_accuracy(ds), [[0.3], [np.nan]])
 
 
-def test_adjoints_are_normalised_per_sequence():
+def test_adjoints_are_normalized_per_sequence():
     norms = [[[-400.0, -300.0], [-2.0, -1.0]], [[-3.0, -3.0], [-np.inf, -np.inf]]]
     ds = xr.Dataset({"adjoint_norm": (("run", "sequence", "time"), norms)})
-    normalised = gaps.normalized_adjoints(ds)
-    np.testing.assert_allclose(normalised[0], [[1e-100, 1], [0.1, 1]])  # no float32 holds these
-    np.testing.assert_array_equal(normalised[1], [[1, 1], [np.nan, np.nan]])
+    normalized = gaps.normalized_adjoints(ds)
+    np.testing.assert_allclose(normalized[0], [[1e-100, 1], [0.1, 1]])  # no float32 holds these
+    np.testing.assert_array_equal(normalized[1], [[1, 1], [np.nan, np.nan]])
 
 
 RATES = (-0.3, -0.05)
@@ -281,10 +281,10 @@ def test_rate_of_adjoint_decay(latching):
     assert table[table["training"] == 2][["error", "rate"]].isna().all(axis=None)
 
 
-def test_adjoints_that_underflow_are_normalised(latching):
+def test_adjoints_that_underflow_are_normalized(latching):
     frame = trajectories(latching, 8)
     assert len(frame) == 2 * 8 and frame["time"].max() == 8
-    one = frame[frame["sequence"] == 0].set_index("time")["normalised"]
+    one = frame[frame["sequence"] == 0].set_index("time")["normalized"]
     assert (one**2).sum() == pytest.approx(1)
     assert one[7] / one[8] == pytest.approx(0.01)
     # The adjoint states of the example grow a hundredfold a step.

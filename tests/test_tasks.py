@@ -286,7 +286,7 @@ def made(tmp_path_factory):
 
     # Images of 4 x 4 pixels; image n has the value 100 c + n + place in channel c, modulo 256.
     base = np.arange(16)[None, :, None] + 100 * np.arange(3) + np.arange(12)[:, None, None]
-    for name, channels in (("color", 3), ("grey", 1)):
+    for name, channels in (("color", 3), ("gray", 1)):
         part = base[:, :, :channels].astype(np.uint8), np.arange(12) % 2
         save(name, part, part, kind="pixels", outputs=2, valid_max=255)
     # Series whose inputs tell their place, 0..19, and their number, as their targets do.
@@ -311,18 +311,18 @@ def made(tmp_path_factory):
 
 
 def test_pixels_are_ordered_pooled_or_standardised(made):
-    plain = made("pixels", "grey")
-    moved = made("pixels", "grey", order="lem")
+    plain = made("pixels", "gray")
+    moved = made("pixels", "gray", order="lem")
     positions = torch_permutation(16, 5544)
     for one, other in ((moved.train, plain.train), (moved.test, plain.test)):
         assert np.array_equal(one.inputs, other.inputs[:, positions])
-    pooled = made("pixels", "grey", pool=2).train.inputs
+    pooled = made("pixels", "gray", pool=2).train.inputs
     assert pooled.shape == (12, 4, 1)
     assert pooled[:, 0, 0] == pytest.approx(plain.train.inputs[:, [0, 1, 4, 5], 0].mean(axis=1))
-    task = made("pixels", "grey", standardised=True, validation_size=4)
+    task = made("pixels", "gray", standardised=True, validation_size=4)
     shares = task.train.inputs.mean(), task.train.inputs.std()
     assert shares == pytest.approx((0, 1), abs=1e-5) and task.kind == "series"
-    dataset = made("pixels", "grey", validation_size=4)
+    dataset = made("pixels", "gray", validation_size=4)
     both = np.concatenate([dataset.train.inputs, dataset.validation.inputs])
     assert np.array_equal(both, plain.train.inputs)
     assert np.bincount(dataset.validation.targets).tolist() == [2, 2]
@@ -357,8 +357,8 @@ def test_noise_follows_its_distribution(made, law, mean, deviation):
 
 
 def test_padded_rows_end_in_noise(made):
-    task = made("padded_rows", "grey", padding=2)
-    images = made("pixels", "grey")
+    task = made("padded_rows", "gray", padding=2)
+    images = made("pixels", "gray")
     rng = _rng()
     for part, image in ((task.train, images.train), (task.test, images.test)):
         assert np.array_equal(part.inputs[:, :4].reshape(12, 16, 1), image.inputs)
@@ -421,8 +421,8 @@ def test_single_output_is_log_odds(made):
 
 
 BAD_DATA = [
-    ("pixels", "grey", {"validation_size": 12}, "grey: expected a validation split of 1 to 11"),
-    ("pixels", "grey", {"pool": 3}, "grey: a side of 4 pixels is not a multiple of 3"),
+    ("pixels", "gray", {"validation_size": 12}, "gray: expected a validation split of 1 to 11"),
+    ("pixels", "gray", {"pool": 3}, "gray: a side of 4 pixels is not a multiple of 3"),
     ("pixels", "waves", {"pool": 2}, "waves: expected square images, .* got series"),
     ("padded_rows", "color", {"padding": 1}, "color: expected images of one channel, got 3"),
     ("rows_then_noise", "color", {"time_steps": 3}, "color: expected at least 4 time steps"),

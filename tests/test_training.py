@@ -67,7 +67,7 @@ def test_epoch_is_a_permutation_of_the_sequences():
     assert (batches.steps_per_epoch, whole.steps_per_epoch) == (3, 2)
 
 
-GROUPED = {"groups": [{"names": "cell.*", "factor": 0.5, "optimiser": "adam"}], "drops": [1, 2]}
+GROUPED = {"groups": [{"names": "cell.*", "factor": 0.5, "optimizer": "adam"}], "drops": [1, 2]}
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ GROUPED = {"groups": [{"names": "cell.*", "factor": 0.5, "optimiser": "adam"}], 
     ids=str,
 )
 def test_steps_equal_those_of_a_plain_pytorch_loop(settings):
-    recipe = {"learning_rate": 0.1, "epochs": 3, "optimiser": "sgd"} | settings
+    recipe = {"learning_rate": 0.1, "epochs": 3, "optimizer": "sgd"} | settings
     model = _model()
     other = _model()
     _train(model, parse_section(Recipe, recipe, "recipe"))
@@ -85,20 +85,20 @@ def test_steps_equal_those_of_a_plain_pytorch_loop(settings):
     optim = torch.optim
     schedule = torch.optim.lr_scheduler
     if "groups" in settings:
-        optimisers = [optim.Adam(cell, lr=0.05), optim.SGD(head, lr=0.1)]
-        schedules = [schedule.MultiStepLR(one, [4, 8]) for one in optimisers]
+        optimizers = [optim.Adam(cell, lr=0.05), optim.SGD(head, lr=0.1)]
+        schedules = [schedule.MultiStepLR(one, [4, 8]) for one in optimizers]
     else:
-        optimisers = [optim.SGD([*cell, *head], lr=0.1, **settings.get("options", {}))]
+        optimizers = [optim.SGD([*cell, *head], lr=0.1, **settings.get("options", {}))]
         schedules = []
         if "cosine" in settings:
-            schedules = [schedule.CosineAnnealingLR(optimisers[0], 12)]
+            schedules = [schedule.CosineAnnealingLR(optimizers[0], 12)]
     batches = EpochBatches(_part(), 3, np.random.default_rng(1))
     for _ in range(12):
         other.zero_grad()
         _objective(other, *batches.next()).backward()
         if "gradient_clip" in settings:
             torch.nn.utils.clip_grad_norm_(other.parameters(), settings["gradient_clip"])
-        for one in (*optimisers, *schedules):
+        for one in (*optimizers, *schedules):
             one.step()
     torch.testing.assert_close(weights(model), weights(other))
 
@@ -181,7 +181,7 @@ test_recipes_that_cannot_train_are_refused = refused(
         "expected either epochs or steps above 0, got epochs 1 and steps 1",
         _checked(epochs=1, steps=1),
     ),
-    ("sgd does not take .*'eps'", _checked(epochs=1, optimiser="sgd", options={"eps": 0.1})),
+    ("sgd does not take .*'eps'", _checked(epochs=1, optimizer="sgd", options={"eps": 0.1})),
     ("adam does not take .*: Invalid epsilon", _checked(epochs=1, options={"eps": -1.0})),
 )
 RNN = Network(cell="rnn", width=4)

@@ -37,7 +37,7 @@ def made_claim(estimator="lead", region=None, **comparison):
         paper="lem",
         section="1",
         statement="LEM is better",
-        artefact="lem-tab-images",
+        artifact="lem-tab-images",
         quantity="lead",
         unit="points",
         region=Region(**(region or {"above": 0})),

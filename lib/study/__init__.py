@@ -43,8 +43,8 @@ engine
 adjoint metric
     The dissertation's measure of vanishing gradients: log10 of the gradient's norm at the first
     time step, relative to the last.
-artefact
-    A figure or table. Its id is in ``data/published/artefacts.csv``, or begins with ``own-``.
+artifact
+    A figure or table. Its id is in ``data/published/artifacts.csv``, or begins with ``own-``.
 claim, judge, verdict
     A claim is a statement of a paper that our results could refute. Its judge estimates the
     quantity that decides it, with a 95% interval. The verdict follows from this interval.

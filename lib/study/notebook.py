@@ -14,8 +14,8 @@ from IPython.display import Markdown, display
 from study.figures.style import use_style
 from study.paths import NOTEBOOKS, resolve
 from study.pipeline.notebooks import read_parameters
-from study.results.artefact_files import style_table
-from study.results.artefacts import Artefacts
+from study.results.artifact_files import style_table
+from study.results.artifacts import Artifacts
 from study.results.data_used import maker_of
 from study.results.datasets import load
 from study.results.netcdf import ResultsError
@@ -35,7 +35,7 @@ def open_results(
     tasks: tuple[str, ...] = (),
     networks: tuple[str, ...] = (),
     published_scale: dict[str, int] | None = None,
-) -> tuple[xr.Dataset, Artefacts]:
+) -> tuple[xr.Dataset, Artifacts]:
     """Open the results that a notebook analyzes; figures get the project's style.
 
     Parameters
@@ -54,13 +54,13 @@ def open_results(
         Labels of networks that the notebook needs.
     published_scale
         Size of the paper's experiment: the largest value of each of these variables, coordinates
-        or settings, such as ``{"width": 256}``. The artefacts count as made at published scale if
+        or settings, such as ``{"width": 256}``. The artifacts count as made at published scale if
         the results have the same.
 
     Returns
     -------
     tuple
-        The dataset, and the `Artefacts` that show and save its figures and tables.
+        The dataset, and the `Artifacts` that show and save its figures and tables.
 
     Raises
     ------
@@ -72,14 +72,14 @@ def open_results(
     ds = load(path)
     _check_group(ds, path, notebook)
     _check_contents(ds, path, notebook, tasks, networks)
-    artefacts = Artefacts(
+    artifacts = Artifacts(
         out,
         ds=ds,
         notebook=notebook,
         result_set=result_set,
         published_scale=_has_published_size(ds, published_scale),
     )
-    return ds, artefacts
+    return ds, artifacts
 
 
 def bullets(lines: Iterable[str]) -> Markdown:

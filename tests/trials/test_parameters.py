@@ -22,7 +22,7 @@ LINES = 40
 """Lines of an error: one per fault; a union says what each of its members expects."""
 
 NAMES = {
-    "architecture", "cell", "dataset", "device", "head", "initialisation", "method", "noise",
+    "architecture", "cell", "dataset", "device", "head", "initialization", "method", "noise",
     "order", "scheduler", "start", "task",
 }  # fmt: skip
 """Settings whose value is one of a few names; any other is refused."""

@@ -106,7 +106,7 @@ def open_forget_gates(cell: nn.Module) -> None:
 
 
 def padding_start(
-    cell: nn.Module, *, time_steps: int, initialisation: str, input_scale: str | float
+    cell: nn.Module, *, time_steps: int, initialization: str, input_scale: str | float
 ) -> None:
     """Draw W, R and b as in the dissertation's experiment 2.2, which uses TensorFlow's routines.
 
@@ -116,7 +116,7 @@ def padding_start(
         A cell with weights W, R and b.
     time_steps
         Length of the sequences.
-    initialisation
+    initialization
         How W is drawn (Figure A2): ``orthogonal`` or ``glorot``. The gates of an LSTM are drawn as
         one matrix.
     input_scale
@@ -130,7 +130,7 @@ def padding_start(
     Biases are zero, but one for an LSTM's forget gate.
     """
     draw_matrix = {"orthogonal": nn.init.orthogonal_, "glorot": nn.init.xavier_uniform_}
-    draw_matrix[initialisation](cell.W)
+    draw_matrix[initialization](cell.W)
     nn.init.zeros_(cell.b)
     if input_scale == "1/T":
         nn.init.normal_(cell.R, std=1 / time_steps)
@@ -173,7 +173,7 @@ class Scale:
 PADDING = Start(
     padding_start,
     by_length=True,
-    settings={"initialisation": Choice(("orthogonal", "glorot")), "input_scale": Scale()},
+    settings={"initialization": Choice(("orthogonal", "glorot")), "input_scale": Scale()},
 )
 
 

@@ -194,7 +194,7 @@ class Claim(Frozen):
         The paper's words, verbatim. ``[...]`` stands for words that are left out; other words in
         square brackets are ours, such as formulas. Empty if only a figure or a table makes the
         claim. None if `statement` is a quotation by itself.
-    artefact
+    artifact
         Id of the figure or table that the claim is about.
     quantity
         Description of the quantity that we estimate.
@@ -223,7 +223,7 @@ class Claim(Frozen):
     page: str = ""
     statement: str
     quotation: str | None = None
-    artefact: str
+    artifact: str
     quantity: str
     unit: str
     region: Region

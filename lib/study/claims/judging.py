@@ -39,7 +39,7 @@ from study.claims.verdict import (
     sensitivity,
     verdict_on,
 )
-from study.results.artefacts import Artefacts
+from study.results.artifacts import Artifacts
 from study.results.manifest import TOYS
 from study.stats.power import detectable
 
@@ -362,15 +362,15 @@ def sentences(judged: pd.DataFrame) -> list[str]:
     return written
 
 
-def show_claims(artefacts: Artefacts, judged: pd.DataFrame) -> None:
+def show_claims(artifacts: Artifacts, judged: pd.DataFrame) -> None:
     """Save judged claims for the report, and display one sentence per claim.
 
     Parameters
     ----------
-    artefacts
-        The notebook's artefacts.
+    artifacts
+        The notebook's artifacts.
     judged
         A `judged_table`.
     """
-    artefacts.save_claims(judged)
+    artifacts.save_claims(judged)
     display(Markdown("\n".join(f"- {sentence}" for sentence in sentences(judged))))

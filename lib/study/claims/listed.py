@@ -92,7 +92,7 @@ def claim_table() -> pd.DataFrame:
     -------
     pandas.DataFrame
         Indexed by ``id``; columns ``id``, ``paper``, ``chapter``, ``section``, ``page``,
-        ``statement``, ``quotation`` (`Claim.quoted`), ``artefact``, ``quantity``, ``unit``,
+        ``statement``, ``quotation`` (`Claim.quoted`), ``artifact``, ``quantity``, ``unit``,
         ``region`` (as text), ``published``, ``null``, ``refuted_by``, ``denies_effect``,
         ``threshold`` (``ours``, or empty if it is the paper's), and ``group`` and ``estimator``
         (empty if the claim has no `Comparison`).
@@ -117,7 +117,7 @@ def claim_table() -> pd.DataFrame:
                 "page": claim.page,
                 "statement": claim.statement,
                 "quotation": claim.quoted,
-                "artefact": claim.artefact,
+                "artifact": claim.artifact,
                 "quantity": claim.quantity,
                 "unit": claim.unit,
                 "region": str(claim.region),

@@ -53,7 +53,7 @@ def nearness(ds: xr.Dataset, padding: int) -> list[Estimate]:
     rows = rows[np.isfinite(rows["metric"])].dropna(subset=["accuracy"])
     rows = rows.assign(near=-rows["metric"].abs())
     estimates = []
-    for _, initialized in rows.groupby("initialisation"):
+    for _, initialized in rows.groupby("initialization"):
         # Runs of one setting are nearly equal, so more of them add no evidence about settings.
         by_setting = initialized.groupby("run")
         settings = by_setting[["accuracy", "near"]].mean()

@@ -8,12 +8,12 @@ from pydantic import Field, model_validator
 
 from study.config.section import LearningRate, Positive, Section, Size, Weight
 
-OPTIMISERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
+OPTIMIZERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
     "adam": torch.optim.Adam,
     "rmsprop": torch.optim.RMSprop,
     "sgd": torch.optim.SGD,
 }
-Optimiser = Literal["adam", "rmsprop", "sgd"]
+Optimizer = Literal["adam", "rmsprop", "sgd"]
 PENALTY_WEIGHTS = {"plain": "", "coadjoint": "kappa", "orthogonal": "orthogonality"}
 """Name of the penalty's weight, by objective; empty for the plain loss, which has no penalty."""
 
@@ -27,13 +27,13 @@ class ParameterGroup(Section):
         Glob pattern of the parameters' names in the model, such as ``cell.parametrizations.*``.
     factor : float
         The group's learning rate is `factor` times that of the recipe.
-    optimiser : str, optional
+    optimizer : str, optional
         The group's optimizer; by default that of the recipe.
     """
 
     names: str
     factor: Annotated[float, Field(gt=0, le=1e6)] = 1.0
-    optimiser: Optimiser | None = None
+    optimizer: Optimizer | None = None
 
 
 class Recipe(Section):
@@ -43,7 +43,7 @@ class Recipe(Section):
     ----------
     learning_rate : float
         Step size of the optimizer.
-    optimiser : str
+    optimizer : str
         ``adam``, ``rmsprop`` or ``sgd``.
     options : dict
         Further keyword arguments of the optimizer.
@@ -68,7 +68,7 @@ class Recipe(Section):
     """
 
     learning_rate: LearningRate
-    optimiser: Optimiser = "adam"
+    optimizer: Optimizer = "adam"
     options: dict[Literal["eps", "fused", "weight_decay"], bool | float] = Field(
         default_factory=dict
     )
@@ -104,9 +104,9 @@ class Recipe(Section):
     def _check_options(self) -> None:
         """Raise a ValueError if the optimizer does not take the options."""
         try:
-            OPTIMISERS[self.optimiser]([torch.zeros(1)], lr=self.learning_rate, **self.options)
+            OPTIMIZERS[self.optimizer]([torch.zeros(1)], lr=self.learning_rate, **self.options)
         except (TypeError, ValueError) as error:
-            raise ValueError(f"{self.optimiser} does not take {self.options}: {error}") from None
+            raise ValueError(f"{self.optimizer} does not take {self.options}: {error}") from None
 
     def total_steps(self, steps_per_epoch: int) -> int:
         """Return the number of optimizer steps of a whole run.

@@ -17,7 +17,7 @@ these two leave open. In `make repro`, each starts or uses those that are indent
                     cleaning   removes times, paths and random ids from the executed copy
 
 Plain `dvc repro` gives the same results without `repro` and `fork_server`, which only save time. To
-look for an error, leave them out, for example with ``dvc repro -s analyse@46_latching``.
+look for an error, leave them out, for example with ``dvc repro -s analyze@46_latching``.
 
 Why each part exists:
 

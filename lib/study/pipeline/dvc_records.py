@@ -74,7 +74,7 @@ def add_note(stage: str, note: Note, root: Path = ROOT) -> None:
     Parameters
     ----------
     stage
-        Name of the stage as DVC gives it, such as ``analyse@46_latching``.
+        Name of the stage as DVC gives it, such as ``analyze@46_latching``.
     note
         Hashes of its inputs and outputs.
     root

@@ -88,7 +88,7 @@ def dependencies(stage: str, root: Path = ROOT) -> list[Path]:
     Parameters
     ----------
     stage
-        Name of the stage as DVC gives it, such as ``analyse@46_latching``.
+        Name of the stage as DVC gives it, such as ``analyze@46_latching``.
     root
         Root of the repository.
 

@@ -38,7 +38,7 @@ _FIRST = ("check", "prepare", "train")
 """Stages that analyses need. Until they are done, DVC can't tell which analyses are stale."""
 _SIMULATION = "simulate"
 """A stage that needs none of these, so it runs at the same time."""
-_INDEPENDENT = ("analyse", "show")
+_INDEPENDENT = ("analyze", "show")
 """Prefixes of stages that do not need each other. `dvc.yaml` lists the longest stages first."""
 _PARTS_PER_CORE = 6
 """Number of lists into which these stages are divided, per core.

@@ -12,7 +12,7 @@ from study.report.coverage import count_coverage, summarize_coverage
 from study.report.inputs import load_inputs
 from study.report.pages import write_pages
 from study.report.verdicts import judge_claims
-from study.results.published import artefacts
+from study.results.published import artifacts
 
 HERE = Path(__file__).parent
 DEPENDS = ["static"]
@@ -67,13 +67,13 @@ def _build_site(inputs: Inputs, work: Path) -> Path:
     source = work / "source"
     site = work / "site"
     extra = work / "extra"  # files that the site gets as they are
-    listed = artefacts()
-    judged = judge_claims(inputs.artefacts)
-    coverage = count_coverage(inputs.artefacts, listed)
+    listed = artifacts()
+    judged = judge_claims(inputs.artifacts)
+    coverage = count_coverage(inputs.artifacts, listed)
     write_pages(inputs, judged, summarize_coverage(coverage, listed), source, extra, _warn)
     pages = sum(1 for page in source.rglob("*.md"))
     _report_progress(
-        f"{len(inputs.notebooks)} notebooks, {len(inputs.artefacts)} figures and tables; "
+        f"{len(inputs.notebooks)} notebooks, {len(inputs.artifacts)} figures and tables; "
         f"Sphinx makes {pages} pages of them"
     )
     _run_sphinx(source, site, work / "doctrees")
@@ -143,8 +143,8 @@ def _first_reason(lines: list[str]) -> str:
 
 
 def _copy_files(inputs: Inputs, site: Path) -> None:
-    """Copy the files of every artefact under their own names, so that links stay the same."""
-    for item in inputs.artefacts:
+    """Copy the files of every artifact under their own names, so that links stay the same."""
+    for item in inputs.artifacts:
         for suffix in SUFFIXES[item.kind]:
             copy = site / (item.files + suffix)
             copy.parent.mkdir(parents=True, exist_ok=True)

@@ -119,7 +119,7 @@ def compare(stored: pd.DataFrame, current: pd.DataFrame) -> RebuildComparison:
     Returns
     -------
     RebuildComparison
-        How each artefact compares, and which verdicts changed.
+        How each artifact compares, and which verdicts changed.
     """
     keys = ["item", "quantity"]
     both = stored.merge(current, on=keys, how="outer", suffixes=("_stored", ""), indicator="side")

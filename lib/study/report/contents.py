@@ -9,7 +9,7 @@ from pathlib import Path
 from study.results.manifest import TOYS, Manifest, Name
 
 SUFFIXES = {"table": (".csv",), "figure": (".png", ".svg", ".csv"), "claims": (".csv",)}
-"""The files of each kind of artefact, next to its manifest; the first is the one to show."""
+"""The files of each kind of artifact, next to its manifest; the first is the one to show."""
 RESULT_SETS = {
     "rebuilt": "this run",
     "reference": "stored reference",
@@ -21,14 +21,14 @@ RESULT_SETS = {
 SIMULATED = "simulated"
 """Set of results that no network was trained for: it is never evidence."""
 NO_PROFILE = "none"
-"""Profile of an artefact that needs neither data nor training."""
+"""Profile of an artifact that needs neither data nor training."""
 
 
 class ReportError(RuntimeError):
     """The report cannot be built; the message says what is missing and what to do."""
 
 
-class Artefact(Manifest):
+class Artifact(Manifest):
     """One figure or table that a notebook made from one set of results."""
 
     result_set: Name
@@ -46,7 +46,7 @@ class Artefact(Manifest):
         return f"files/{self.kind}s/{self.result_set}/{self.notebook}/{self.manifest.stem}"
 
     def path(self, suffix: str) -> Path:
-        """Return the path of one of the artefact's files.
+        """Return the path of one of the artifact's files.
 
         Parameters
         ----------
@@ -104,7 +104,7 @@ class Provenance:
 class Inputs:
     """Everything the site is made of."""
 
-    artefacts: tuple[Artefact, ...]
+    artifacts: tuple[Artifact, ...]
     notebooks: tuple[Notebook, ...]
     provenance: dict[str, Provenance]
 
@@ -121,7 +121,7 @@ class Inputs:
         str
             Such as ``this run (quick)``.
         """
-        profiles = {item.profile for item in self.artefacts if item.result_set == result_set}
+        profiles = {item.profile for item in self.artifacts if item.result_set == result_set}
         return result_set_label(result_set, ", ".join(sorted(profiles - {NO_PROFILE})))
 
 

@@ -6,13 +6,13 @@ from operator import attrgetter
 import pandas as pd
 from toolz import groupby
 
-from study.report.contents import NO_PROFILE, SIMULATED, Artefact
+from study.report.contents import NO_PROFILE, SIMULATED, Artifact
 
 COLUMNS = ("id", "profile", "file", "runs", "result_set", "state")
 STATES = ("drawn", "learned", "comparable", "at published scale")
 """Evidence levels, cumulative.
 
-- *drawn*: a notebook saved the artefact;
+- *drawn*: a notebook saved the artifact;
 - *learned*: its networks do better than guessing, or it needs none;
 - *comparable*: they learned the paper's task from the paper's data, or from real data of the same
   source. These may be a part of the paper's, and fewer training steps are allowed;
@@ -23,12 +23,12 @@ STATES = ("drawn", "learned", "comparable", "at published scale")
 """
 
 
-def evidence_level(item: Artefact) -> int:
-    """Return the evidence level of an artefact.
+def evidence_level(item: Artifact) -> int:
+    """Return the evidence level of an artifact.
 
     Parameters
     ----------
-    item : Artefact
+    item : Artifact
 
     Returns
     -------
@@ -47,12 +47,12 @@ def evidence_level(item: Artefact) -> int:
     return STATES.index("comparable")
 
 
-def state(item: Artefact) -> str:
-    """Return the name of an artefact's evidence level.
+def state(item: Artifact) -> str:
+    """Return the name of an artifact's evidence level.
 
     Parameters
     ----------
-    item : Artefact
+    item : Artifact
 
     Returns
     -------
@@ -65,39 +65,39 @@ def state(item: Artefact) -> str:
     return STATES[level]
 
 
-def main_files(items: Iterable[Artefact]) -> dict[str, list[Artefact]]:
-    """Choose the main file of each artefact from each set of results.
+def main_files(items: Iterable[Artifact]) -> dict[str, list[Artifact]]:
+    """Choose the main file of each artifact from each set of results.
 
-    An artefact without a main file is represented by a companion.
+    An artifact without a main file is represented by a companion.
 
     Parameters
     ----------
-    items : iterable of Artefact
+    items : iterable of Artifact
 
     Returns
     -------
     dict
-        Items by the artefact's id, one per set of results.
+        Items by the artifact's id, one per set of results.
     """
     ordered = sorted(items, key=lambda item: item.part != "")
-    by_set = groupby(attrgetter("artefact", "result_set"), ordered)
-    return groupby(attrgetter("artefact"), [parts[0] for parts in by_set.values()])
+    by_set = groupby(attrgetter("artifact", "result_set"), ordered)
+    return groupby(attrgetter("artifact"), [parts[0] for parts in by_set.values()])
 
 
-def count_coverage(items: Iterable[Artefact], published: pd.DataFrame) -> pd.DataFrame:
-    """Return which published artefacts were rebuilt, from which results.
+def count_coverage(items: Iterable[Artifact], published: pd.DataFrame) -> pd.DataFrame:
+    """Return which published artifacts were rebuilt, from which results.
 
     Parameters
     ----------
-    items : iterable of Artefact
+    items : iterable of Artifact
     published : pandas.DataFrame
-        `study.results.published.artefacts`.
+        `study.results.published.artifacts`.
 
     Returns
     -------
     pandas.DataFrame
-        Columns `COLUMNS`; one row per artefact and set of results, in the order of `published`.
-        An artefact that was not rebuilt has one row with empty text and no runs.
+        Columns `COLUMNS`; one row per artifact and set of results, in the order of `published`.
+        An artifact that was not rebuilt has one row with empty text and no runs.
     """
     rows = []
     for name, mains in main_files(items).items():
@@ -108,9 +108,9 @@ def count_coverage(items: Iterable[Artefact], published: pd.DataFrame) -> pd.Dat
 
 
 def summarize_coverage(coverage: pd.DataFrame, published: pd.DataFrame) -> pd.DataFrame:
-    """Count the artefacts of each publication by evidence level.
+    """Count the artifacts of each publication by evidence level.
 
-    An artefact that was only drawn from simulated data does not count as rebuilt. Artefacts that
+    An artifact that was only drawn from simulated data does not count as rebuilt. Artifacts that
     show the same data (column ``same_data``) count once, with the best level among them.
 
     Parameters
@@ -118,7 +118,7 @@ def summarize_coverage(coverage: pd.DataFrame, published: pd.DataFrame) -> pd.Da
     coverage : pandas.DataFrame
         As from `count_coverage`.
     published : pandas.DataFrame
-        `study.results.published.artefacts`.
+        `study.results.published.artifacts`.
 
     Returns
     -------
@@ -127,7 +127,7 @@ def summarize_coverage(coverage: pd.DataFrame, published: pd.DataFrame) -> pd.Da
     """
     levels = {name: level for level, name in enumerate(STATES, start=1)}
     best = coverage["state"].map(levels).fillna(0).groupby(coverage["id"]).max()
-    listed = published.assign(level=published["id"].map(best), data=artefact_of_data(published))
+    listed = published.assign(level=published["id"].map(best), data=artifact_of_data(published))
     reached = listed.groupby(["text", "data"], sort=False)["level"].max()
     counts = {}
     for least, name in enumerate(("total", *STATES)):
@@ -135,17 +135,17 @@ def summarize_coverage(coverage: pd.DataFrame, published: pd.DataFrame) -> pd.Da
     return pd.DataFrame(counts)
 
 
-def artefact_of_data(published: pd.DataFrame) -> pd.Series:
-    """Return the artefact whose data each artefact shows.
+def artifact_of_data(published: pd.DataFrame) -> pd.Series:
+    """Return the artifact whose data each artifact shows.
 
     Parameters
     ----------
     published : pandas.DataFrame
-        `study.results.published.artefacts`.
+        `study.results.published.artifacts`.
 
     Returns
     -------
     pandas.Series
-        Ids: mostly an artefact's own.
+        Ids: mostly an artifact's own.
     """
     return published["same_data"].fillna(published["id"])

@@ -1,4 +1,4 @@
-"""Figures and tables, grouped by the artefact that they belong to."""
+"""Figures and tables, grouped by the artifact that they belong to."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -7,26 +7,26 @@ from operator import attrgetter
 import pandas as pd
 from toolz import groupby
 
-from study.report.contents import Artefact
+from study.report.contents import Artifact
 from study.report.coverage import evidence_level
 from study.report.titles import OURS, natural_order, own_name
 
 
 @dataclass(frozen=True)
 class Group:
-    """All files of one kind that belong to one artefact, with what the papers say about it.
+    """All files of one kind that belong to one artifact, with what the papers say about it.
 
     Attributes
     ----------
     id, kind : str
-        The artefact, and ``figure`` or ``table``.
+        The artifact, and ``figure`` or ``table``.
     text : str
         The publication, a key of `PUBLICATIONS`; empty if it is our own.
     name : str
         What readers call it: the publication and its label there.
     what : str
         What the paper shows there.
-    items : tuple of Artefact
+    items : tuple of Artifact
     """
 
     id: str
@@ -34,7 +34,7 @@ class Group:
     text: str
     name: str
     what: str
-    items: tuple[Artefact, ...]
+    items: tuple[Artifact, ...]
 
     @property
     def title(self) -> str:
@@ -50,12 +50,12 @@ class Group:
             return f"tables/{self.id}.html"
         return f"figures/{self.text or OURS}.html#{self.id}"
 
-    def by_result_set(self) -> dict[str, list[Artefact]]:
+    def by_result_set(self) -> dict[str, list[Artifact]]:
         """Return the items by set of results.
 
         Returns
         -------
-        dict of str to list of Artefact
+        dict of str to list of Artifact
             The weightiest set first and quick runs last; within a set the main file comes before
             its companions.
         """
@@ -65,23 +65,23 @@ class Group:
 
 
 def choose_evidence(
-    groups: Iterable[Group], judged_by: Artefact | None
-) -> tuple[Group, Artefact] | None:
+    groups: Iterable[Group], judged_by: Artifact | None
+) -> tuple[Group, Artifact] | None:
     """Return the figure or table to show next to a claim: one of the runs that judge the claim.
 
-    An artefact may have several experiments behind it, such as a table with a column per data set.
+    An artifact may have several experiments behind it, such as a table with a column per data set.
 
     Parameters
     ----------
     groups : iterable of Group
-        The groups of the claim's artefact; the first is shown if several would do.
-    judged_by : Artefact or None
+        The groups of the claim's artifact; the first is shown if several would do.
+    judged_by : Artifact or None
         The table of claims with the verdict; None if no results judge the claim.
 
     Returns
     -------
-    tuple of Group and Artefact, or None
-        None if all figures and tables of the artefact show other runs.
+    tuple of Group and Artifact, or None
+        None if all figures and tables of the artifact show other runs.
     """
     weightiest = []
     everything = []
@@ -101,22 +101,22 @@ def choose_evidence(
     return None
 
 
-def group_artefacts(artefacts: Iterable[Artefact], listed: pd.DataFrame) -> list[Group]:
+def group_artifacts(artifacts: Iterable[Artifact], listed: pd.DataFrame) -> list[Group]:
     """Return the figures and tables by kind and id.
 
     Parameters
     ----------
-    artefacts : iterable of Artefact
+    artifacts : iterable of Artifact
     listed : pandas.DataFrame
-        `study.results.published.artefacts` with a column ``name``.
+        `study.results.published.artifacts` with a column ``name``.
 
     Returns
     -------
     list of Group
         In the order of `listed`; those that no paper publishes come last.
     """
-    shown = [item for item in artefacts if item.kind != "claims"]
-    by_id = groupby(attrgetter("artefact", "kind"), shown)
+    shown = [item for item in artifacts if item.kind != "claims"]
+    by_id = groupby(attrgetter("artifact", "kind"), shown)
     printed = {row.id: (row.text, row.name, row.what) for row in listed.itertuples()}
     names = {name for name, _ in by_id}
     unpublished = sorted(names.difference(printed), key=natural_order)

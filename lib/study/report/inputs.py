@@ -1,4 +1,4 @@
-"""Read what the pipeline produced: manifests of artefacts, executed notebooks, provenance."""
+"""Read what the pipeline produced: manifests of artifacts, executed notebooks, provenance."""
 
 import json
 from operator import attrgetter
@@ -14,7 +14,7 @@ from study.pipeline.notebooks import NotebookError, read_parameters, read_title
 from study.report.contents import (
     RESULT_SETS,
     SUFFIXES,
-    Artefact,
+    Artifact,
     Inputs,
     Notebook,
     Provenance,
@@ -52,7 +52,7 @@ def load_inputs(data: Path) -> Inputs:
     for path in stored:
         record = _read_record(path.with_suffix(".json"))
         provenance[f"{path.stem}, {path.parent.name}"] = record
-    return Inputs(load_artefacts(data), notebooks, provenance)
+    return Inputs(load_artifacts(data), notebooks, provenance)
 
 
 def _read_record(path: Path) -> Provenance:
@@ -72,7 +72,7 @@ def _read_record(path: Path) -> Provenance:
     return Provenance(content, int(number("attempts", "all")), hours)
 
 
-def load_artefacts(data: Path) -> tuple[Artefact, ...]:
+def load_artifacts(data: Path) -> tuple[Artifact, ...]:
     """Read the manifests in ``made/<notebook>/<set of results>/``.
 
     Parameters
@@ -82,7 +82,7 @@ def load_artefacts(data: Path) -> tuple[Artefact, ...]:
 
     Returns
     -------
-    tuple of Artefact
+    tuple of Artifact
         By set of results, notebook and name.
 
     Raises
@@ -92,22 +92,22 @@ def load_artefacts(data: Path) -> tuple[Artefact, ...]:
     """
     if not data.is_dir():
         raise ReportError(f"no folder {data}; expected the one that holds made/")
-    artefacts = []
+    artifacts = []
     for path in data.glob("made/*/*/*/*.json"):
         # A manifest is written last: files without one are unfinished and are not shown.
         notebook, result_set = path.parts[-4:-2]
         if (path.parents[1] / f"{notebook}.failed.ipynb").exists():
             continue  # written before its notebook failed, maybe in its checks
-        item = _read_artefact(path, notebook, result_set)
+        item = _read_artifact(path, notebook, result_set)
         for suffix in SUFFIXES[item.kind]:
             if not item.path(suffix).exists():
                 raise ReportError(
                     f"{path} promises {item.path(suffix).name}, which is not there; "
                     "run its notebook again"
                 )
-        artefacts.append(item)
-    artefacts.sort(key=lambda i: (_order(i.result_set), i.notebook, i.manifest.stem, i.kind))
-    return tuple(artefacts)
+        artifacts.append(item)
+    artifacts.sort(key=lambda i: (_order(i.result_set), i.notebook, i.manifest.stem, i.kind))
+    return tuple(artifacts)
 
 
 def read_table(path: Path) -> pd.DataFrame:
@@ -185,12 +185,12 @@ def _read_object(path: Path) -> dict:
     return content
 
 
-def _read_artefact(path: Path, notebook: str, result_set: str) -> Artefact:
+def _read_artifact(path: Path, notebook: str, result_set: str) -> Artifact:
     """Return the manifest at `path`; a ReportError says what is wrong with it."""
     content = _read_object(path)
     content |= {"notebook": notebook, "result_set": result_set, "manifest": path}
     try:
-        return Artefact.model_validate(content)
+        return Artifact.model_validate(content)
     except ValidationError as error:
         wrong = error.errors()[0]
         name = ".".join(map(str, wrong["loc"])) or "its content"

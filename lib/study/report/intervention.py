@@ -90,7 +90,7 @@ def summarize_intervention(effects: pd.DataFrame) -> str:
 
 def _restored(rows: pd.DataFrame) -> tuple[pd.Series, pd.Series]:
     """Return what a constant norm changes with an early and with a late digit."""
-    name = "renormalised, rows at the {}"
+    name = "renormalized, rows at the {}"
     return rows.loc[name.format("beginning")], rows.loc[name.format("end")]
 
 
@@ -142,7 +142,7 @@ def shows_cause(effects: pd.DataFrame) -> bool:
     """
     rows = effects.set_index("change against plain")
     early, _ = _restored(rows)
-    difference = rows.loc["renormalised, beginning less end"]
+    difference = rows.loc["renormalized, beginning less end"]
     for control in (_SIGNS, _NORMS):
         row = rows.loc[control]
         if not row["low"] <= 0 <= row["high"] < early["low"]:

@@ -113,7 +113,7 @@ def _is_quick(inputs: Inputs, notebook: Notebook) -> bool:
     key = (notebook.name, notebook.result_set)
     profiles = {
         item.profile
-        for item in inputs.artefacts
+        for item in inputs.artifacts
         if (item.notebook, item.result_set) == key and item.profile != NO_PROFILE
     }
     return bool(profiles) and profiles <= set(TOYS)

@@ -15,10 +15,10 @@ from study.claims.short_runs import rule_in_words
 from study.report.answers import answer
 from study.report.claim_text import describe_claim
 from study.report.claim_words import begin_sentence
-from study.report.contents import Artefact, Inputs, result_set_label
+from study.report.contents import Artifact, Inputs, result_set_label
 from study.report.coverage import STATES, main_files, state
 from study.report.findings import Sentence, read_findings, summarize, write_sentence
-from study.report.groups import Group, choose_evidence, group_artefacts
+from study.report.groups import Group, choose_evidence, group_artifacts
 from study.report.inputs import read_table
 from study.report.intervention import (
     EFFECTS,
@@ -47,7 +47,7 @@ from study.report.tally import (
 from study.report.titles import OURS, SHARED, chapter_name, part_name, slug, text_name
 from study.report.verdicts import COLUMNS, NOT_JUDGED
 from study.results import published
-from study.results.artefact_files import DPI
+from study.results.artifact_files import DPI
 from study.results.names import PUBLICATIONS
 
 
@@ -100,13 +100,13 @@ def write_pages(
 def _collect_site(inputs: Inputs, judged: pd.DataFrame, summary: pd.DataFrame) -> dict[str, Any]:
     """Return what all templates see, by the names that they use."""
     order = list(PUBLICATIONS)
-    listed = published.artefacts()
+    listed = published.artifacts()
     listed = listed.sort_values("text", key=lambda texts: texts.map(order.index), kind="stable")
     listed["name"] = listed["text"].map(text_name) + ", " + listed["label"]
-    groups = group_artefacts(inputs.artefacts, listed)
+    groups = group_artifacts(inputs.artifacts, listed)
     figures = [group for group in groups if group.kind == "figure"]
     tables = [group for group in groups if group.kind == "table"]
-    # Links lead to the figure if an artefact has both: a figure, and tables of the numbers in it.
+    # Links lead to the figure if an artifact has both: a figure, and tables of the numbers in it.
     by_id = {group.id: group for group in [*tables, *figures]}
     all_questions = questions(inputs, groups, judged)
     by_publication = groupby(attrgetter("publication"), all_questions)
@@ -115,7 +115,7 @@ def _collect_site(inputs: Inputs, judged: pd.DataFrame, summary: pd.DataFrame) -
     return {
         "inputs": inputs,
         "listed": listed,
-        "main": main_files(inputs.artefacts),
+        "main": main_files(inputs.artifacts),
         "judged": judged,
         "claims": {row["id"]: describe_claim(row) for _, row in judged.iterrows()},
         "summary": summary.loc[[name for name in order if name in summary.index]],
@@ -125,7 +125,7 @@ def _collect_site(inputs: Inputs, judged: pd.DataFrame, summary: pd.DataFrame) -
         "name_of": dict(zip(listed["id"], listed["name"], strict=True)),
         "page_of": {group.id: group.page for group in by_id.values()},
         "pages": pages_of,
-        "readings": read_readings(inputs.artefacts),
+        "readings": read_readings(inputs.artifacts),
         "readings_page": pages_of.get((NOTEBOOK, "reference"), ""),
         "questions": all_questions,
         "by_publication": {name: by_publication[name] for name in publications},
@@ -171,7 +171,7 @@ class _Pages:
 
 def _write_front_page(pages: _Pages) -> None:
     site = pages.site
-    effects = _effects(site["inputs"].artefacts)
+    effects = _effects(site["inputs"].artifacts)
     experiment = []
     cause = False
     if effects is not None:
@@ -192,9 +192,9 @@ def _write_claims(pages: _Pages) -> None:
     """Write the table of all claims, and a page for each."""
     site = pages.site
     pages.write("claims", chapters=_chapters(site["judged"]))
-    by_artefact = groupby(attrgetter("id"), [*site["figures"], *site["tables"]])
+    by_artifact = groupby(attrgetter("id"), [*site["figures"], *site["tables"]])
     for _, row in site["judged"].iterrows():
-        evidence = choose_evidence(by_artefact.get(row["artefact"], ()), row["judged_by"])
+        evidence = choose_evidence(by_artifact.get(row["artifact"], ()), row["judged_by"])
         claim = site["claims"][row["id"]]
         pages.write("claim", f"claims/{row['id']}", row=row, claim=claim, evidence=evidence)
 
@@ -282,10 +282,10 @@ def front_page_answers(
     return answers
 
 
-def _effects(items: Iterable[Artefact]) -> pd.DataFrame | None:
+def _effects(items: Iterable[Artifact]) -> pd.DataFrame | None:
     """Return the stored effects of changed backward passes; None if they are missing."""
     for item in items:
-        if item.artefact == EFFECTS and item.result_set == "reference":
+        if item.artifact == EFFECTS and item.result_set == "reference":
             return read_table(item.path(".csv"))
     return None
 

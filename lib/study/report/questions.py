@@ -7,7 +7,7 @@ from operator import attrgetter
 import pandas as pd
 from toolz import groupby
 
-from study.report.contents import NO_PROFILE, Artefact, Inputs, Notebook
+from study.report.contents import NO_PROFILE, Artifact, Inputs, Notebook
 from study.report.coverage import evidence_level
 from study.report.groups import Group
 from study.report.titles import OURS, SHARED
@@ -22,7 +22,7 @@ class Question:
     copies : tuple of Notebook
         Its executed copies, the one with the weightiest results first.
     groups : tuple of Group
-        The artefacts it makes. Those that it makes only in part count if it makes no others.
+        The artifacts it makes. Those that it makes only in part count if it makes no others.
     runs : int
         Runs behind the answer.
     publication : str
@@ -55,7 +55,7 @@ def questions(inputs: Inputs, groups: list[Group], judged: pd.DataFrame) -> list
     ----------
     inputs : Inputs
     groups : list of Group
-        As from `group_artefacts`.
+        As from `group_artifacts`.
     judged : pandas.DataFrame
         The claims with their verdicts.
 
@@ -64,30 +64,30 @@ def questions(inputs: Inputs, groups: list[Group], judged: pd.DataFrame) -> list
     list of Question
         In the order of the notebooks' numbers.
     """
-    made_by = groupby(attrgetter("notebook", "result_set"), inputs.artefacts)
+    made_by = groupby(attrgetter("notebook", "result_set"), inputs.artifacts)
     judging = judged["judged_by"].map(attrgetter("notebook"), na_action="ignore")
     listed = []
     for name, notebooks in groupby(attrgetter("name"), inputs.notebooks).items():
         evidence = {copy: _evidence(_results(made_by, copy)) for copy in notebooks}
         copies = sorted(notebooks, key=evidence.__getitem__, reverse=True)
-        artefacts = _made_by(name, groups)
+        artifacts = _made_by(name, groups)
         runs = max((item.runs for item in _results(made_by, copies[0])), default=0)
         claims = judged[judging == name]
-        publication = _publication(artefacts, claims, runs)
-        listed.append(Question(tuple(copies), artefacts, runs, publication, tuple(claims["id"])))
+        publication = _publication(artifacts, claims, runs)
+        listed.append(Question(tuple(copies), artifacts, runs, publication, tuple(claims["id"])))
     return listed
 
 
-_ByNotebook = dict[tuple[str, str], list[Artefact]]
+_ByNotebook = dict[tuple[str, str], list[Artifact]]
 
 
-def _results(made_by: _ByNotebook, notebook: Notebook) -> list[Artefact]:
+def _results(made_by: _ByNotebook, notebook: Notebook) -> list[Artifact]:
     """Return what an executed copy of a notebook made."""
     return made_by.get((notebook.name, notebook.result_set), [])
 
 
-def _evidence(items: list[Artefact]) -> int:
-    """Return the highest evidence level among artefacts; -1 if none of them is evidence."""
+def _evidence(items: list[Artifact]) -> int:
+    """Return the highest evidence level among artifacts; -1 if none of them is evidence."""
     levels = []
     for item in items:
         if not item.toy and item.profile != NO_PROFILE:
@@ -109,7 +109,7 @@ def _made_by(notebook: str, groups: list[Group]) -> tuple[Group, ...]:
 
 
 def _publication(made: tuple[Group, ...], claims: pd.DataFrame, runs: int) -> str:
-    """Return the publication of most artefacts that a notebook makes, or of its claims.
+    """Return the publication of most artifacts that a notebook makes, or of its claims.
 
     Without one the notebook is about an experiment of our own if it analyzes runs.
     """

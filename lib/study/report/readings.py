@@ -11,7 +11,7 @@ import pandas as pd
 
 from study.claims.listed import claims
 from study.report.claim_words import value_words
-from study.report.contents import Artefact
+from study.report.contents import Artifact
 from study.report.inputs import read_table
 
 TABLE = "own-irnn-claims"
@@ -52,12 +52,12 @@ class ReadingVerdict:
     words: str
 
 
-def read_readings(items: Iterable[Artefact]) -> dict[str, list[ReadingVerdict]]:
+def read_readings(items: Iterable[Artifact]) -> dict[str, list[ReadingVerdict]]:
     """Return the verdicts by claim, under the readings in the order of the table.
 
     Parameters
     ----------
-    items : iterable of Artefact
+    items : iterable of Artifact
 
     Returns
     -------
@@ -65,7 +65,7 @@ def read_readings(items: Iterable[Artefact]) -> dict[str, list[ReadingVerdict]]:
         Empty if the stored results have no such table; quick runs judge nothing.
     """
     for item in items:
-        if item.artefact == TABLE and item.kind == "table" and not item.part and not item.toy:
+        if item.artifact == TABLE and item.kind == "table" and not item.part and not item.toy:
             table = read_table(item.path(".csv"))
             break
     else:

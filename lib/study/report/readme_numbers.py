@@ -12,13 +12,13 @@ from matplotlib.figure import Figure
 
 from study.figures.style import use_style
 from study.pipeline.files import write_text, write_whole
-from study.report.contents import Artefact, ReportError
-from study.report.inputs import load_artefacts, read_table
+from study.report.contents import Artifact, ReportError
+from study.report.inputs import load_artifacts, read_table
 from study.report.intervention import EFFECTS
 from study.report.verdicts import TEXT_COLUMNS, judge_claims
 
 SLOPES = "own-slope-model-5"
-"""Artefact with the slopes of the figure."""
+"""Artifact with the slopes of the figure."""
 SLOPE_CLAIM = "diss-3.5-terminal-sign"
 """The claim whose estimate the figure shows as well."""
 _COLUMNS = [
@@ -32,7 +32,7 @@ _ROWS = {
     "single precision, robust": "ours",
     "as they are, robust": "ours, gradients of any size",
 }
-"""Rows of the figure by their name in the artefact's data."""
+"""Rows of the figure by their name in the artifact's data."""
 _WITHIN_TASKS = "ours, within tasks (finding 1)"
 CELLS = "own-cells"
 """Notebook 50's table of cells and their engines."""
@@ -57,15 +57,15 @@ def store_numbers(data: Path, stored: Path) -> None:
     ReportError
         The stored reference of the slopes was not analyzed there, or notebook 50 was not run.
     """
-    items = load_artefacts(data)
+    items = load_artifacts(data)
     judged = judge_claims(items)
     slopes = collect_slopes(items, judged)
     stored.mkdir(parents=True, exist_ok=True)
     tables = {
         "verdicts": judged.reindex(columns=_COLUMNS),
         "slopes": slopes,
-        "intervention": _artefact_table(items, EFFECTS, "reference"),
-        "cells": _artefact_table(items, CELLS, "rebuilt")[["cell", "engines"]],
+        "intervention": _artifact_table(items, EFFECTS, "reference"),
+        "cells": _artifact_table(items, CELLS, "rebuilt")[["cell", "engines"]],
     }
     for name, table in tables.items():
         write_text(stored / f"{name}.csv", table.to_csv(index=False, lineterminator="\n"))
@@ -79,12 +79,12 @@ def store_numbers(data: Path, stored: Path) -> None:
     plt.close(figure)
 
 
-def collect_slopes(items: tuple[Artefact, ...], judged: pd.DataFrame) -> pd.DataFrame:
+def collect_slopes(items: tuple[Artifact, ...], judged: pd.DataFrame) -> pd.DataFrame:
     """Return the slopes of the figure with their intervals.
 
     Parameters
     ----------
-    items : tuple of Artefact
+    items : tuple of Artifact
         Everything that the pipeline made.
     judged : pandas.DataFrame
         The claims with their verdicts.
@@ -100,7 +100,7 @@ def collect_slopes(items: tuple[Artefact, ...], judged: pd.DataFrame) -> pd.Data
     ReportError
         The stored reference of the slopes was not analyzed.
     """
-    table = _artefact_table(items, SLOPES, "reference").set_index("variances")
+    table = _artifact_table(items, SLOPES, "reference").set_index("variances")
     rows = []
     for name, words in _ROWS.items():
         slope = 100 * table.loc[name, "estimate"]
@@ -112,12 +112,12 @@ def collect_slopes(items: tuple[Artefact, ...], judged: pd.DataFrame) -> pd.Data
     return pd.DataFrame(rows, columns=["gradients", "slope", "low", "high"])
 
 
-def _artefact_table(items: tuple[Artefact, ...], artefact: str, result_set: str) -> pd.DataFrame:
-    """Return the data of an artefact that was made of one set of results."""
+def _artifact_table(items: tuple[Artifact, ...], artifact: str, result_set: str) -> pd.DataFrame:
+    """Return the data of an artifact that was made of one set of results."""
     for item in items:
-        if item.artefact == artefact and item.result_set == result_set:
+        if item.artifact == artifact and item.result_set == result_set:
             return read_table(item.path(".csv"))
-    raise ReportError(f"no {artefact} of the results `{result_set}`; run `make repro` first")
+    raise ReportError(f"no {artifact} of the results `{result_set}`; run `make repro` first")
 
 
 def draw_slopes(slopes: pd.DataFrame) -> Figure:

@@ -16,7 +16,7 @@ import pandas as pd
 from study.paths import DATA
 from study.pipeline.machine import processor
 from study.report.contents import NO_PROFILE, ReportError
-from study.report.inputs import load_artefacts
+from study.report.inputs import load_artifacts
 
 STATISTICS = ("mean", "deviation", "weighted_mean", "random_sum")
 """Numbers of a column that are compared."""
@@ -46,17 +46,17 @@ def collect_numbers(data: Path = DATA) -> pd.DataFrame:
         `data` holds no rebuild.
     """
     claims = data / "report" / "files" / "claims.csv"
-    artefacts = load_artefacts(data)
-    if not artefacts or not claims.is_file():
+    artifacts = load_artifacts(data)
+    if not artifacts or not claims.is_file():
         raise ReportError(f"no report in {data}; run `make repro` first")
-    profiles = sorted({item.profile for item in artefacts if item.result_set == "rebuilt"})
+    profiles = sorted({item.profile for item in artifacts if item.result_set == "rebuilt"})
     profile = ", ".join(name for name in profiles if name != NO_PROFILE)
     rows = [
         {"item": MACHINE, "quantity": "processor", "text": processor()},
         {"item": MACHINE, "quantity": "profile", "text": profile},
     ]
-    for artefact in artefacts:
-        path = artefact.path(".csv")
+    for artifact in artifacts:
+        path = artifact.path(".csv")
         item = path.relative_to(data / "made").with_suffix("").as_posix()
         rows += _column_rows(item, pd.read_csv(path, low_memory=False))
     verdicts = pd.read_csv(claims).set_index("id")["verdict"].fillna("")

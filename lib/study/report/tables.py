@@ -10,7 +10,7 @@ import jinja2
 import pandas as pd
 from markupsafe import Markup
 
-from study.report.contents import Artefact
+from study.report.contents import Artifact
 from study.report.inputs import read_table
 from study.report.numbers import DASH, formatter, percent, with_minus
 
@@ -33,12 +33,6 @@ _CHANCE = "guess"
 _PANELS = ("task", "dataset")
 """Columns of a figure's data that say what its panels show."""
 _MAX_PANELS = 12
-_AMERICAN = {
-    "behaviour": "behavior",
-    "initialisation": "initialization",
-    "normalised": "normalized",
-    "parametrisation": "parametrization",
-}
 _EMPTY = Markup('<span class="again">{}</span>').format(DASH)
 
 
@@ -105,12 +99,12 @@ def prepare_table(path: Path) -> dict:
     }
 
 
-def panels(item: Artefact) -> str:
+def panels(item: Artifact) -> str:
     """Name what the panels of a figure show, from its data.
 
     Parameters
     ----------
-    item : Artefact
+    item : Artifact
         A figure.
 
     Returns
@@ -285,19 +279,19 @@ def column_words(name: str) -> str:
     Parameters
     ----------
     name : str
-        Its name in a CSV file, some of which are in British English.
+        Its name in a CSV file.
 
     Returns
     -------
     str
-        Its words in American English.
+        Its words.
 
     Examples
     --------
-    >>> column_words("parts_rejected"), column_words("behaviour")
-    ('parts rejected', 'behavior')
+    >>> column_words("parts_rejected")
+    'parts rejected'
     """
-    return _AMERICAN.get(name, name).replace("_", " ")
+    return name.replace("_", " ")
 
 
 PAGES.globals["column_words"] = column_words

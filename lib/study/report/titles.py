@@ -1,4 +1,4 @@
-"""Titles of publications, chapters and artefacts, as readers see them."""
+"""Titles of publications, chapters and artifacts, as readers see them."""
 
 import re
 
@@ -18,11 +18,11 @@ _SPELLED = {
     "psmnist": "psMNIST",
     "unicornn": "UnICORNN",
 }
-"""Words of the ids of artefacts and their parts as the papers write them."""
+"""Words of the ids of artifacts and their parts as the papers write them."""
 _OWN_NAMES = {
     "own-adding-adjoints": "Adding problem: adjoint states",
     "own-adding-scaled": "Adding problem: adjoint states if W is scaled",
-    "own-behaviours-by-task": "Behaviors by task",
+    "own-behaviors-by-task": "Behaviors by task",
     "own-blank-inputs": "Gradients behind blank inputs",
     "own-claims-by-border": "Claims by threshold",
     "own-exponential-kink": "Published tables with and without the exponential RNN",
@@ -44,7 +44,7 @@ _OWN_NAMES = {
     "own-rings-metric": "LRU: adjoint metric",
     "own-rings-predictions": "LRU: predictions",
 }
-"""Names of artefacts that no paper publishes, if the words of the id would not tell a reader."""
+"""Names of artifacts that no paper publishes, if the words of the id would not tell a reader."""
 _MODEL = re.compile(r"-model-(\d+)$")
 _FAMILY = 3
 """Models of the dissertation that answer one question; a table about all has the first's number."""
@@ -52,12 +52,12 @@ SHARED = "shared"
 """Page of the notebooks that belong to no single publication."""
 
 
-def own_name(artefact: str) -> str:
-    """Return what readers call an artefact that no paper publishes.
+def own_name(artifact: str) -> str:
+    """Return what readers call an artifact that no paper publishes.
 
     Parameters
     ----------
-    artefact : str
+    artifact : str
         Id that begins with ``own-``.
 
     Returns
@@ -69,9 +69,9 @@ def own_name(artefact: str) -> str:
     >>> own_name("own-slope-model-5"), own_name("own-rows-model-1"), own_name("own-irnn-readings")
     ('Slope, Model 5', 'Rows, Models 1 to 3', 'iRNN readings')
     """
-    if artefact in _OWN_NAMES:
-        return _OWN_NAMES[artefact]
-    words = artefact.removeprefix("own-")
+    if artifact in _OWN_NAMES:
+        return _OWN_NAMES[artifact]
+    words = artifact.removeprefix("own-")
     model = _MODEL.search(words)
     if model:  # of the dissertation's twelve
         return f"{_heading(words[: model.start()])}, {_models(int(model[1]))}"
@@ -106,7 +106,7 @@ def natural_order(name: str) -> list[str | int]:
 
 
 def part_name(part: str) -> str:
-    """Return what readers call a part of an artefact.
+    """Return what readers call a part of an artifact.
 
     Parameters
     ----------

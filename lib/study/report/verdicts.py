@@ -20,7 +20,7 @@ from study.claims.verdict import (
     WITHIN,
     displayed_verdict,
 )
-from study.report.contents import NO_PROFILE, SIMULATED, Artefact
+from study.report.contents import NO_PROFILE, SIMULATED, Artifact
 from study.report.inputs import read_table
 
 NOT_JUDGED = "not judged yet"
@@ -71,7 +71,7 @@ def weigh(row: pd.Series) -> Weight:
     Parameters
     ----------
     row
-        A row of a table of claims, with ``judged_by``, the artefact that holds it.
+        A row of a table of claims, with ``judged_by``, the artifact that holds it.
 
     Returns
     -------
@@ -89,7 +89,7 @@ def weigh(row: pd.Series) -> Weight:
     )
 
 
-def judge_claims(artefacts: Iterable[Artefact]) -> pd.DataFrame:
+def judge_claims(artifacts: Iterable[Artifact]) -> pd.DataFrame:
     """Return every claim of the papers with what the results say about it.
 
     If several sets of results judge a claim, the one with the largest `Weight` counts, never the
@@ -97,20 +97,20 @@ def judge_claims(artefacts: Iterable[Artefact]) -> pd.DataFrame:
 
     Parameters
     ----------
-    artefacts : iterable of Artefact
+    artifacts : iterable of Artifact
         Everything that the pipeline made.
 
     Returns
     -------
     pandas.DataFrame
         The columns of `study.claims.listed.claim_table` and of
-        `study.claims.judging.judged_row`, and: ``judged_by`` (the artefact that holds the
+        `study.claims.judging.judged_row`, and: ``judged_by`` (the artifact that holds the
         verdict), ``verdict``, ``counted`` (one of `COLUMNS`), ``corrected`` and ``discovered``
         (the same after the correction of Holm, and of Benjamini and Hochberg, within each paper),
         ``p_holm`` and ``p_bh`` (p-values after these corrections).
     """
     listed = claim_table().reset_index(drop=True)
-    judged = _judged_rows(artefacts)
+    judged = _judged_rows(artifacts)
     if judged.empty:
         return _nothing_judged(listed)
     table = listed.merge(_weightiest(judged), on="id", how="left")
@@ -125,10 +125,10 @@ def judge_claims(artefacts: Iterable[Artefact]) -> pd.DataFrame:
     return table
 
 
-def _judged_rows(artefacts: Iterable[Artefact]) -> pd.DataFrame:
-    """Return the rows of all tables of claims, with the artefact that holds each."""
+def _judged_rows(artifacts: Iterable[Artifact]) -> pd.DataFrame:
+    """Return the rows of all tables of claims, with the artifact that holds each."""
     tables = []
-    for item in artefacts:
+    for item in artifacts:
         if item.kind == "claims" and item.result_set != SIMULATED:
             rows = read_table(item.path(".csv"))
             tables.append(rows.assign(judged_by=[item] * len(rows)))

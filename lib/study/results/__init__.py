@@ -19,7 +19,7 @@ From datasets to tables:
 
 Files for the report:
 
-- ``artefacts``: store the figures and tables of a notebook; ``artefact_files``: their files;
+- ``artifacts``: store the figures and tables of a notebook; ``artifact_files``: their files;
   ``manifest``: the description next to each
 - ``reference``: keep results in ``data/reference``, with their provenance
 """

@@ -42,7 +42,7 @@ _MEANINGS = {
     "train_eta": "iRNN: which step sizes are trained",
     # Initial weights and output layer.
     "head": "initial weights of the output layer",
-    "initialisation": "initial recurrent matrix",
+    "initialization": "initial recurrent matrix",
     "input_scale": "factor on the initial input matrix; 1/T is one over the sequence length",
     "start": "initial weights",
     # Recipe.
@@ -54,7 +54,7 @@ _MEANINGS = {
     "input_dropout": "dropout of the inputs",
     "kappa": "weight of the coadjoint penalty",
     "objective": "loss that is minimized",
-    "optimiser": "optimizer",
+    "optimizer": "optimizer",
     "orthogonality": "weight of the soft orthogonal penalty",
     "output_dropout": "dropout before the output layer",
     "read": "what the output layer reads",

@@ -1,6 +1,6 @@
 """A description of a figure, a table or a notebook's judged claims.
 
-Notebooks write it next to the artefact's files, and the report reads it.
+Notebooks write it next to the artifact's files, and the report reads it.
 """
 
 import re
@@ -20,10 +20,10 @@ class Manifest(BaseModel):
 
     model_config = ConfigDict(frozen=True, strict=True)
 
-    artefact: Name
-    """Id in `data/published/artefacts.csv`, or a name of our own."""
+    artifact: Name
+    """Id in `data/published/artifacts.csv`, or a name of our own."""
     part: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._-]*$")] = ""
-    """Name of a companion of the artefact; empty for its main file."""
+    """Name of a companion of the artifact; empty for its main file."""
     kind: Literal["table", "figure", "claims"]
     profile: Name
     runs: NonNegativeInt

@@ -1,6 +1,6 @@
 """Read the papers' numbers, and put ours next to them.
 
-`data/published/` has one tidy CSV file for each transcribed table, named by the id of its artefact.
+`data/published/` has one tidy CSV file for each transcribed table, named by the id of its artifact.
 `sources.csv` gives the paper, table and page of each. No published number is typed anywhere else in
 the project.
 """
@@ -16,7 +16,7 @@ class PublishedError(LookupError):
     """The project does not have the numbers of a published table."""
 
 
-def artefacts() -> pd.DataFrame:
+def artifacts() -> pd.DataFrame:
     """Return every figure and table of results in the five papers.
 
     Returns
@@ -25,7 +25,7 @@ def artefacts() -> pd.DataFrame:
         ``id``, ``text`` (the paper), ``label``, ``what``, ``data`` (the data sets it needs) and
         ``same_data``.
     """
-    return pd.read_csv(PUBLISHED / "artefacts.csv", dtype=str)
+    return pd.read_csv(PUBLISHED / "artifacts.csv", dtype=str)
 
 
 def sources() -> pd.DataFrame:
@@ -39,28 +39,28 @@ def sources() -> pd.DataFrame:
     return pd.read_csv(PUBLISHED / "sources.csv", dtype=str, keep_default_na=False)
 
 
-def load_published(artefact: str) -> pd.DataFrame:
-    """Return the published numbers of one artefact.
+def load_published(artifact: str) -> pd.DataFrame:
+    """Return the published numbers of one artifact.
 
     Parameters
     ----------
-    artefact
-        Its id in `artefacts`.
+    artifact
+        Its id in `artifacts`.
 
     Returns
     -------
     pandas.DataFrame
-        A tidy table; its columns depend on the artefact.
+        A tidy table; its columns depend on the artifact.
 
     Raises
     ------
     PublishedError
         The numbers are not transcribed.
     """
-    path = PUBLISHED / f"{artefact}.csv"
+    path = PUBLISHED / f"{artifact}.csv"
     if not path.exists():
         raise PublishedError(
-            f"the numbers of {artefact!r} are not transcribed; expected them in "
+            f"the numbers of {artifact!r} are not transcribed; expected them in "
             f"data/published/{path.name}, so add this file and its line in sources.csv"
         )
     # Levels such as the noise "none" are text, not missing numbers.

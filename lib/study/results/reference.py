@@ -29,7 +29,7 @@ from study.paths import ROOT
 from study.pipeline.files import write_text, write_whole
 from study.pipeline.machine import processor
 from study.pipeline.notebooks import NotebookError, read_parameters
-from study.results.artefacts import CLAIMS
+from study.results.artifacts import CLAIMS
 from study.results.datasets import load
 from study.results.netcdf import ResultsError, file_sha256, provenance_path
 from study.results.schema import count_ends
@@ -90,12 +90,12 @@ def keep(name: str, root: Path = ROOT) -> Path:
             f"{RESULTS}/{name}.nc lacks {missing} of its attempts; "
             "finish the experiment with `make repro`"
         )
-    artefacts = _artefacts_of(name, root)
+    artifacts = _artifacts_of(name, root)
     md5 = _recorded_md5(root, f"{RESULTS}/{name}.nc")
     cost = _cost(name, results.attrs["profile"], root)
     record = provenance(results, md5, file_sha256(source), cost)
     target = root / KEPT / results.attrs["profile"]
-    for kind, paths in artefacts.items():
+    for kind, paths in artifacts.items():
         folder = target / kind / name
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
@@ -183,7 +183,7 @@ def add_checksums(root: Path = ROOT) -> list[Path]:
     return changed
 
 
-def _artefacts_of(name: str, root: Path) -> dict[str, list[Path]]:
+def _artifacts_of(name: str, root: Path) -> dict[str, list[Path]]:
     """Return the tables and figures that notebooks made of a dataset; refuse if one failed."""
     notebooks = [
         path.stem
@@ -193,13 +193,13 @@ def _artefacts_of(name: str, root: Path) -> dict[str, list[Path]]:
     for stem in notebooks:
         for path in (root / MADE / stem).glob("rebuilt/*.failed.ipynb"):
             raise ResultsError(f"{path.name} did not end; run `make repro` to the end first")
-    artefacts = {
+    artifacts = {
         "tables": _made(root / MADE, notebooks, f"tables/{WHOLE}.csv"),
         "figures": _made(root / MADE, notebooks, f"figures/{WHOLE}.png"),
     }
-    if not any(artefacts.values()):
+    if not any(artifacts.values()):
         raise ResultsError(f"no tables or figures of {name} in {MADE}; make them with `make repro`")
-    return artefacts
+    return artifacts
 
 
 def _made(folder: Path, notebooks: list[str], pattern: str) -> list[Path]:

@@ -59,12 +59,12 @@ def gains(ds: xr.Dataset) -> pd.DataFrame:
         return frame.assign(ratio=frame["first"] - frame["last"])
 
 
-def sizes(artefact: str) -> pd.DataFrame:
+def sizes(artifact: str) -> pd.DataFrame:
     """Compare the published numbers of parameters with the published model sizes.
 
     Parameters
     ----------
-    artefact
+    artifact
         Id of the published table.
 
     Returns
@@ -73,7 +73,7 @@ def sizes(artefact: str) -> pd.DataFrame:
         ``task``, ``network``, ``parameters`` and ``kilobytes`` as printed, ``numbers`` (float32
         numbers that fill so many KB) and ``ratio`` (numbers over parameters).
     """
-    table = load_published(artefact).dropna(subset=["kilobytes"])
+    table = load_published(artifact).dropna(subset=["kilobytes"])
     numbers = _float32_numbers(table["kilobytes"])
     table = table.assign(numbers=numbers.round(), ratio=numbers / table["parameters"])
     return table[["task", "network", "parameters", "kilobytes", "numbers", "ratio"]]
@@ -83,7 +83,7 @@ def _float32_numbers(kilobytes: pd.Series) -> pd.Series:
     return kilobytes * 1024 / BYTES_PER_NUMBER
 
 
-def numbers_per_inner_step(artefact: str) -> pd.Series:
+def numbers_per_inner_step(artifact: str) -> pd.Series:
     """Return the float32 numbers that each inner step adds to iRNN's published size.
 
     The number is T if each inner step has its own step size for every time step, and 1 if it has a
@@ -91,7 +91,7 @@ def numbers_per_inner_step(artefact: str) -> pd.Series:
 
     Parameters
     ----------
-    artefact
+    artifact
         Id of the published table.
 
     Returns
@@ -99,7 +99,7 @@ def numbers_per_inner_step(artefact: str) -> pd.Series:
     pandas.Series
         Task: slope of a least-squares line.
     """
-    table = load_published(artefact).dropna(subset=["inner_steps", "kilobytes"])
+    table = load_published(artifact).dropna(subset=["inner_steps", "kilobytes"])
     table = table.assign(numbers=_float32_numbers(table["kilobytes"]).round())
 
     def slope(rows: pd.DataFrame) -> float:
@@ -110,7 +110,7 @@ def numbers_per_inner_step(artefact: str) -> pd.Series:
 
 def compare_networks(
     ds: xr.Dataset,
-    artefact: str,
+    artifact: str,
     tasks: tuple[str, ...] = (),
     *,
     same_data: Mapping[str, str] | None = None,
@@ -121,7 +121,7 @@ def compare_networks(
     ----------
     ds
         Results with the coordinate ``reading`` (`with_readings`).
-    artefact
+    artifact
         Id of the published table.
     tasks
         Our tasks to show in addition to the paper's; all of ours by default.
@@ -136,7 +136,7 @@ def compare_networks(
         networks that are not iRNNs).
     """
     ours = outcomes(ds)
-    published = _repeat_published(load_published(artefact), ours["task"], same_data or {})
+    published = _repeat_published(load_published(artifact), ours["task"], same_data or {})
     if tasks:
         ours = ours[ours["task"].isin([*published["task"], *tasks])]
     readings = ours.drop_duplicates("label").set_index("label")["reading"]

@@ -24,15 +24,15 @@ def trajectories(ds: xr.Dataset, horizon: int) -> pd.DataFrame:
     -------
     pandas.DataFrame
         ``sequence``, ``time``, ``state`` (:math:`\|x_t\|_2`), ``adjoint``
-        (:math:`\log_{10} \|\lambda_t\|_2`) and ``normalised``, :math:`\|\lambda_t\|_2 /
+        (:math:`\log_{10} \|\lambda_t\|_2`) and ``normalized``, :math:`\|\lambda_t\|_2 /
         \|\Lambda\|_2` with the norm over all times of the sequence (the paper's footnote 7).
     """
     part = ds[["state_norm", "adjoint"]].sel(horizon=horizon, time=slice(1, horizon))
     adjoint = part["adjoint"].astype("float64")
     # The largest logarithm is subtracted before exponentiating, because most norms underflow.
     relative = 10 ** (adjoint - adjoint.max("time"))
-    normalised = relative / np.sqrt((relative**2).sum("time"))
-    table = xr.Dataset({"state": part["state_norm"], "adjoint": adjoint, "normalised": normalised})
+    normalized = relative / np.sqrt((relative**2).sum("time"))
+    table = xr.Dataset({"state": part["state_norm"], "adjoint": adjoint, "normalized": normalized})
     return table.drop_vars("horizon").to_dataframe().reset_index()
 
 
@@ -85,6 +85,6 @@ def others_above(frame: pd.DataFrame, place: int) -> TimesAbove:
     TimesAbove
         Mean count over sequences, and the number of other times.
     """
-    by_sequence = frame.pivot(index="time", columns="sequence", values="normalised")
+    by_sequence = frame.pivot(index="time", columns="sequence", values="normalized")
     above = by_sequence > by_sequence.loc[place]
     return TimesAbove(float(above.sum().mean()), len(by_sequence) - 1)

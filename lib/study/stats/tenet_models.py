@@ -95,12 +95,12 @@ class Model:
 
     @property
     def summary(self) -> str:
-        """Artefact of its family's summary, Table 3.5 to 3.8."""
+        """Artifact of its family's summary, Table 3.5 to 3.8."""
         return f"diss-tab-3.{5 + (self.number - 1) // 3}"
 
     @property
     def table(self) -> str:
-        """Artefact of its coefficients, Table A8 to A19."""
+        """Artifact of its coefficients, Table A8 to A19."""
         return f"diss-tab-A{7 + self.number}"
 
 

@@ -10,7 +10,7 @@ the loss :math:`F(x_T)`, ordinary backpropagation is :math:`\lambda_T = \nabla F
 
 .. math::
     \text{scaled} \quad & \lambda_{t-1} = \gamma J_t^\top \lambda_t \\
-    \text{renormalised} \quad & \lambda_{t-1} =
+    \text{renormalized} \quad & \lambda_{t-1} =
         \frac{\|\lambda_t\|}{\|J_t^\top \lambda_t\|} J_t^\top \lambda_t \\
     \text{random signs} \quad & \lambda_{t-1} = s_t \odot
         \frac{\|\lambda_t\|}{\|J_t^\top \lambda_t\|} J_t^\top \lambda_t, \quad s_t \in \{-1, 1\}^d
@@ -19,7 +19,7 @@ Norms are per sequence, over all tensors of the state. Scaling by :math:`\gamma 
 the dose q to the adjoint metric :math:`\log_{10} \|\lambda_0\| / \|\lambda_T\|`. This is the
 dissertation's (3.4) with :math:`\lambda_0` instead of :math:`\lambda_1`, so that all T steps
 count. Random signs keep the norm of every adjoint and destroy its direction. So they are a control
-that has the metric of renormalised adjoints but no information. If the loss reads other states than
+that has the metric of renormalized adjoints but no information. If the loss reads other states than
 the last one, their adjoints are added as in ordinary backpropagation.
 """
 
@@ -31,7 +31,7 @@ import torch
 from torch import Tensor
 
 State = tuple[Tensor, ...]
-Kind = Literal["plain", "scaled", "renormalised", "random_signs"]
+Kind = Literal["plain", "scaled", "renormalized", "random_signs"]
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class AdjointTreatment:
 
     Attributes
     ----------
-    kind : {"plain", "scaled", "renormalised", "random_signs"}
+    kind : {"plain", "scaled", "renormalized", "random_signs"}
         The treatment; ``plain`` is ordinary backpropagation.
     dose : float
         q of the treatment ``scaled``: over the whole sequence, adjoints are multiplied by 10^q.
@@ -78,7 +78,7 @@ class AdjointPath:
         kinds = [treatment.kind for treatment in treatments]
         factors = [10 ** (treatment.dose / time_steps) for treatment in treatments]
         self.factors = like.new_tensor(factors)[:, None, None]
-        self.keeps_norm = torch.tensor([kind in ("renormalised", "random_signs") for kind in kinds])
+        self.keeps_norm = torch.tensor([kind in ("renormalized", "random_signs") for kind in kinds])
         self.keeps_norm = self.keeps_norm[:, None, None]
         self.random = torch.tensor([kind == "random_signs" for kind in kinds])
         self.generator = generator

@@ -53,7 +53,7 @@ The program is libe-community-examples, folder rnn (2022). It is older than the 
 mentions none of these settings. The head of its UnICORNN reads all four tensors of the state.
 """
 AUTHORS_GROUPS = {
-    "exponential": (ParameterGroup(names="cell.parametrizations.B.*", factor=0.1, optimiser="sgd"),)
+    "exponential": (ParameterGroup(names="cell.parametrizations.B.*", factor=0.1, optimizer="sgd"),)
 }
 """Parameter groups in that program, by cell.
 

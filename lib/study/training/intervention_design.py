@@ -39,7 +39,7 @@ TREATMENTS = MappingProxyType(
         "dose -10": Treatment(AdjointTreatment("scaled", -10.0)),
         "dose -20": Treatment(AdjointTreatment("scaled", -20.0)),
         "dose -40": Treatment(AdjointTreatment("scaled", -40.0)),
-        "renormalised": Treatment(AdjointTreatment("renormalised")),
+        "renormalized": Treatment(AdjointTreatment("renormalized")),
         "random signs": Treatment(AdjointTreatment("random_signs")),
         "norms of dose -10": Treatment(AdjointTreatment("scaled", -10.0), norms_alone=True),
     }

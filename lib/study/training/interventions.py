@@ -9,7 +9,7 @@ the end of the sequences. All runs of one cell and replicate start from the same
 same batches, so that treatments can be compared in pairs.
 
 If the tenet is causal, two effects appear when the information is at the beginning. Accuracy falls
-with the dose in cells that keep gradients, and renormalised adjoints let the other cells learn. If
+with the dose in cells that keep gradients, and renormalized adjoints let the other cells learn. If
 the information is at the end, neither treatment matters. Two null controls separate norms from
 information. One has adjoints of the right norm with random signs. The other has ordinary gradients,
 rescaled for each parameter to the norm of the treated gradient, so that the effective learning rate
@@ -22,7 +22,7 @@ steps (LSTM, GRU, basic RNN, UnICORNN):
    at least .05 at -10.
 2. End: no dose changes test accuracy by more than .03 on average over these three cells; the effect
    of -10 at the beginning is larger than at the end.
-3. Beginning: renormalised adjoints raise the accuracy of LSTM, GRU and basic RNN by at least .2 on
+3. Beginning: renormalized adjoints raise the accuracy of LSTM, GRU and basic RNN by at least .2 on
    average.
 4. Both null controls fail to do the same: random signs do not help the LSTM, GRU and basic RNN
    (below half of the gain of 3), and the norms of dose -10 alone cost less than half of what the

@@ -5,7 +5,7 @@ from fnmatch import fnmatchcase
 import torch
 from torch import nn
 
-from study.config.recipe import OPTIMISERS, ParameterGroup, Recipe
+from study.config.recipe import OPTIMIZERS, ParameterGroup, Recipe
 from study.pipeline.instructions import pinned
 from study.training import vmapped_pass
 from study.training.model import matching_parameters
@@ -43,16 +43,16 @@ def build_optimizers(
     parts_by_kind: dict[str, list[dict]] = {}
     for group, parameters in parameter_groups(model, recipe).items():
         part = {"params": parameters, "lr": recipe.learning_rate * group.factor}
-        kind = group.optimiser or recipe.optimiser
+        kind = group.optimizer or recipe.optimizer
         parts_by_kind.setdefault(kind, []).append(part)
     optimizers = []
     for kind, parts in parts_by_kind.items():
         options = adam_options() if kind == "adam" else {}
-        if kind == recipe.optimiser:
+        if kind == recipe.optimizer:
             options |= recipe.options
         if _counts_on_device(kind, options, model):
             options["capturable"] = True
-        optimizers.append(OPTIMISERS[kind](parts, lr=recipe.learning_rate, **options))
+        optimizers.append(OPTIMIZERS[kind](parts, lr=recipe.learning_rate, **options))
     schedulers = []
     for optimizer in optimizers:
         schedulers += _schedulers(optimizer, recipe, steps_per_epoch)

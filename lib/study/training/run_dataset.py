@@ -34,7 +34,7 @@ _IF_VARIED = (
     ("", "batch_size"),
     ("recipe", "epochs"),
     ("network", "embedding_width"),
-    ("recipe", "optimiser"),
+    ("recipe", "optimizer"),
 )
 """Fields that are coordinates if they differ between runs.
 

@@ -22,7 +22,7 @@ from study.training.optimizers import build_optimizers
 STEPS = 20
 """Steps that are timed together: the host may run ahead of the GPU."""
 RECIPE = Recipe(
-    learning_rate=1e-3, steps=1, gradient_clip=1.0, optimiser="adam", options={"fused": True}
+    learning_rate=1e-3, steps=1, gradient_clip=1.0, optimizer="adam", options={"fused": True}
 )
 
 

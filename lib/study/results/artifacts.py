@@ -1,7 +1,7 @@
 """Write the figures and tables of a notebook, each with a manifest that says what it is.
 
 Files go to ``tables/`` and ``figures/`` of the folder ``<out>/made/<notebook>/<result set>/``,
-named by the artefact's id in ``data/published/artefacts.csv``. The report and the coverage table
+named by the artifact's id in ``data/published/artifacts.csv``. The report and the coverage table
 read the manifests. A manifest is written last: if one exists, its files are whole.
 """
 
@@ -17,21 +17,21 @@ from pandas.io.formats.style import Styler
 
 from study.paths import ROOT, resolve
 from study.pipeline.files import write_text
-from study.results.artefact_files import style_table, write_csv, write_figure
+from study.results.artifact_files import style_table, write_csv, write_figure
 from study.results.data_used import data_and_length, has_stand_ins
 from study.results.learned import networks_learned
 from study.results.manifest import Manifest, check_name
-from study.results.published import artefacts
+from study.results.published import artifacts
 from study.results.schema import COMPLETED, DIVERGED
 
 OWN = "own-"
-"""Prefix of artefacts that no paper publishes."""
+"""Prefix of artifacts that no paper publishes."""
 
 CLAIMS = f"{OWN}claims"
 """Name of a notebook's judged claims; the report collects them."""
 
 
-class Artefacts:
+class Artifacts:
     """The figures and tables that one notebook makes from one set of results.
 
     Each is stored with the profile and the number of runs. Both are those of the results `ds`,
@@ -46,11 +46,11 @@ class Artefacts:
     result_set : str
         ``rebuilt``, ``reference`` or ``simulated``.
     ds : xarray.Dataset, optional
-        The results that the artefacts are made from.
+        The results that the artifacts are made from.
     profile : str, optional
         Profile of the results.
     runs : int, optional
-        Number of runs that the artefacts are made from.
+        Number of runs that the artifacts are made from.
     published_scale : bool
         Whether the experiment has the size that the paper prints.
 
@@ -97,8 +97,8 @@ class Artefacts:
             self.learned = networks_learned(ds) is True
             self.stand_in = has_stand_ins(ds)
 
-    def of_runs(self, ds: xr.Dataset) -> "Artefacts":
-        """Return the artefacts of some of the runs, for figures and tables that show no others.
+    def of_runs(self, ds: xr.Dataset) -> "Artifacts":
+        """Return the artifacts of some of the runs, for figures and tables that show no others.
 
         Only these runs decide whether networks learned, and on which data.
 
@@ -109,7 +109,7 @@ class Artefacts:
 
         Returns
         -------
-        Artefacts
+        Artifacts
             A copy that writes to the same folders.
         """
         part = copy(self)
@@ -120,7 +120,7 @@ class Artefacts:
     def show_table(
         self,
         frame: pd.DataFrame,
-        artefact: str,
+        artifact: str,
         *,
         caption: str,
         part: str = "",
@@ -131,22 +131,22 @@ class Artefacts:
 
         Parameters
         ----------
-        frame, artefact, caption, part
+        frame, artifact, caption, part
             As for `save_table`.
         shown : DataFrame or Styler, optional
             Displayed instead of `frame`; a Styler keeps its own format.
         precision : int
             Decimals of the displayed numbers.
         """
-        self.save_table(frame, artefact, caption=caption, part=part)
+        self.save_table(frame, artifact, caption=caption, part=part)
         if shown is None:
             shown = frame
         if isinstance(shown, pd.DataFrame):
             shown = style_table(shown, precision=precision)
-        display(shown.set_uuid(_stem(artefact, part)).set_caption(caption))
+        display(shown.set_uuid(_stem(artifact, part)).set_caption(caption))
 
     def show_figure(
-        self, figure: Figure, artefact: str, *, data: pd.DataFrame, caption: str, part: str = ""
+        self, figure: Figure, artifact: str, *, data: pd.DataFrame, caption: str, part: str = ""
     ) -> None:
         """Store a figure as PNG and SVG and its data as CSV, and display the PNG.
 
@@ -156,16 +156,16 @@ class Artefacts:
         Parameters
         ----------
         figure : Figure
-        artefact : str
-            Id in ``data/published/artefacts.csv``, or a name that begins with ``own-``.
+        artifact : str
+            Id in ``data/published/artifacts.csv``, or a name that begins with ``own-``.
         data : DataFrame
             What the figure draws.
         caption : str
         part : str
-            Name of a companion of the artefact; empty for its main figure.
+            Name of a companion of the artifact; empty for its main figure.
         """
-        path = self.figures / f"{_stem(artefact, part)}.png"
-        fields = {"artefact": artefact, "part": part, "kind": "figure", "caption": caption}
+        path = self.figures / f"{_stem(artifact, part)}.png"
+        fields = {"artifact": artifact, "part": part, "kind": "figure", "caption": caption}
         self._save(data, path, figure, **fields)
         width, height = figure.canvas.get_width_height()
         display(Image(path.read_bytes(), width=width, height=height))
@@ -181,10 +181,10 @@ class Artefacts:
         """
         path = self.tables / f"{CLAIMS}.csv"
         caption = "The paper's claims, judged."
-        self._save(judged, path, artefact=CLAIMS, kind="claims", caption=caption)
+        self._save(judged, path, artifact=CLAIMS, kind="claims", caption=caption)
 
     def save_table(
-        self, frame: pd.DataFrame, artefact: str, *, caption: str, part: str = ""
+        self, frame: pd.DataFrame, artifact: str, *, caption: str, part: str = ""
     ) -> Path:
         """Write a table as CSV.
 
@@ -193,11 +193,11 @@ class Artefacts:
         Parameters
         ----------
         frame : DataFrame
-        artefact : str
-            Id in ``data/published/artefacts.csv``, or a name that begins with ``own-``.
+        artifact : str
+            Id in ``data/published/artifacts.csv``, or a name that begins with ``own-``.
         caption : str
         part : str
-            Name of a companion of the artefact, such as ``by-task``; its file
+            Name of a companion of the artifact, such as ``by-task``; its file
             (``diss-tab-1.7-by-task.csv``) is stored next to the main one.
 
         Returns
@@ -208,10 +208,10 @@ class Artefacts:
         Raises
         ------
         ValueError
-            The artefact is unknown, or `frame` has nested columns, which CSV cannot hold.
+            The artifact is unknown, or `frame` has nested columns, which CSV cannot hold.
         """
-        path = self.tables / f"{_stem(artefact, part)}.csv"
-        return self._save(frame, path, artefact=artefact, part=part, kind="table", caption=caption)
+        path = self.tables / f"{_stem(artifact, part)}.csv"
+        return self._save(frame, path, artifact=artifact, part=part, kind="table", caption=caption)
 
     def _save(
         self, data: pd.DataFrame, path: Path, figure: Figure | None = None, **fields: str
@@ -247,15 +247,15 @@ def _count_runs(ds: xr.Dataset | None) -> int:
     return int(ds["status"].isin((COMPLETED, DIVERGED)).sum())
 
 
-def _stem(artefact: str, part: str) -> str:
-    """Return the name of an artefact's files, without suffix."""
-    if not artefact.startswith(OWN) and artefact not in set(artefacts()["id"]):
+def _stem(artifact: str, part: str) -> str:
+    """Return the name of an artifact's files, without suffix."""
+    if not artifact.startswith(OWN) and artifact not in set(artifacts()["id"]):
         raise ValueError(
-            f"unknown artefact {artefact!r}; expected an id of data/published/artefacts.csv, "
+            f"unknown artifact {artifact!r}; expected an id of data/published/artifacts.csv, "
             f"or a name that begins with {OWN!r}"
         )
-    stem = artefact
+    stem = artifact
     if part:
-        stem = f"{artefact}-{part}"
+        stem = f"{artifact}-{part}"
     check_name("the file", stem)
     return stem

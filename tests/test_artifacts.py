@@ -1,4 +1,4 @@
-"""Artefacts on disk, their manifests, and how architectures look in figures."""
+"""Artifacts on disk, their manifests, and how architectures look in figures."""
 
 import json
 import re
@@ -15,15 +15,15 @@ from study import figures as plotting
 from study.claims.intervals import proportion
 from study.claims.judging import Judges, show_claims
 from study.results import names
-from study.results.artefact_files import style_table
-from study.results.artefacts import Artefacts
+from study.results.artifact_files import style_table
+from study.results.artifacts import Artifacts
 
 SUFFIXES = (".png", ".svg", ".csv")
 
 
 def make(out, **changes):
     run = {"notebook": "22_x", "result_set": "rebuilt", "profile": "quick", "runs": 12}
-    return Artefacts(out, **run | changes)
+    return Artifacts(out, **run | changes)
 
 
 def draw():
@@ -44,7 +44,7 @@ def manifest(path):
 def test_a_table_and_its_manifest(tmp_path):
     path = make(tmp_path).save_table(FRAME, "diss-tab-1.7", caption="Rates × runs.")
     assert path.read_text() == "architecture,rate\nrnn,0.1\nlstm,\n"
-    record = {"artefact": "diss-tab-1.7", "kind": "table", "profile": "quick", "runs": 12}
+    record = {"artifact": "diss-tab-1.7", "kind": "table", "profile": "quick", "runs": 12}
     assert manifest(path) == record | {"file": path.as_posix(), "caption": "Rates × runs."}
 
 
@@ -70,7 +70,7 @@ def test_row_labels_are_saved_but_not_row_numbers(tmp_path, frame, first):
 
 def test_displayed_tables_show_row_labels(tmp_path, monkeypatch):
     shown = []
-    monkeypatch.setattr("study.results.artefacts.display", shown.append)
+    monkeypatch.setattr("study.results.artifacts.display", shown.append)
     for frame in (NUMBERS.describe(), NUMBERS):
         make(tmp_path).show_table(frame, "own-x", caption="")
     described, numbered = (styler.to_html() for styler in shown)
@@ -99,15 +99,15 @@ def test_displayed_values_of_several_kinds_stay_as_they_are():
     assert cells == ["–", "True", "text", "0.000", "1,000,000.000"]
 
 
-def test_paths_parts_and_own_artefacts(tmp_path, monkeypatch):
-    monkeypatch.setattr("study.results.artefacts.ROOT", tmp_path)
+def test_paths_parts_and_own_artifacts(tmp_path, monkeypatch):
+    monkeypatch.setattr("study.results.artifacts.ROOT", tmp_path)
     made = make(tmp_path / "data")
     how = {"part": "by-task", "caption": ""}
     path = made.save_table(FRAME.set_index("architecture"), "diss-tab-1.7", **how)
     assert path.read_text().startswith("architecture,rate\n")
     record = manifest(path)
     assert record["file"] == "data/made/22_x/rebuilt/tables/diss-tab-1.7-by-task.csv"
-    assert (record["artefact"], record["part"]) == ("diss-tab-1.7", "by-task")
+    assert (record["artifact"], record["part"]) == ("diss-tab-1.7", "by-task")
     assert made.save_table(FRAME, "own-speed", caption="").exists()
 
 
@@ -129,7 +129,7 @@ TWO_ROWS = pd.concat({"ours": FRAME}, axis="columns")
 @pytest.mark.parametrize(
     ("run", "table", "complaint"),
     [
-        ({}, {"artefact": "diss-tab-3.44"}, "artefact 'diss-tab-3.44'; expected"),
+        ({}, {"artifact": "diss-tab-3.44"}, "artifact 'diss-tab-3.44'; expected"),
         ({}, {"frame": TWO_ROWS}, "expected one row of column names"),
         ({}, {"part": "../up"}, "the file is 'own-x-../up'"),
         ({"result_set": "../up"}, {}, "result_set is '../up'"),
@@ -138,7 +138,7 @@ TWO_ROWS = pd.concat({"ours": FRAME}, axis="columns")
     ],
 )
 def test_wrong_names_are_refused(tmp_path, run, table, complaint):
-    given = {"frame": FRAME, "artefact": "own-x", "caption": ""} | table
+    given = {"frame": FRAME, "artifact": "own-x", "caption": ""} | table
     with pytest.raises(ValueError, match=complaint):
         make(tmp_path, **run).save_table(**given)
     assert list(tmp_path.rglob("*.*")) == []
@@ -170,7 +170,7 @@ def test_unknown_learning_counts_as_not_learned(tmp_path):
     assert "learned" not in manifest(make(tmp_path, ds=ds).save_table(FRAME, "own-x", caption=""))
 
 
-def test_artefacts_of_some_runs_describe_those(tmp_path):
+def test_artifacts_of_some_runs_describe_those(tmp_path):
     """Half of the runs read a stand-in and stay at chance, the others learned the paper's data."""
     make_runs = group_sampler({("LEM", "images"): 60.0, ("LEM", "digits"): 10.0}, spread=0.1)
     ds = make_runs(np.random.default_rng(0))
