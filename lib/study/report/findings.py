@@ -205,7 +205,8 @@ def write_brief(finding: Finding, rows: pd.DataFrame) -> str:
     Returns
     -------
     str
-        Markdown, with the marks of `ClaimText.marks` after the verdict. The numbers have no
+        Markdown, with the marks of `ClaimText.marks` after the verdict, which is a link to the
+        notebook behind it. The numbers have no
         sentence if the verdict after Holm's correction is not the one that it was written for. The
         sentence of the claim that follows (`Finding.followed_by`) is left out in that case.
     """
@@ -215,6 +216,7 @@ def write_brief(finding: Finding, rows: pd.DataFrame) -> str:
     if claim.cause:
         words = claim.kind
     verdict = f"{words[:1].upper()}{words[1:]}{''.join(claim.marks)}"
+    verdict = f"[{verdict}](notebooks/{finding.notebook}.ipynb)"
     if claim.withdrawn:
         verdict += f" (before the correction: {claim.before_correction})"
     text = _fill(finding, finding.brief, row, claim)

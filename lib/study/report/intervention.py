@@ -76,12 +76,11 @@ def summarize_intervention(effects: pd.DataFrame) -> str:
     rows = effects.set_index("change against plain")
     seeds = int(rows["n"].min())
     sentences = [
-        "In our experiment, networks classify a digit that comes early or late in noise, and we "
-        f"change only how gradients flow backward ({seeds} seeds). In LSTMs, GRUs and basic RNNs, "
-        "holding the gradient norm constant "
-        f"{_early_and_late(*_restored(rows))}.",
+        "In our experiment, networks classify a digit early or late in noise, "
+        f"and we change only how gradients flow backward ({seeds} seeds). In LSTMs, GRUs and basic "
+        f"RNNs, holding the gradient norm constant {_early_and_late(*_restored(rows))}.",
         *_conclusion(effects),
-        "In Lipschitz RNNs, antisymmetric RNNs and UnICORNNs, forcing gradients to shrink by ten "
+        "In Lipschitz RNNs, antisymmetric RNNs and UnICORNNs, making gradients shrink by ten "
         f"orders of magnitude {_early_and_late(*_decayed(rows))}{_unpredicted(rows)}.",
         *_unexplained(rows),
     ]

@@ -31,15 +31,13 @@ from study.results.names import PUBLICATIONS
 README = ROOT / "README.md"
 STORED = DATA / "readme"
 """Folder of the numbers behind README.md."""
-_LENGTHS = {
-    "unicornn-4-ncifar-lead": "time steps of noise-padded CIFAR-10",
-    "unicornn-4-psmnist-gated": "pixels of MNIST",
-}
-"""What the lengths of sequences count that the main findings are about, by claim."""
 _LIMIT = round(-math.log10(np.finfo(np.float32).smallest_subnormal))
 """Orders of magnitude between 1 and the smallest number in single precision."""
 _BLOCK = re.compile(r"(<!-- computed: (\w+) -->\n).*?(\n<!-- end -->)", re.DOTALL)
 _FEW_SEEDS = 5
+_KEY_TO_FINDINGS = """\
+*Italics*: the claim. **Bold**: our verdict after Holm's correction, and the notebook behind it.
+Parentheses: uncorrected 95% interval; published value."""
 _VERDICTS = "data/readme/README.md"
 _EXAMPLE = "unicornn"
 """Cell of the example, whose time README.md prints. It was timed with two layers."""
@@ -67,7 +65,7 @@ def render_blocks(stored: Path) -> dict[str, str]:
         f"**Before you quote a verdict** ([all verdicts, and how to read them]({_VERDICTS})):\n"
         f"{_cautions(judged)}",
         "## Main findings",
-        _key_to_findings(),
+        _KEY_TO_FINDINGS,
         _findings(judged),
         _intervention(effects),
     ]
@@ -143,13 +141,13 @@ def _cautions(judged: pd.DataFrame) -> str:
     by_threshold = sum(claim.depends_on_threshold for claim in described)
     remaining = corrected["agree"] + corrected["differ"]
     points = (
-        "*Agree*: our whole 95% interval is on the claim's side of a threshold, such as zero for "
-        "“LEM beats the LSTM”; our number may still be far from the published one. *Differ*: "
-        "the interval is on the other side, at our scale. *Undecided*: it contains the threshold, "
-        "or the linked list gives another reason. *Experiment too small*: ours had little "
-        "chance of showing the effect.",
-        "Most of our runs are shorter than the papers'. So a lead may only mean faster learning. "
-        "If a short run lacks the claimed lead, we say *too small*, not *differ*, which favors "
+        "*Agree*: our whole 95% interval is where the claim is true (for “LEM beats the LSTM”, "
+        "above zero). Our number may still be far from the published one. *Differ*: the whole "
+        "interval is where the claim is false, at our scale. *Undecided*: the interval is in both, "
+        "or the list gives another reason. *Experiment too small*: ours had little chance of "
+        "showing the effect.",
+        "Most of our runs are shorter than the papers', so a lead may only mean faster learning. A "
+        "short run without the claimed lead counts as *too small*, not as *differ*, which favors "
         f"*agree*. {_short_sequences(judged)}",
         f"Of {len(decided)} claims that agree or differ, {remaining} survive Holm's correction for "
         f"testing many claims. Of the same {len(decided)}, {with_caveat} have a caveat (†), "
@@ -161,29 +159,20 @@ def _cautions(judged: pd.DataFrame) -> str:
 
 
 def _short_sequences(judged: pd.DataFrame) -> str:
-    """Return how long our sequences of images are, and how long the paper's are."""
-    rows = judged.set_index("id")
-    lengths = []
-    for claim, unit in _LENGTHS.items():
-        ours = rows.loc[claim, "time_steps"]
-        paper = claims()[claim].comparison.paper_length
-        lengths.append(f"{ours:,.0f} of {paper:,} {unit}")
-    return f"Sequences are shorter, too ({', '.join(lengths)})."
-
-
-def _key_to_findings() -> str:
-    """Return how to read the main findings, and the notebooks behind them."""
-    numbers: dict[str, list[str]] = {}  # numbers of findings, by notebook
-    for number, finding in enumerate(read_findings().main, start=1):
-        numbers.setdefault(finding.notebook, []).append(str(number))
-    notebooks = []
-    for name, of_notebook in numbers.items():
-        notebooks.append(f"{' and '.join(of_notebook)}: notebook {name.partition('_')[0]}")
-    listed = "; ".join(notebooks)
-    return _wrap(
-        "*Italics*: the claim. **Bold**: our verdict after Holm's correction. "
-        f"Parentheses: uncorrected 95% interval; published value. Findings {listed}."
+    """Return how much shorter our sequences of images are than the paper's."""
+    cifar, paper_cifar = _lengths(judged, "unicornn-4-ncifar-lead")
+    mnist, paper_mnist = _lengths(judged, "unicornn-4-psmnist-gated")
+    return (
+        f"Sequences are shorter, too: {cifar} of {paper_cifar} time steps of noise-padded "
+        f"CIFAR-10, and MNIST images shrunk from {paper_mnist} to {mnist} pixels."
     )
+
+
+def _lengths(judged: pd.DataFrame, claim: str) -> tuple[str, str]:
+    """Return the numbers of time steps of our sequences and of the paper's."""
+    ours = judged.set_index("id").loc[claim, "time_steps"]
+    paper = claims()[claim].comparison.paper_length
+    return f"{ours:,.0f}", f"{paper:,}"
 
 
 def _findings(judged: pd.DataFrame) -> str:
