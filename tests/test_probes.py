@@ -60,6 +60,19 @@ def test_a_start_that_leaves_no_step_is_refused(start):
         step_jacobians(make_cell("rnn", 1, 4), _noise(9), start=start)
 
 
+def test_a_start_between_two_steps_is_refused():
+    """`largest_exponent` would divide by a number of steps that it did not take."""
+    with pytest.raises(TypeError, match="integer"):
+        largest_exponent(make_cell("rnn", 1, 4), _noise(9), start=1.5)
+
+
+@pytest.mark.parametrize("parts", [[7], [2], [-1], [0, 0], [0, 1.0], ["y"], [], 0], ids=str)
+def test_parts_that_are_no_indices_of_state_tensors_are_refused(parts):
+    with pytest.raises(ValueError, match="^expected parts to be .* lem's 2 state") as refusal:
+        step_jacobians(make_cell("lem", 1, 4), _noise(9), parts=parts)
+    assert str(refusal.value).endswith(f"got {parts!r}")
+
+
 MEMORY = {"rnn": (0,), "lstm": (0, 1), "lu_rnn": (0,), "inverse_rnn": (0,), "irnn": (0,)}
 """Indices of the state tensors that are no step counters."""
 OPTIONS = {"irnn": {"train_eta": "time", "length": 40}}

@@ -20,7 +20,9 @@ which it uses.
 """
 
 import copy
-from collections.abc import Iterator, Sequence
+import operator
+from collections.abc import Iterable, Iterator, Sequence
+from numbers import Integral
 
 import torch
 from torch import Tensor
@@ -50,7 +52,7 @@ def step_jacobians(
         The sequences, of any type. The first state is that of `Cell.initial_state`: zero, unless it
         is trained.
     parts
-        Indices of the state tensors to include; by default all except step counters
+        Indices of the state tensors to include, from 0; by default all except step counters
         (`Cell.counters`), such as that of the LU RNN. The derivative of a count with respect to the
         one before is 1, so it would hide how fast the network forgets.
     start
@@ -65,10 +67,10 @@ def step_jacobians(
     Raises
     ------
     TypeError
-        `cell` is neither a cell nor a layer, or `u` is not a tensor.
+        `cell` is neither a cell nor a layer, `u` is not a tensor, or `start` is not an integer.
     ValueError
         The layer has several cells or takes inputs batch first, the sequences don't fit the cell,
-        or no step is left after `start`.
+        `parts` are not indices of state tensors, or no step is left after `start`.
 
     Examples
     --------
@@ -80,11 +82,27 @@ def step_jacobians(
     # Without dropout, whose masks would differ between calls and advance PyTorch's generator.
     cell = copy.deepcopy(bare_cell(cell)).double().requires_grad_(False).eval()
     u = double_inputs(cell, u)
+    start = operator.index(start)
     if not 0 <= start < len(u):
         raise ValueError(f"expected a start between 0 and {len(u) - 1}, got {start}")
     if parts is None:
         parts = [index for index in range(cell.states) if index not in cell.counters]
-    return _jacobians(cell, u, tuple(parts), start)
+    return _jacobians(cell, u, _checked_parts(cell, parts), start)
+
+
+def _checked_parts(cell: Cell, parts: Iterable[int]) -> tuple[int, ...]:
+    """Return `parts` after a check that they are indices of state tensors, each at most once."""
+    indices = ()
+    if isinstance(parts, Iterable):
+        indices = tuple(parts)
+    known = range(cell.states)
+    are_indices = all(isinstance(index, Integral) and index in known for index in indices)
+    if not indices or not are_indices or len(set(indices)) < len(indices):
+        raise ValueError(
+            f"expected parts to be different indices of {cell.label}'s {cell.states} state "
+            f"tensor(s), such as parts=[0] for the first one, got {parts!r}"
+        )
+    return indices
 
 
 @torch.inference_mode(False)
