@@ -3,6 +3,7 @@
 import shutil
 from functools import partial
 
+import longrnn
 import pytest
 import torch
 from longrnn import kernels
@@ -158,6 +159,37 @@ def test_gradients_per_sample_equal_a_loop(name, engine):
         expected = grad(lambda w, u=u: loss(w, u, "reference"))(weights)
         for label, gradient in expected.items():
             torch.testing.assert_close(actual[label][k], gradient)
+
+
+DROPPING = [
+    (lambda: longrnn.LEM(2, 3, num_layers=2, dropout=0.5), "auto"),
+    (lambda: longrnn.UnICORNN(2, 3, num_layers=2, dropout=0.5), "auto"),
+    (lambda: make_cell("unicornn", 2, 3, layers=2, dropout=0.5), "numba-cpu"),
+    (lambda: make_cell("unicornn", 2, 3, layers=2, dropout=0.5), "reference"),
+]
+
+
+@pytest.mark.parametrize("randomness", ["same", "different"])
+@pytest.mark.parametrize("mapped", ["data", "weights"])
+@pytest.mark.parametrize(("build", "engine"), DROPPING)
+def test_vmap_draws_dropout_as_it_does_for_pytorch(build, engine, mapped, randomness):
+    torch.manual_seed(0)
+    module = build()
+    copies = 3  # equal copies, so that only masks can make a difference
+    u = torch.randn(4, 5, 2)
+    weights = {name: part.detach() for name, part in module.named_parameters()}
+
+    def outputs(weights, u):
+        return functional_call(module, weights, u, {"engine": engine})[0]
+
+    if mapped == "data":
+        run = vmap(outputs, in_dims=(None, 0), randomness=randomness)
+        results = run(weights, u.expand(copies, -1, -1, -1))
+    else:
+        run = vmap(outputs, in_dims=(0, None), randomness=randomness)
+        results = run({name: torch.stack([part] * copies) for name, part in weights.items()}, u)
+    are_equal = [torch.equal(result, results[0]) for result in results[1:]]
+    assert are_equal == [randomness == "same"] * 2
 
 
 @by_kernel

@@ -178,10 +178,10 @@ class UnICORNNCore(Cell, name="unicornn"):
 
     def _draw_masks(self, batch: int) -> tuple[Tensor | None, ...]:
         """Draw a mask (batch, d) for every layer but the last, whose outputs are not masked."""
-        keep = 1 - self.dropout
-        empty = self.w[0].new_empty
-        shape = (batch, self.hidden_size)
-        masks = [empty(shape).bernoulli_(keep) / keep for _ in range(self.layers - 1)]
+        # `torch.func.vmap` draws masks of their own for its indices, as it does for `nn.Dropout`.
+        # It would refuse `bernoulli_` where no weight is mapped.
+        ones = self.w[0].new_ones(batch, self.hidden_size)
+        masks = [F.dropout(ones, self.dropout) for _ in range(self.layers - 1)]
         return (*masks, None)
 
     @property
