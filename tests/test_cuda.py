@@ -25,7 +25,7 @@ from designs import one_job
 from longrnn import kernels
 from longrnn.cells import cell_class, cell_names, make_cell
 from longrnn.cells._recurrent import LAYERS
-from longrnn.kernels import _cuda, _cuda_kernel, _cuda_launch, _measured, library
+from longrnn.kernels import _blas, _cuda, _cuda_kernel, _cuda_launch, _measured, library
 from processes import python, run_tests
 from study.bench.counts import Work, as_leaves, engine_bytes, engine_work, kernels_on_meta
 from study.paths import ROOT
@@ -197,6 +197,31 @@ def test_gpu_passes_read_no_value_on_the_host(name, engine, monkeypatch):
 
 
 ON_GPU = [name for name, engine in PASSES if engine == "numba-cuda"]
+
+
+@pytest.mark.parametrize("name", ON_GPU)
+def test_gpu_passes_leave_the_threads_of_blas_alone(name, monkeypatch):
+    """The limit costs more than 10 microseconds, and no GPU kernel calls BLAS."""
+
+    def refuse():
+        raise AssertionError("a pass on a GPU asked BLAS for its threads")
+
+    library = SimpleNamespace(get_num_threads=refuse)
+    monkeypatch.setattr(_blas, "_LIBRARIES", [library])
+    monkeypatch.setattr(_cuda_launch, "launch", lambda *_, **__: None)
+    monkeypatch.setattr(_cuda_launch, "_processors", lambda _: 132)
+    cell = make_cell(name, 2, 5).to("meta")
+    u = torch.randn(6, 3, 2, device="meta")
+    weights, leaves = as_leaves(cell.weights())
+    with HostReads():  # which runs loop and adjoint, not only their shapes
+        run = kernels._ENGINES[name, "numba-cuda"].run
+        outputs, final = run(weights, cell.initial_state(3), u)
+        loss = outputs[-1].sum() + sum(part.sum() for part in final)
+        torch.autograd.grad(loss, leaves, allow_unused=True)
+    with pytest.raises(AssertionError, match="asked BLAS"):  # as any pass on the CPU does
+        make_cell(name, 2, 5)(torch.randn(6, 3, 2), engine="numba-cpu")
+
+
 WORK = {
     "antisymmetric": (8, 34),
     "chrono_lstm": (8, 39),

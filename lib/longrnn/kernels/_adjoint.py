@@ -6,7 +6,7 @@ from typing import Any
 from torch import Tensor
 
 from longrnn.kernels._arguments import as_tensor, to_kernel_argument, zero_array
-from longrnn.kernels._blas import single_thread
+from longrnn.kernels._blas import single_thread_on
 from longrnn.kernels._drive import Sources
 
 
@@ -38,7 +38,7 @@ def run_adjoint(recurrence: Any, *arguments: Any) -> tuple[Tensor, ...]:
         saved = [*drives, *saved]
     values = [to_kernel_argument(value, recurrence.arrays) for value in saved]
     gradients = []
-    with single_thread:
+    with single_thread_on(like.device):
         computed = recurrence.backward(*settings, *values, grad_outputs, *grad_final)
         for gradient, is_wanted in zip(computed, wanted, strict=True):
             if callable(gradient) and is_wanted:

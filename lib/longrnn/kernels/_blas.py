@@ -6,8 +6,10 @@ a call only: a program that imports `longrnn` keeps its own setting.
 """
 
 import threading
+from contextlib import AbstractContextManager, nullcontext
 
 import scipy.linalg.cython_blas  # noqa: F401 - Numba's np.dot calls it; loaded here to be limited
+import torch
 from threadpoolctl import ThreadpoolController
 
 _LIBRARIES = ThreadpoolController().select(user_api="blas").lib_controllers
@@ -45,3 +47,23 @@ class _SingleThread:
 
 
 single_thread = _SingleThread()
+_UNLIMITED = nullcontext()
+
+
+def single_thread_on(device: torch.device) -> AbstractContextManager:
+    """Return the context in which a loop runs on a device.
+
+    Parameters
+    ----------
+    device : torch.device
+        Device of the loop's tensors.
+
+    Returns
+    -------
+    context manager
+        `single_thread` on the CPU. Elsewhere no loop calls BLAS, and the limit would only cost
+        time: more than 10 microseconds per pass, while a GPU waits for the host.
+    """
+    if device.type == "cpu":
+        return single_thread
+    return _UNLIMITED

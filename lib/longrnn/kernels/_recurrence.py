@@ -29,7 +29,7 @@ from torch import Tensor
 
 from longrnn.kernels._adjoint import run_adjoint, run_adjoint_fake
 from longrnn.kernels._arguments import as_tensor, empty_result, to_kernel_argument
-from longrnn.kernels._blas import single_thread
+from longrnn.kernels._blas import single_thread_on
 from longrnn.kernels._drive import Sources
 from longrnn.kernels._functions import Adjoint, Loop, MappedAdjoint, MappedLoop
 from longrnn.kernels._mapping import run_adjoint_mapped, run_mapped
@@ -269,9 +269,10 @@ class Recurrence:
         shapes = self.shapes(self.arguments(*settings, *inputs))
         if shapes[0][0] == 0:
             raise ValueError(f"{self.name}: expected at least one time step, got none")
-        results = [empty_result(shape, inputs[-1], self.arrays) for shape in shapes]
+        like = inputs[-1]
+        results = [empty_result(shape, like, self.arrays) for shape in shapes]
         values = [to_kernel_argument(value, self.arrays) for value in inputs]
-        with single_thread:
+        with single_thread_on(like.device):
             self.forward(*settings, *values, *results)
         return tuple(as_tensor(result) for result in results)
 
