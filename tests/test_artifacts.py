@@ -92,11 +92,24 @@ def test_displayed_numbers_have_no_negative_zero_and_p_values_no_zero():
     assert cells == ["0.00", "&lt; 0.0001", "2,520", "-1,234.50", "0.012", "1"]
 
 
-def test_displayed_values_of_several_kinds_stay_as_they_are():
+def test_displayed_tables_have_words_for_names_and_truth_values():
+    columns = {"architecture": ["rnn", None], "is_ok": [True, False]}
+    shown = style_table(pd.DataFrame(columns)).to_html()
+    cells = re.findall(r"<td[^>]*>([^<]*)</td>", shown)
+    assert cells == ["Basic RNN", "yes", "–", "no"]
+    assert ">is ok</th>" in shown
+    wide = pd.DataFrame({"architecture": ["rnn"], "dataset": ["fashion_mnist"], "best_rate": [0.5]})
+    wide = wide.pivot(index="architecture", columns="dataset", values=["best_rate"])
+    shown = style_table(wide).to_html()
+    assert ">best rate</th>" in shown and ">Fashion MNIST</th>" in shown
+    assert ">Basic RNN</th>" in shown
+
+
+def test_displayed_values_of_several_kinds_have_their_own_format():
     values = {"mixed": [np.nan, True, "text", np.float32(-0.0), 1e6]}
     shown = style_table(pd.DataFrame(values, dtype=object)).to_html()
     cells = re.findall(r"<td[^>]*>([^<]*)</td>", shown)
-    assert cells == ["–", "True", "text", "0.000", "1,000,000.000"]
+    assert cells == ["–", "yes", "text", "0.000", "1,000,000.000"]
 
 
 def test_paths_parts_and_own_artifacts(tmp_path, monkeypatch):

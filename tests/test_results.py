@@ -207,6 +207,12 @@ def test_notebooks_refuse_results_of_other_groups(tmp_path):
     )
 
 
+def test_notebooks_name_a_folder_that_does_not_exist(tmp_path):
+    path = tmp_path / "rael" / "factorial.nc"
+    with pytest.raises(ResultsError, match=r"rael is not a folder; stored results are in data/"):
+        open_results(path, tmp_path, notebook="30_tenet", result_set="reference")
+
+
 def test_stored_results_match_their_provenance(tmp_path):
     for suffix in (".nc", ".json"):
         shutil.copy(REFERENCE / "real" / f"linear_gaps{suffix}", tmp_path)

@@ -18,6 +18,7 @@ from study.results.artifact_files import style_table
 from study.results.artifacts import Artifacts
 from study.results.data_used import maker_of
 from study.results.datasets import load
+from study.results.names import column_words
 from study.results.netcdf import ResultsError
 from study.results.rows import NAME as ROWS
 from study.results.schema import count_ends, settings_of
@@ -69,6 +70,11 @@ def open_results(
     """
     use_style()
     path = resolve(results)
+    if not path.parent.is_dir():
+        raise ResultsError(
+            f"no results at {results}: {path.parent} is not a folder; stored results are in "
+            "data/reference/real, those of `make repro` in data/results"
+        )
     ds = load(path)
     _check_group(ds, path, notebook)
     _check_contents(ds, path, notebook, tasks, networks)
@@ -134,7 +140,8 @@ def close_results(ds: xr.Dataset) -> None:
         A run of a group did not run. Other designs count missing runs in their tables.
     """
     counts = count_ends(ds["status"])
-    print("status:", ", ".join(f"{count} {end}" for end, count in counts.items()))
+    ends = [f"{count:,} {column_words(end)}" for end, count in counts.items()]
+    print("status:", ", ".join(ends))
     if counts["missing"] and "run" in ds.dims:
         raise ResultsError(f"{counts['missing']} runs of the design are missing; run `make repro`")
     print("\n".join(f"{name} {version(name)}" for name in PACKAGES))

@@ -6,13 +6,11 @@ from collections.abc import Callable
 
 import pandas as pd
 
-from study.results.names import label
-from study.results.number_format import holds_p_values, number_text, p_text
+from study.results.names import NAMED_COLUMNS, label
+from study.results.number_format import holds_p_values, number_text, p_text, truth_text
 
 DASH = "–"
 """Stands for a missing value."""
-_NAMES = ("architecture", "dataset", "method")
-"""Columns whose levels the papers write in their own way."""
 _DIGITS = 3
 _TINY = 1e-6
 """Smaller numbers are written as powers of ten."""
@@ -49,9 +47,9 @@ def formatter(column: pd.Series) -> Callable[[object], str]:
         Function from a value of the column to text.
     """
     if pd.api.types.is_bool_dtype(column):
-        return _write_truth
+        return truth_text
     if not pd.api.types.is_numeric_dtype(column):
-        if column.name in _NAMES:
+        if column.name in NAMED_COLUMNS:
             return _write_name
         return _write_text
     if holds_p_values(column.name):
@@ -97,12 +95,6 @@ def _common_decimals(finite: pd.Series, smallest: float, largest: float) -> int:
     return max(0, min(max(usual, at_largest, at_smallest), needed))
 
 
-def _write_truth(value: bool) -> str:
-    if value:
-        return "yes"
-    return "no"
-
-
 def _write_name(value: object) -> str:
     """Return how the papers write an architecture or a data set, on one line."""
     if pd.isna(value):
@@ -115,7 +107,7 @@ def _write_text(value: object) -> str:
     if pd.isna(value):
         return DASH
     if isinstance(value, bool):
-        return _write_truth(value)
+        return truth_text(value)
     return " ".join(str(value).split())
 
 

@@ -13,6 +13,7 @@ from markupsafe import Markup
 from study.report.contents import Artifact
 from study.report.inputs import read_table
 from study.report.numbers import DASH, formatter, percent, with_minus
+from study.results.names import column_words
 
 PAGES = jinja2.Environment(
     loader=jinja2.FileSystemLoader(Path(__file__).with_name("templates")),
@@ -95,7 +96,7 @@ def prepare_table(path: Path) -> dict:
         "compared": pair is not None and bool(table[pair[1]].notna().any()),
         "spread": compact is not None and not {*_SPREADS, *_COUNTS}.isdisjoint(table),
         "rows": len(table),
-        "columns": [name.replace("_", " ") for name in table],
+        "columns": [column_words(name) for name in table],
     }
 
 
@@ -271,27 +272,6 @@ def _pair(ours: str, spread: str, theirs: str) -> Markup:
 def _write_column(column: pd.Series) -> pd.Series:
     write = formatter(column)
     return column.map(lambda value: with_minus(write(value))).astype(object)
-
-
-def column_words(name: str) -> str:
-    """Return the name of a column as the header of a table.
-
-    Parameters
-    ----------
-    name : str
-        Its name in a CSV file.
-
-    Returns
-    -------
-    str
-        Its words.
-
-    Examples
-    --------
-    >>> column_words("parts_rejected")
-    'parts rejected'
-    """
-    return name.replace("_", " ")
 
 
 PAGES.globals["column_words"] = column_words

@@ -6,6 +6,7 @@ from pathlib import Path
 from string import ascii_lowercase
 
 import matplotlib as mpl
+import numpy as np
 import pandas as pd
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.backends.backend_svg import FigureCanvasSVG
@@ -13,7 +14,8 @@ from matplotlib.figure import Figure
 from pandas.io.formats.style import Styler
 
 from study.pipeline.files import write_whole
-from study.results.number_format import holds_p_values, number_text, p_text
+from study.results.names import NAMED_COLUMNS, column_words, label
+from study.results.number_format import holds_p_values, number_text, p_text, truth_text
 
 DPI = 300
 """Dots per inch of a stored picture."""
@@ -103,12 +105,38 @@ def _escaped_p(value: float) -> str:
     return escape(p_text(value))
 
 
+def _cell_text(value: object, precision: int) -> object:
+    """Return the text of a truth value or a number; anything else stays as it is."""
+    if isinstance(value, bool | np.bool_):
+        return truth_text(bool(value))
+    return number_text(value, precision)
+
+
+def _in_words(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return a table with headings in words and names as in the papers; its numbers are the same.
+
+    Names are in columns, row labels or column labels that are called, say, ``architecture``.
+    """
+    shown = frame.copy()
+    for name in NAMED_COLUMNS:
+        if name in shown:
+            shown[name] = shown[name].map(label)
+        if name in shown.index.names:
+            shown = shown.rename(index=label, level=name)
+        if name in shown.columns.names:
+            shown = shown.rename(columns=label, level=name)
+    shown = shown.rename(columns=column_words)
+    return shown.rename_axis(index=column_words, columns=column_words)
+
+
 def style_table(frame: pd.DataFrame, *, precision: int = 3) -> Styler:
     """Return a table as notebooks display it.
 
-    Labels that are numbers, such as learning rates, have as many digits as they need. P-values
-    (columns with the word ``p`` in their name) have two significant digits, and small ones are
-    written as ``< 0.0001``. Row numbers are hidden.
+    Headings, names and truth values are those of the report: ``p value`` for ``p_value``, names of
+    architectures and data sets as the papers write them, and ``yes`` or ``no``. Labels that are
+    numbers, such as learning rates, have as many digits as they need. P-values (columns with the
+    word ``p`` in their name) have two significant digits, and small ones are written as
+    ``< 0.0001``. Row numbers are hidden.
 
     Parameters
     ----------
@@ -122,7 +150,8 @@ def style_table(frame: pd.DataFrame, *, precision: int = 3) -> Styler:
     pandas.io.formats.style.Styler
         The table, with a dash for each missing value.
     """
-    style = frame.style.format(partial(number_text, precision=precision), na_rep="–")
+    frame = _in_words(frame)
+    style = frame.style.format(partial(_cell_text, precision=precision), na_rep="–")
     p_columns = [name for name in frame.columns if holds_p_values(name) and _is_float(frame[name])]
     if p_columns:
         style = style.format(_escaped_p, subset=p_columns, na_rep="–")

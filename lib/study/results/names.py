@@ -88,6 +88,8 @@ LABELS = {
     "unicornn": "UnICORNN",
 }
 """How the papers write architectures and data sets."""
+NAMED_COLUMNS = ("architecture", "dataset", "method")
+"""Columns of tables whose values `label` writes as in the papers."""
 
 
 def label(name: str) -> str:
@@ -104,6 +106,29 @@ def label(name: str) -> str:
         Unknown names stay as they are.
     """
     return LABELS.get(name, name)
+
+
+def column_words(name: object) -> object:
+    """Return the name of a column as readers see it.
+
+    Parameters
+    ----------
+    name
+        Its name in a CSV file; anything but a text is returned as it is.
+
+    Returns
+    -------
+    object
+        Its words.
+
+    Examples
+    --------
+    >>> column_words("parts_rejected"), column_words(0.01)
+    ('parts rejected', 0.01)
+    """
+    if not isinstance(name, str):
+        return name
+    return name.replace("_", " ")
 
 
 def color_of(architecture: str) -> str:

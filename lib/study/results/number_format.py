@@ -1,4 +1,4 @@
-"""Format the numbers of tables, in the same way for notebooks and for the report."""
+"""Format the values of tables, in the same way for notebooks and for the report."""
 
 import math
 from collections.abc import Iterable
@@ -57,6 +57,28 @@ def number_text(value: object, precision: int) -> object:
     if math.isfinite(value) and round(float(value), precision) == 0:
         value = 0.0
     return f"{value:,.{precision}f}"
+
+
+def truth_text(value: bool) -> str:
+    """Write a truth value.
+
+    Parameters
+    ----------
+    value
+        Whether it is true.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> truth_text(True), truth_text(False)
+    ('yes', 'no')
+    """
+    if value:
+        return "yes"
+    return "no"
 
 
 def range_text(smallest: int, largest: int) -> str:
