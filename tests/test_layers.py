@@ -289,6 +289,35 @@ def test_repr_shows_hyper_parameters():
     assert repr(make_cell("lem", 3, 5, dt=0.5)) == "LEMCore(3, 5, dt=0.5)"
 
 
+def test_repr_shows_present_values():
+    """As that of `nn.Dropout` does, whose rate may be changed, too."""
+    layer = longrnn.LEM(3, 5, 2, dt=0.5)
+    layer.cells["l1"].dt = 0.25
+    assert repr(layer) == "LEM(3, 5, dt=[0.5, 0.25], num_layers=2)"
+    layer.cells["l0"].dt = 0.25
+    assert repr(layer) == "LEM(3, 5, dt=0.25, num_layers=2)"
+    assert repr(layer.cells["l0"]) == "LEMCore(3, 5, dt=0.25)"
+    layer.cells["l0"].dt = 1.0
+    layer.cells["l1"].dt = 1.0
+    assert repr(layer) == "LEM(3, 5, num_layers=2)", "the default"
+    layer.cells["l0"].dt = nn.Parameter(torch.tensor(0.25))
+    assert repr(layer) == "LEM(3, 5, dt=[Parameter(), 1.0], num_layers=2)"
+    step = longrnn.LEMCell(3, 5)
+    step.cell.dt = 0.5
+    assert repr(step) == "LEMCell(3, 5, dt=0.5)"
+    cell = make_cell("unicornn", 3, 5, dropout=0.5)
+    cell.dropout = 0.1
+    assert cell.extra_repr() == "3, 5, dropout=0.1"
+
+
+def test_repr_shows_a_value_for_each_layer_as_it_was_given():
+    layer = longrnn.UnICORNN(3, 5, 2, dt=(0.1, 0.2), bidirectional=True)
+    expected = "UnICORNN(3, 5, dt=(0.1, 0.2), num_layers=2, bidirectional=True)"
+    assert repr(layer) == expected
+    layer.cells["l1_reverse"].dt = 0.3
+    assert repr(layer) == expected.replace("(0.1, 0.2)", "[0.1, 0.1, 0.2, 0.3]")
+
+
 def test_bare_cells_have_the_device_and_dtype_of_the_call():
     cell = make_cell("lem", P, D, device="cpu", dtype=DOUBLE)
     assert {parameter.dtype for parameter in cell.parameters()} == {DOUBLE}

@@ -19,6 +19,7 @@ from longrnn.cells._definition import CellDefinitionError
 from longrnn.cells._init import Start, converted_for_drawing, uniform_fan
 from longrnn.cells._keywords import Keyword, Number, complete
 from longrnn.cells._modes import wide_dtype
+from longrnn.cells._repr import sizes_and_changes
 
 NOTHING: Mapping = MappingProxyType({})
 """An empty mapping, the default of declarations."""
@@ -94,7 +95,7 @@ class DeclaredModule(NotScripted, nn.Module):
         self.input_size = checked_size(self.label, "input_size", input_size)
         self.hidden_size = checked_size(self.label, "hidden_size", hidden_size)
         self.settings = self.checked(hyper_parameters, self.hidden_size, label=self.label)
-        """All hyperparameters by name, defaults included."""
+        """All hyperparameters by name, defaults included, as the cell was built."""
         dtype = checked_dtype(self.label, dtype)
         self._check_representable(wide_dtype(dtype))
         for key, value in self.settings.items():
@@ -278,10 +279,24 @@ class DeclaredModule(NotScripted, nn.Module):
         start = cls.starts[name]
         return start, complete(f"{label}, start {name}", start.settings, settings)
 
+    def present_settings(self) -> dict[str, object]:
+        """Return all hyperparameters by name, with the present values of those that may change.
+
+        Returns
+        -------
+        dict
+            As `settings`, but a number such as ``dt`` has the value of the attribute, which users
+            may change between runs. Whole numbers and choices are fixed when a cell is built.
+        """
+        values = dict(self.settings)
+        for name, keyword in self.hyper_parameters.items():
+            may_change = isinstance(keyword, Number) and not keyword.whole
+            if name in self.shapes or name in self._buffers:
+                may_change = False  # the attribute is a weight, which starts at the number
+            if may_change:
+                values[name] = getattr(self, name)
+        return values
+
     def extra_repr(self) -> str:
-        changed = [
-            f"{key}={value!r}"
-            for key, value in self.settings.items()
-            if value != self.hyper_parameters[key].default
-        ]
-        return ", ".join([str(self.input_size), str(self.hidden_size), *changed])
+        defaults = {name: keyword.default for name, keyword in self.hyper_parameters.items()}
+        return sizes_and_changes(self, self.present_settings(), defaults)

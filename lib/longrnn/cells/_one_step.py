@@ -140,7 +140,7 @@ class OneStep(NotScripted, nn.Module):
         return state
 
     def extra_repr(self) -> str:
-        return changed_arguments(self, self.cell.settings | {"bias": self.bias})
+        return changed_arguments(self, self.cell.present_settings() | {"bias": self.bias})
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.extra_repr()})"

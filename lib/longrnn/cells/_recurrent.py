@@ -16,7 +16,7 @@ from longrnn.cells._compiling import with_own_code
 from longrnn.cells._layouts import as_state, as_time_major, is_absent, state_tensors
 from longrnn.cells._modes import any_weight, as_type, is_autocasting
 from longrnn.cells._packing import Segment, as_rows, pack, segments_of, unpack
-from longrnn.cells._repr import changed_arguments
+from longrnn.cells._repr import changed_arguments, differ, formatted
 from longrnn.cells._stack import Stack
 
 LAYERS: dict[str, type["Recurrent"]] = {}
@@ -82,8 +82,9 @@ class Recurrent(Stack):
     reference, which is slow.
 
     Numbers such as ``dt`` are attributes of the cells (``layer.cells.l0.dt``) and may be changed
-    between runs. A `torch.nn.Parameter` in place of a number is trained; such a cell is run by the
-    reference. Sizes and activations are fixed when a layer is built.
+    between runs; ``repr`` shows their present values. A `torch.nn.Parameter` in place of a number
+    is trained; such a cell is run by the reference. Sizes and activations are fixed when a layer is
+    built.
 
     Weights are drawn in the dtype of the layer. Those of 16 bits are drawn in float32 and rounded.
 
@@ -319,8 +320,25 @@ class Recurrent(Stack):
             states.append(tuple(part[index] for part in parts))
         return states
 
-    def extra_repr(self) -> str:
+    def _present_hyper_parameters(self) -> dict[str, object]:
+        """Return the hyperparameters by name, with the present values of those that were changed.
+
+        The value of a changed one is that of all cells or, if these differ, a list with the value
+        of each.
+        """
         values = dict(self.hyper_parameters)
+        cells = list(self.cells.values())
+        for name in values:
+            present = [cell.present_settings()[name] for cell in cells]
+            pairs = zip(present, cells, strict=True)
+            if any(differ(value, cell.settings[name]) for value, cell in pairs):
+                values[name] = present
+                if len({formatted(value) for value in present}) == 1:
+                    values[name] = present[0]
+        return values
+
+    def extra_repr(self) -> str:
+        values = self._present_hyper_parameters()
         for name in ("num_layers", "bias", "batch_first", "dropout", "bidirectional"):
             values[name] = getattr(self, name)
         return changed_arguments(self, values)
