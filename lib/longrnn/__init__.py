@@ -9,9 +9,11 @@ Every layer class has a one-step form, such as `LEMCell`. `adjoint_norms`, `larg
 `singular_values` measure a layer that has one cell. `make_cell` builds such a cell by its name: one
 layer in one direction, whose inputs are (time, batch, input).
 
-Names are imported when they are first used, so that ``import longrnn`` costs nothing.
+The names are imported when they are first used. The engines are imported at once, so that PyTorch
+knows their operators: ``import longrnn`` is all that a program saved by `torch.export` needs.
 """
 
+import longrnn.kernels  # noqa: F401 - registers the operators
 from longrnn.registry import lazy_names
 
 __version__ = "1.0.0"

@@ -64,7 +64,7 @@ class Recurrent(Stack):
     ``engine="reference"`` to count them.
 
     A program that `torch.export` has saved calls the engine that ran, and so does a package of
-    AOTInductor. Import `longrnn.kernels` before you load one; C++ cannot run it. Exported with
+    AOTInductor. Write ``import longrnn`` before you load one; C++ cannot run it. Exported with
     ``engine="reference"``, a program needs PyTorch alone, but the length of its sequences is fixed.
     `LSTM` and `ChronoLSTM` are exported as PyTorch's LSTM, whose length is fixed, too.
     `torch.onnx.export` gets operators of PyTorch without being told. ONNX has none for the matrix
