@@ -53,7 +53,7 @@ def check_network_definition(
     # A group may choose another initialization, so the settings of all of them are accepted.
     known = known_settings(network.cell, cell.starts, makers.values())
     for key in network.set:
-        refuse_unknown(key, f"{where}.set", known)
+        refuse_unknown(key, f"{where}.set.{key}", known)
     start = network.set.get("start")
     if start is None:
         start = DEFAULT_START
@@ -125,7 +125,7 @@ def check_task_definition(name: str, task: TaskDefinition, makers: SettingsByMak
     maker = makers[task.maker]
     for word, settings in (("set", task.set), ("sweep", task.sweep)):
         for key in settings:
-            refuse_unknown(key, f"{where}.{word}", maker.model_fields)
+            refuse_unknown(key, f"{where}.{word}.{key}", maker.model_fields)
     values = {key: value for key, value in task.set.items() if value is not None}
     _check_given(maker, values, f"{where}.set")
     for key, levels in task.sweep.items():

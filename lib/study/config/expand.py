@@ -17,8 +17,14 @@ from study.config.names import with_names
 from study.config.network import DEFAULT_START
 from study.config.recipe import PENALTY_WEIGHTS
 from study.config.run import PARTS, RunConfig
-from study.config.section import ParameterError, format_value, parse_section
-from study.config.tables import Pair, network_task_pairs, read_tables, setting_layers
+from study.config.section import ParameterError, format_value, parse_section, similar_names
+from study.config.tables import (
+    Pair,
+    network_task_pairs,
+    read_tables,
+    refuse_task,
+    setting_layers,
+)
 from study.config.vocabulary import (
     RUN_PART,
     SettingsByMaker,
@@ -74,7 +80,7 @@ def _expand_group(
     used: set[str] = set()
     tables = read_tables(name, content)
     for where, table in tables.items():
-        _refuse_misspelled(where, table, makers)
+        _refuse_misspelled(where, table, definitions, makers)
         table_runs = []
         for pair in network_task_pairs(where, table, definitions):
             merged = _merge_levels(where, table, pair, definitions, makers)
@@ -84,7 +90,10 @@ def _expand_group(
         _refuse_equal(where, table_runs)
         runs += table_runs
     if not runs:
-        raise ParameterError(f"params.yaml: groups.{name} has no runs; give it networks and tasks")
+        raise ParameterError(
+            f"params.yaml: groups.{name} has no runs; give it networks and tasks, or correct the "
+            "name if a profile changes another group"
+        )
     for where, table in tables.items():
         _refuse_unused(where, table, used)
     return with_names(runs)
@@ -135,7 +144,7 @@ def _merge_levels(
         for key, key_levels in layer.levels.items():
             if layer.optional and key not in part_by_setting:
                 continue  # a default for other networks or tasks
-            refuse_unknown(key, layer.where, part_by_setting)
+            _refuse_unsuitable(key, key_levels[0].where, pair, part_by_setting, makers)
             levels.pop(key, None)  # so that the key moves to the end: labels follow this order
             levels[key] = key_levels
             if layer.optional:
@@ -154,7 +163,20 @@ def _refuse_unknown_by_task(
         for key, by_task in getattr(pair.entry, word).items():
             task_makers = [makers[definitions.tasks[task].maker] for task in by_task]
             known = known_settings(cell, starts, task_makers)
-            refuse_unknown(key, f"{pair.where}.{word}", known)
+            refuse_unknown(key, f"{pair.where}.{word}.{key}", known)
+
+
+def _refuse_unsuitable(
+    key: str, where: str, pair: Pair, known: Iterable[str], makers: SettingsByMaker
+) -> None:
+    """Refuse a setting that a network on a task does not have, or that nothing has."""
+    known = list(known)
+    if key not in known and key in all_settings(makers):
+        raise ParameterError(
+            f"params.yaml: {where} is a setting of other networks or tasks; {pair.network} on "
+            f"{pair.task} has {similar_names(key, known)}"
+        )
+    refuse_unknown(key, where, known)
 
 
 def _drop_unused_penalties(
@@ -213,7 +235,14 @@ def _make_run(
     if values.get("kappa") == 0:
         values["objective"] = "plain"  # the same loss, without the cost of the penalty
     content = _by_part(values, part_by_setting, network.cell, task.maker)
-    return parse_section(RunConfig, names | content, pair.where, hidden_fields=(*PARTS, "settings"))
+    given_at = {key: combination[key].where for key in values if combination[key].where}
+    return parse_section(
+        RunConfig,
+        names | content,
+        pair.where,
+        hidden_fields=(*PARTS, "settings"),
+        given_at=given_at,
+    )
 
 
 def _by_part(
@@ -263,7 +292,9 @@ def _refuse_equal(where: str, runs: Iterable[RunConfig]) -> None:
             )
 
 
-def _refuse_misspelled(where: str, table: Table, makers: SettingsByMaker) -> None:
+def _refuse_misspelled(
+    where: str, table: Table, definitions: Definitions, makers: SettingsByMaker
+) -> None:
     """Refuse a default that is a setting of no network and no task, whatever the group trains.
 
     Without this check, a misspelled `width` would be reported as a missing width.
@@ -272,7 +303,8 @@ def _refuse_misspelled(where: str, table: Table, makers: SettingsByMaker) -> Non
     for word in ("set", "sweep", "by_task", "sweep_by_task"):
         for key, value in getattr(table.defaults, word).items():
             if value is not None:
-                refuse_unknown(key, f"{where}.defaults.{word}", known)
+                refuse_task(key, f"{where}.defaults.{word}", definitions)
+                refuse_unknown(key, f"{where}.defaults.{word}.{key}", known)
 
 
 def _refuse_unused(where: str, table: Table, used: Iterable[str]) -> None:

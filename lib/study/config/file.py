@@ -9,10 +9,12 @@ import functools
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 from ruamel.yaml import YAML
 from ruamel.yaml.error import MarkedYAMLError
 from ruamel.yaml.nodes import MappingNode, Node, ScalarNode
+from ruamel.yaml.parser import ParserError
+from ruamel.yaml.scanner import ScannerError
 
 from study.config.section import (
     LONGEST_TEXT,
@@ -32,10 +34,27 @@ _MOST_VALUES = 200_000
 _MOST_LEVELS = 12
 _LARGEST_NUMBER = 1e18
 _TEXT = f"printable text of at most {LONGEST_TEXT} characters"
+_PLAIN_PROBLEMS = {
+    "expected <block end>, but found '<block mapping start>'": (
+        "this line is indented like none of the sections that it could belong to"
+    ),
+    "mapping values are not allowed here": (
+        "a second `key:` is not allowed here; perhaps this line is indented too far, or the one "
+        "above has a value already"
+    ),
+}
+"""Plain words for the messages of ruamel.yaml about a wrong indentation."""
+
+
+def _check_profile_name(value: object) -> object:
+    """Refuse a `profile` that is left empty or is not a name, and say what it is."""
+    if isinstance(value, str):
+        return value
+    raise ValueError("expected the name of a profile, such as quick")
 
 
 class _File(Section):
-    profile: str
+    profile: Annotated[str, BeforeValidator(_check_profile_name)]
     reproducible: bool = False  # see study.pipeline.instructions
     base: dict[str, Any]
     profiles: dict[Annotated[str, Field(pattern=r"^[A-Za-z0-9_][\w-]*$")], dict[str, Any] | None]
@@ -66,7 +85,8 @@ def read_params(path: Path = PARAMS) -> dict[str, Any]:
     except MarkedYAMLError as error:
         message = error.problem or error.context
         raise ParameterError(
-            f"{path.name}{_position(error)}: {message}; check indentation, brackets and names there"
+            f"{path.name}{_position(error)}: {_PLAIN_PROBLEMS.get(message, message)}; "
+            "check indentation, brackets and names there"
         ) from None
     except Exception as error:  # ruamel.yaml raises errors of many kinds; bytes may not be UTF-8
         lines = str(error).splitlines() or [type(error).__name__]
@@ -207,11 +227,20 @@ def _count_values(node: Node, file: str, known: dict[int, int | None]) -> int:
 
 
 def _position(error: MarkedYAMLError) -> str:
-    """Return the line and column of a YAML error, for an error message."""
+    """Return the line and column of a YAML error, for an error message.
+
+    An error is noticed where it makes the file invalid. Often the mistake is in the line where the
+    key, the list or the section begins, so this line is named as well.
+    """
     mark = error.problem_mark or error.context_mark
     if mark is None:
         return ""
-    return f", line {mark.line + 1}, column {mark.column + 1}"
+    position = f", line {mark.line + 1}, column {mark.column + 1}"
+    begin = error.context_mark
+    is_syntax = isinstance(error, ParserError | ScannerError)
+    if is_syntax and begin is not None and begin.line != mark.line:
+        position += f" (in what begins in line {begin.line + 1})"
+    return position
 
 
 def _check_plain(where: str, value: object, level: int = 0) -> None:

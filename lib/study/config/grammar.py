@@ -8,7 +8,7 @@ give values to settings. `Table` is a table of networks and tasks in the file. A
 tables of the report.
 """
 
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, ClassVar, TypeVar
 
 from pydantic import BeforeValidator, Field, model_validator
 
@@ -60,6 +60,7 @@ class Settings(Section):
         ``sweep_by_task[setting][task]`` lists levels for this task.
     """
 
+    if_unknown: ClassVar[str] = "settings go into set, sweep, by_task or sweep_by_task"
     set: Mapped[Any] = Field(default_factory=dict)
     sweep: Mapped[Sweep | None] = Field(default_factory=dict)
     by_task: Mapped[Mapped[Any]] = Field(default_factory=dict)
@@ -69,6 +70,7 @@ class Settings(Section):
 class NetworkDefinition(Section):
     """A network: its cell, the settings it has in every group, and its label in the report."""
 
+    if_unknown: ClassVar[str] = "settings go into set"
     cell: str
     set: Mapped[Any] = Field(default_factory=dict)
     label: str | None = None
@@ -81,6 +83,7 @@ class TaskDefinition(Section):
     per level of that setting in `sweep`.
     """
 
+    if_unknown: ClassVar[str] = "settings go into set"
     maker: str
     set: Mapped[Any] = Field(default_factory=dict)
     sweep: Mapped[list[Any]] = Field(default_factory=dict)
@@ -108,6 +111,7 @@ class Entry(Settings):
 class Table(Section):
     """Entries with common tasks and defaults."""
 
+    if_unknown: ClassVar[str] = "settings go into defaults.set"
     tasks: list[str] = Field(default_factory=list)
     defaults: Annotated[Settings, BeforeValidator(_empty_if_null)] = Settings()
     networks: Mapped[Entry | None] = Field(default_factory=dict)
@@ -135,6 +139,9 @@ class Sections(Section):
     `study.training.plans.DESIGNS` has the designs of the last four sections.
     """
 
+    if_unknown: ClassVar[str] = (
+        "a profile has the sections of base, which it extends, and its groups go into groups"
+    )
     jobs: ClusterSettings
     networks: dict[str, dict[str, Any]]
     tasks: dict[str, dict[str, Any]]

@@ -24,12 +24,15 @@ class Level(NamedTuple):
         The value, or None for the default.
     text : str
         The level as text, which replaces ``{setting}`` in a label.
+    where : str
+        Path in `params.yaml` of the setting, for error messages; empty for a default in the code.
     label_suffix : str
         Text to append to the default label of a network; empty for none.
     """
 
     value: Any
     text: str
+    where: str = ""
     label_suffix: str = ""
 
 
@@ -60,12 +63,12 @@ def settings_for_task(
         If a setting has a value and a sweep at once, or a sweep has no levels or equal ones.
     """
     for_all_tasks = _fixed_or_swept(
-        settings.set, settings.sweep, ("set", "sweep"), where, in_labels
+        settings.set, settings.sweep, ("set", "sweep"), where, in_labels=in_labels
     )
     values = _select_task(settings.by_task, task)
     sweeps = _select_task(settings.sweep_by_task, task)
     words = ("by_task", "sweep_by_task")
-    for_this_task = _fixed_or_swept(values, sweeps, words, where, in_labels)
+    for_this_task = _fixed_or_swept(values, sweeps, words, where, task=task, in_labels=in_labels)
     return for_all_tasks | for_this_task
 
 
@@ -125,20 +128,22 @@ def fill_label(template: str, texts: Mapping[str, str], what: str) -> str:
     return re.sub(r"\{(.*?)\}", text, template)
 
 
-def single_level(value: object) -> list[Level]:
+def single_level(value: object, where: str) -> list[Level]:
     """Return the level of a setting that is not swept.
 
     Parameters
     ----------
     value : object
         The value of the setting.
+    where : str
+        Path of the setting in `params.yaml`.
 
     Returns
     -------
     list of Level
         With one element, whose text is the value's.
     """
-    return [Level(value, level_text(value))]
+    return [Level(value, level_text(value), where)]
 
 
 def _select_task(by_task: Mapping[str, Mapping[str, Any]], task: str) -> dict[str, Any]:
@@ -151,33 +156,36 @@ def _fixed_or_swept(
     sweeps: Mapping[str, Sweep | None],
     words: tuple[str, str],
     where: str,
+    *,
+    task: str = "",
     in_labels: bool,
 ) -> dict[str, list[Level]]:
     """Return the levels of each setting, which has either one value or a sweep."""
+    end = f".{task}" if task else ""  # of the settings' paths
     swept = {key: sweep for key, sweep in sweeps.items() if sweep is not None}
     levels: dict[str, list[Level]] = {}
     for key, value in values.items():
         if key not in swept:
-            levels[key] = single_level(value)
+            levels[key] = single_level(value, f"{where}.{words[0]}.{key}{end}")
         # `set: {x: null}` next to a sweep of x is fine: a profile drops the base's value like this.
         elif value is not None:
             raise ParameterError(
                 f"params.yaml: {where} gives {key} in {words[0]} and in {words[1]}; remove one"
             )
     for key, sweep in swept.items():
-        levels[key] = _swept(key, sweep, f"{where}.{words[1]}.{key}", in_labels)
+        levels[key] = _swept(key, sweep, f"{where}.{words[1]}.{key}{end}", in_labels)
     return levels
 
 
 def _swept(key: str, sweep: Sweep, where: str, in_labels: bool) -> list[Level]:
     """Return the levels of a swept setting."""
     if isinstance(sweep, Mapping):
-        levels = [Level(value, name, name) for name, value in sweep.items()]
+        levels = [Level(value, name, where, name) for name, value in sweep.items()]
     else:
         levels = []
         for value in sweep:
             text = level_text(value)
-            levels.append(Level(value, text, f"{key}={text}"))
+            levels.append(Level(value, text, where, f"{key}={text}"))
     if not levels:
         raise ParameterError(
             f"params.yaml: {where} is {format_value(sweep)}; expected at least one level"

@@ -1,6 +1,6 @@
 """All settings of one run: `RunConfig`, the result of expanding `params.yaml`."""
 
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 from longrnn.cells import cell_class
 from pydantic import model_validator
@@ -51,6 +51,7 @@ class RunConfig(Section):
         Number of runs with different random seeds.
     """
 
+    if_missing: ClassVar[str] = "add it to set, here or in the defaults of the group"
     run: str = ""
     network_name: str
     label: str

@@ -3,7 +3,8 @@
 import difflib
 import json
 from collections.abc import Iterable, Mapping
-from typing import Annotated, Any, TypeVar, get_args
+from types import MappingProxyType
+from typing import Annotated, Any, ClassVar, TypeVar, get_args
 
 from pydantic import (
     AfterValidator,
@@ -40,6 +41,8 @@ T = TypeVar("T")
 _PLAIN_WORDS = {
     "a valid array": "a list, such as [a, b]",
     "an object": "a mapping, such as {a: 1, b: 2}",
+    "a valid boolean": "true or false",
+    "a valid string": "text",
 }
 """Words of YAML for words of JSON in pydantic's messages."""
 
@@ -52,8 +55,17 @@ class Section(BaseModel):
     """Base class of the parts of the configuration.
 
     It refuses unknown keys, conversions between types, and infinite numbers.
+
+    Attributes
+    ----------
+    if_unknown : str
+        Advice at the end of the error message for an unknown key; empty for none.
+    if_missing : str
+        Advice at the end of the error message for a missing key.
     """
 
+    if_unknown: ClassVar[str] = ""
+    if_missing: ClassVar[str] = "add it"
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
 
@@ -108,6 +120,7 @@ def parse_section(
     *,
     lead: str = "params.yaml: ",
     hidden_fields: Iterable[str] = (),
+    given_at: Mapping[str, str] = MappingProxyType({}),
 ) -> Any:
     """Convert plain values to a section, and check them.
 
@@ -124,6 +137,8 @@ def parse_section(
     hidden_fields : iterable of str
         Field names to leave out of paths in error messages. In the file, the settings of these
         fields are directly under `where`, so it does not contain the names of the fields.
+    given_at : mapping of str to str
+        Paths of the keys that the file gives somewhere else than directly under `where`.
 
     Returns
     -------
@@ -141,14 +156,18 @@ def parse_section(
         return kind.model_validate_json(json.dumps(content))
     except ValidationError as error:
         lines = [
-            lead + describe_problem(kind, where, problem, hidden_fields)
+            lead + describe_problem(kind, where, problem, hidden_fields, given_at)
             for problem in error.errors()
         ]
         raise ParameterError("\n".join(lines)) from None
 
 
 def describe_problem(
-    kind: type[Section], where: str, problem: Mapping[str, Any], hidden_fields: Iterable[str] = ()
+    kind: type[Section],
+    where: str,
+    problem: Mapping[str, Any],
+    hidden_fields: Iterable[str] = (),
+    given_at: Mapping[str, str] = MappingProxyType({}),
 ) -> str:
     """Say in one sentence what is wrong with one key, in words of YAML.
 
@@ -160,7 +179,7 @@ def describe_problem(
         Path of the section in the file.
     problem : mapping
         One of the problems that pydantic reports (`ValidationError.errors`).
-    hidden_fields : iterable of str
+    hidden_fields, given_at
         As in `parse_section`.
 
     Returns
@@ -170,14 +189,20 @@ def describe_problem(
     """
     hidden = {*hidden_fields, "[key]"}  # pydantic's mark for a wrong key
     keys = [str(key) for key in problem["loc"] if key not in hidden]
-    key = ".".join(part for part in (where, *keys) if part) or "the file"
+    if keys and keys[0] in given_at:
+        path = [given_at[keys[0]], *keys[1:]]
+    else:
+        path = [where, *keys]
+    key = ".".join(part for part in path if part) or "the file"
     if problem["type"] == "missing":
-        return f"{key} is missing; add it"
+        return f"{key} is missing; {kind.if_missing}"
     if problem["type"] == "extra_forbidden":
         sentence = f"unknown parameter {key}; remove it or correct its spelling"
         section = _section_at(kind, problem["loc"][:-1])
         if section is not None:
             sentence += f" (known: {similar_names(problem['loc'][-1], section.model_fields)})"
+            if section.if_unknown:
+                sentence += f"; {section.if_unknown}"
         return sentence
     message = problem["msg"].removeprefix("Value error, ")[:LONGEST_TEXT]
     message = message[0].lower() + message[1:]
@@ -185,9 +210,15 @@ def describe_problem(
         message = message.replace(word, plain)
     if problem["type"] in ("int_type", "float_type") and isinstance(problem["input"], list):
         message += "; list several levels under sweep"
+    if problem["type"] in ("int_type", "float_type") and _has_digit(problem["input"]):
+        message += ", without quotes or a comma"
     if isinstance(problem["input"], dict):
         return f"{key}; {message}"  # a whole section: its path says enough
     return f"{key} is {format_value(problem['input'])}; {message}"
+
+
+def _has_digit(value: object) -> bool:
+    return isinstance(value, str) and any(character.isdigit() for character in value)
 
 
 def format_value(value: object) -> str:
@@ -201,8 +232,10 @@ def format_value(value: object) -> str:
     Returns
     -------
     str
-        Printable text, truncated to 80 characters.
+        Printable text, truncated to 80 characters. A key without a value is ``null`` in YAML.
     """
+    if value is None:
+        return "empty (null)"
     # An integer of more bits may have too many digits to show, or even to convert to text.
     if isinstance(value, int) and value.bit_length() > _SHOWN_TEXT:
         return f"an integer of {value.bit_length()} bits"

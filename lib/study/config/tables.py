@@ -12,7 +12,7 @@ Layers 2 and 4 may give a value for all tasks (``set``, ``sweep``) and one for s
 """
 
 import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from study.config.definitions import Definitions
@@ -46,8 +46,6 @@ class Layer(NamedTuple):
 
     Attributes
     ----------
-    where : str
-        Path of the section, for error messages.
     levels : dict
         Levels of each setting.
     optional : bool
@@ -55,7 +53,6 @@ class Layer(NamedTuple):
         is an error.
     """
 
-    where: str
     levels: dict[str, list[Level]]
     optional: bool = False
 
@@ -162,21 +159,48 @@ def setting_layers(where: str, table: Table, pair: Pair, definitions: Definition
     network = definitions.networks[pair.network].set
     default_levels = settings_for_task(table.defaults, pair.task, defaults_path, in_labels=False)
     entry_levels = settings_for_task(pair.entry, pair.task, pair.where, in_labels=True)
-    task_levels = {key: single_level(value) for key, value in task.items()}
-    network_levels = {key: single_level(value) for key, value in network.items()}
     return [
-        Layer(f"tasks.{pair.task}.set", task_levels),
-        Layer(defaults_path, default_levels, optional=True),
-        Layer(f"networks.{pair.network}.set", network_levels),
-        Layer(pair.where, entry_levels),
+        Layer(_levels_of_definition(f"tasks.{pair.task}.set", task)),
+        Layer(default_levels, optional=True),
+        Layer(_levels_of_definition(f"networks.{pair.network}.set", network)),
+        Layer(entry_levels),
     ]
+
+
+def _levels_of_definition(where: str, settings: Mapping[str, Any]) -> dict[str, list[Level]]:
+    """Return the levels of the settings of a task or a network in its definition."""
+    return {key: single_level(value, f"{where}.{key}") for key, value in settings.items()}
 
 
 def _refuse_unknown_tasks(where: str, settings: Settings, definitions: Definitions) -> None:
     """Refuse unknown tasks in the settings by task."""
     for word in ("by_task", "sweep_by_task"):
         for key, values in getattr(settings, word).items():
+            refuse_task(key, f"{where}.{word}", definitions)
             refuse_unknown_names(values, definitions.tasks, f"{where}.{word}.{key}", "tasks")
+
+
+def refuse_task(key: str, where: str, definitions: Definitions) -> None:
+    """Refuse the name of a task where a setting is expected.
+
+    Parameters
+    ----------
+    key : str
+        The name.
+    where : str
+        Path in `params.yaml`, for the error message.
+    definitions : Definitions
+
+    Raises
+    ------
+    ParameterError
+        It is a task; the message shows the right order.
+    """
+    if key in definitions.tasks:
+        raise ParameterError(
+            f"params.yaml: {where}.{key} is a task; expected a setting, and under it tasks, such "
+            f"as by_task: {{width: {{{key}: 32}}}}"
+        )
 
 
 def refuse_unknown_names(names: Iterable[str], known: Iterable[str], where: str, kind: str) -> None:

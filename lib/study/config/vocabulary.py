@@ -17,6 +17,20 @@ RUN_PART = "run"
 """The part of settings that belong to a run as a whole, see `known_settings`."""
 _RUN_SETTINGS = ("batch_size", "device", "replicates")
 """Settings that belong to a run as a whole."""
+_USUAL_NAMES = {
+    "lr": "learning_rate",
+    "hidden_size": "width",
+    "hidden_dim": "width",
+    "num_layers": "layers",
+    "clip_norm": "gradient_clip",
+    "grad_clip": "gradient_clip",
+    "init": "start",
+    "initialization": "start",
+    "seed": "replicates",
+    "seeds": "replicates",
+    "seq_len": "time_steps",
+}
+"""Names that other libraries and papers use for our settings."""
 _NO_SETTINGS = ("cell", "hyper_parameters", "start_settings")
 """Fields of a network that are not settings: its cell, and the dictionaries of settings."""
 
@@ -94,7 +108,7 @@ def refuse_unknown(key: str, where: str, known: Iterable[str]) -> None:
     key : str
         Name of the setting.
     where : str
-        Path in `params.yaml`, for the error message.
+        Path of the setting in `params.yaml`, for the error message.
     known : iterable of str
         Names of the known settings.
 
@@ -104,8 +118,11 @@ def refuse_unknown(key: str, where: str, known: Iterable[str]) -> None:
         It is not one of them; the message lists similar names.
     """
     known = list(known)
-    if key not in known:
-        raise ParameterError(
-            f"params.yaml: unknown setting {where}.{key}; "
-            f"expected one of {similar_names(key, known)}"
-        )
+    if key in known:
+        return
+    our_name = _USUAL_NAMES.get(key)
+    if our_name in known:
+        advice = f"its name here is {our_name}"
+    else:
+        advice = f"expected one of {similar_names(key, known)}"
+    raise ParameterError(f"params.yaml: unknown setting {where}; {advice}")
