@@ -251,9 +251,9 @@ test_what_cannot_be_made_or_run_is_refused = refused(
     (f"{PIVOT}.* row 1", lambda: set_lu(torch.ones(3, 3))),
     (f"{PIVOT}, got nan in row 0", lambda: set_lu(torch.full((3, 3), torch.nan))),
     ("'padding' depends on .* length; give time", lambda: start("padding")),
-    ("among text, author, padding, adding_.* got 'he'", lambda: start("he")),
+    ("among paper, author, padding, adding_.* got 'he'", lambda: start("he")),
     ("input_scale to be 1/T or a positive number", lambda: start(input_scale="2/T")),
     ("input_scale to be", lambda: start(input_scale=True)),
     ("one of orthogonal, glorot, got 'he'", lambda: start(initialization="he")),
-    ("none, got 'input_scale'", lambda: start("text", input_scale=1)),
+    ("none, got 'input_scale'", lambda: start("paper", input_scale=1)),
 )

@@ -253,13 +253,13 @@ def started(name, start, p=P, d=D, **hyper_parameters):
     return make_cell(name, p, d, **hyper_parameters).start(start, time_steps=T)
 
 
-def test_start_text_repeats_the_constructors_initialization():
+def test_start_paper_repeats_the_constructors_initialization():
     for name in cell_names():
         torch.manual_seed(5)
         built = make_cell(name, 2, 6).state_dict()
         cell = make_cell(name, 2, 6)
         torch.manual_seed(5)
-        for label, weights in cell.start("text").state_dict().items():
+        for label, weights in cell.start("paper").state_dict().items():
             assert torch.equal(weights, built[label]), (name, label)
     torch.manual_seed(5)
     expected = [torch.empty(shape).uniform_(-0.5, 0.5) for shape in ((4, 4), (4, 2), (4,))]
@@ -301,31 +301,31 @@ SPREADS = [
     ("gru", "author", {}, "R", glorot(P, 3 * D)),
     ("antisymmetric", "author", {"p": 50}, "M", 0.01 / D),
     ("antisymmetric", "author", {"p": 50}, "R", 1 / 50),
-    ("lipschitz", "text", {}, "M_A M_W", 0.1 / D),
+    ("lipschitz", "paper", {}, "M_A M_W", 0.1 / D),
     ("lipschitz", "author", {}, "M_A M_W", 0.1 / 128),  # at every width
     ("lipschitz", "author", {}, "R", glorot(P, D)),
-    ("exponential", "text", {"p": 50}, "R", math.sqrt(2 / 50)),
+    ("exponential", "paper", {"p": 50}, "R", math.sqrt(2 / 50)),
     ("exponential", "author", {"p": 50}, "R", 1 / 50),
     ("exponential", "author", {"p": 50}, "b", 0.01 / math.sqrt(3)),
-    ("unicornn", "text", {"p": D}, "V.0 V.1", math.sqrt(2 / 65 / D)),
+    ("unicornn", "paper", {"p": D}, "V.0 V.1", math.sqrt(2 / 65 / D)),
     ("unicornn", "author", {"p": D}, "V.0 V.1", math.sqrt(2 / D)),
-    ("unicornn", "text", {}, "c.0 c.1", 0.1 / math.sqrt(3)),
-    ("unicornn", "text", {}, "w.0 w.1", 1 / math.sqrt(12)),
-    ("lem", "text", {}, "W W_y V b", UNIFORM),
+    ("unicornn", "paper", {}, "c.0 c.1", 0.1 / math.sqrt(3)),
+    ("unicornn", "paper", {}, "w.0 w.1", 1 / math.sqrt(12)),
+    ("lem", "paper", {}, "W W_y V b", UNIFORM),
     ("lem", "author", {}, "W W_y V", UNIFORM),
     ("lem", "author", {}, "b", math.sqrt(2) * UNIFORM),
     ("cornn", "author", {"p": 1, "d": 256}, "W W_z V", 0.0255),
-    ("sru", "text", {}, "v.0", 1 / math.sqrt(D)),
-    ("sru", "text", {"p": D}, "W.0", 1 / math.sqrt(D)),
+    ("sru", "paper", {}, "v.0", 1 / math.sqrt(D)),
+    ("sru", "paper", {"p": D}, "W.0", 1 / math.sqrt(D)),
     ("fastrnn", "author", {}, "U W", 0.1),
     ("fastgrnn", "author", {}, "U W", 0.1),
-    ("irnn", "text", {}, "U", 1 / (4 * math.sqrt(D))),
+    ("irnn", "paper", {}, "U", 1 / (4 * math.sqrt(D))),
     ("irnn", "author", {}, "U W", 0.1),
     ("irnn", "author", {"rank": 30}, "V H W", 0.1),
     ("rnn", "padding", {}, "R", 1 / T),
     ("lu_rnn", "adding_author", {"p": 2}, "R", 1 / T),
     ("rnn", "adding_author", {"p": 2}, "R", 1 / T),
-    ("rnn", "adding_text", {"p": 2}, "R", 1 / math.sqrt(6)),
+    ("rnn", "adding_paper", {"p": 2}, "R", 1 / math.sqrt(6)),
 ]
 
 
@@ -341,12 +341,12 @@ VALUES = [
     ("antisymmetric", "author", {}, "b", 0),
     ("fastrnn", "author", {}, "b", 1),
     ("fastgrnn", "author", {}, "b_z", 1),
-    ("fastgrnn", "text", {}, "nu_free", -4),
+    ("fastgrnn", "paper", {}, "nu_free", -4),
     ("irnn", "author", {}, "b", 0),
     ("irnn", "author", {"eta": 0.3}, "eta", 0.3),
-    ("fastrnn", "text", {}, "beta_free", 3),
-    ("fastrnn", "text", {"eta": 0.01}, "alpha_free", math.log(0.01 / 0.99)),
-    ("fastrnn", "text", {"eta": 0.01}, "beta_free", math.log(0.99 / 0.01)),
+    ("fastrnn", "paper", {}, "beta_free", 3),
+    ("fastrnn", "paper", {"eta": 0.01}, "alpha_free", math.log(0.01 / 0.99)),
+    ("fastrnn", "paper", {"eta": 0.01}, "beta_free", math.log(0.99 / 0.01)),
 ]
 
 
@@ -363,17 +363,17 @@ def test_constant_weights_have_the_documented_values(name, start, settings, weig
         ("rnn", "padding", 1),
         ("rnn", "adding_author", 1),
         ("rnn", "adding_library", 1),
-        ("rnn", "adding_text", 1),
+        ("rnn", "adding_paper", 1),
         ("lu_rnn", "adding_author", 1),
         ("lu_rnn", "adding_library", 1),
-        ("lu_rnn", "adding_text", 1),
-        ("inverse_rnn", "text", 1),
+        ("lu_rnn", "adding_paper", 1),
+        ("inverse_rnn", "paper", 1),
         ("inverse_rnn", "adding_author", 1),
-        ("exponential", "text", 1),
+        ("exponential", "paper", 1),
         ("gru", "author", 1),
         ("lstm", "author", 1),
         ("lstm", "adding_author", 1),
-        ("lstm", "adding_text", 4),
+        ("lstm", "adding_paper", 4),
         ("lstm", "adding_identity", 4),
     ],
 )
@@ -400,13 +400,13 @@ def test_recurrent_matrices_are_orthogonal(name, start, gates):
         assert cell.x0 is None
 
 
-def test_adding_text_biases_cancel_the_mean_input():
-    cell = started("lstm", "adding_text", p=2, d=20)
+def test_adding_paper_biases_cancel_the_mean_input():
+    cell = started("lstm", "adding_paper", p=2, d=20)
     forget = torch.tensor([0.0, 1, 0, 0]).repeat_interleave(20)
     torch.testing.assert_close(cell.R @ torch.tensor([0.5, 2 / T]) + cell.b, forget)
     assert torch.equal(started("rnn", "adding_identity", p=2, d=20).W, torch.eye(20))
     with pytest.raises(ValueError, match="a value and a mark, got 3 features"):
-        started("rnn", "adding_text", p=3)
+        started("rnn", "adding_paper", p=3)
 
 
 def test_padding_initialization_follows_its_settings():

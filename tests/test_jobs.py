@@ -51,7 +51,7 @@ from study.training.state import RunState
 from study.training.worker import JobError, run_batch
 
 SMALL = {"architecture": ("rnn", "unicornn"), "width": (3,), "learning_rate": (0.01,)}
-SMALL |= {"start": "text", "order": ("sequential",), "noise": ("none", "post"), "replicates": 2}
+SMALL |= {"start": "paper", "order": ("sequential",), "noise": ("none", "post"), "replicates": 2}
 LOCAL = ClusterSettings(scheduler="local", workers=1)
 
 

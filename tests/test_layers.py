@@ -912,7 +912,7 @@ def test_layers_run_in_16_bits(layer_class, dtype):
 def test_a_refused_initialization_keeps_the_dtype():
     layer = longrnn.RNN(3, D, dtype=torch.float16)
     with pytest.raises(ValueError, match="a value and a mark, got 3 features"):
-        layer.reset_parameters("adding_text", time_steps=T)
+        layer.reset_parameters("adding_paper", time_steps=T)
     assert {parameter.dtype for parameter in layer.parameters()} == {torch.float16}
 
 

@@ -185,7 +185,7 @@ def rnn(**settings):
     ({"LEM": {"tasks": ["N=11"]}}, {},
      "tasks names 'N=11', which is not one of the tasks of the group"),
     ({"LEM": {"tasks": []}}, {}, "networks.LEM has no tasks; name some, or set the entry to null"),
-    (lem(start="cold"), {}, "lem: expected initial weights among text"),
+    (lem(start="cold"), {}, "lem: expected initial weights among paper"),
     ({"LEM": {"sweep": {"width": [4, 4]}}}, {},
      "LEM.sweep.width is .*; expected levels that differ"),
     ({"LEM": {"sweep": {"dt": []}}}, {}, r"sweep.dt is \[\]; expected at least one level"),
@@ -300,7 +300,7 @@ def test_null_start_is_the_default(content):
     profile_of(content)
     group = {"tasks": ["N=10"], "defaults": {"set": ONE}}
     (run,) = runs_of(group | {"networks": {"LEM": {"set": {"start": None}}}})
-    assert run.network.start == "text"
+    assert run.network.start == "paper"
 
 
 def test_a_profile_is_laid_over_the_base(content):

@@ -33,7 +33,7 @@ def test_every_published_file_has_a_source():
     ids = artifacts()["id"]
     lists = {f"{name}.csv" for name in ("artifacts", "sources")}
     assert set(listed["file"]) == {path.name for path in PUBLISHED.glob("*.csv")} - lists
-    assert (listed[["text", "table", "page"]] != "").all(axis=None)
+    assert (listed[["paper", "table", "page"]] != "").all(axis=None)
     assert listed["file"].is_unique and ids.is_unique
     stems = listed["file"].str.replace(r"(-thresholds)?(-curves)?\.csv$", "", regex=True)
     # Only designs are transcribed without being a result.

@@ -173,7 +173,7 @@ def test_a_question_without_an_answer_lists_its_claims(data, monkeypatch):
     call = '{% from "_shared.jinja" import question_entry with context %}'
     template = PAGES.from_string(call + "{{ question_entry(question) }}")
     claims = {row["id"]: describe_claim(row) for _, row in judged.iterrows()}
-    seen = {"inputs": inputs, "claims": claims, "up": "../", "text": "dissertation", "pages": {}}
+    seen = {"inputs": inputs, "claims": claims, "up": "../", "paper": "dissertation", "pages": {}}
     link = '<a href="../claims/diss-3.6-longer.html">a basic RNN that solves'
     assert link not in template.render(seen, question=question)
     monkeypatch.setitem(PAGES.globals, "answer", lambda notebook: "")
@@ -497,10 +497,11 @@ def test_a_main_finding_with_another_verdict_has_only_its_numbers():
     table = judge_claims([]).assign(**measured, **size, **verdict, cause="")
     agreed = table.set_index("id", drop=False)
     brief = write_brief(finding, agreed)
-    assert brief.startswith(f"*{finding.claimed}* **Agrees†:** ")
+    link = f"(notebooks/{finding.notebook}.ipynb)"
+    assert brief.startswith(f"*{finding.claimed}* **[Agrees†]{link}:** ")
     assert "0.33 percentage points" in brief and "0.24 to 0.41; published: 0.30" in brief
     withdrawn = write_brief(finding, agreed.assign(corrected="undecided"))
-    assert "**Undecided† (before the correction: agrees):** 0.00330 (0.00240" in withdrawn
+    assert f"**[Undecided†]{link} (before the correction: agrees):** 0.00330" in withdrawn
 
 
 def test_every_finding_is_about_a_claim():

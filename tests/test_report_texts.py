@@ -154,7 +154,7 @@ def test_headers_of_tables_in_notebooks_have_a_scope():
 def test_tables_of_models_are_listed_as_readers_count():
     names = ["own-rows-model-10", "own-rows-model-1", "own-rows-model-4"]
     read = ["own-rows-model-1", "own-rows-model-4", "own-rows-model-10"]
-    listed = pd.DataFrame(columns=["id", "text", "name", "what"])
+    listed = pd.DataFrame(columns=["id", "paper", "name", "what"])
     groups = group_artifacts([artifact("rebuilt", name=name) for name in names], listed)
     assert [group.id for group in groups] == read
 
@@ -203,8 +203,8 @@ def artifact(result_set, *, part="", profile="real", learned=True, kind="table",
     )
 
 
-def group(*items, text=""):
-    return Group(items[0].artifact, items[0].kind, text, "a name", "", items)
+def group(*items, paper=""):
+    return Group(items[0].artifact, items[0].kind, paper, "a name", "", items)
 
 
 def test_the_weightiest_results_come_first_and_quick_ones_last():
@@ -239,7 +239,7 @@ def test_a_claim_shows_the_runs_that_judge_it():
 def test_a_table_of_our_own_is_listed_with_its_first_question():
     ours = group(artifact("rebuilt", name="own-shared"))
     second = group(artifact("rebuilt", name="own-second"))
-    published = group(artifact("rebuilt", name="diss-tab-1.7"), text="dissertation")
+    published = group(artifact("rebuilt", name="diss-tab-1.7"), paper="dissertation")
     figure = group(artifact("rebuilt", name="own-figure", kind="figure"))
     questions = []
     for title, groups in (("Why?", [ours, published, figure]), ("How?", [ours, second])):

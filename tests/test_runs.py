@@ -63,7 +63,7 @@ def test_four_rows_train_four_networks_on_any_task(task, prepared, tmp_path):
         assert np.isfinite(ds[name]).all(), name
     assert len(set(ds["test_loss"].isel(record=0, replicate=0).values.tolist())) == 4
     assert ds["alpha"].values[1] == 3.0 and np.isnan(ds["alpha"].values[0])
-    assert ds["start"].values.tolist() == ["text"] * 3 + ["author"]
+    assert ds["start"].values.tolist() == ["paper"] * 3 + ["author"]
     assert json.loads(ds["dt_range"].values[1]) == [0.2, 0.4] and ds["dt"].values[0] == 0.3
     path = schema().save(ds, tmp_path / "rows.nc")
     assert load(path)["metric"].values.tolist() == ds["metric"].values.tolist()

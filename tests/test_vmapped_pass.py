@@ -48,7 +48,7 @@ WITHOUT_GRAPH = "training without a CUDA graph of forward and backward passes, w
 
 def _model(cell, seed, kind="tokens", width=16):
     """Return a network as the factorial starts it, by its author's settings if there are any."""
-    start = "author" if cell in CELLS else "text"
+    start = "author" if cell in CELLS else "paper"
     more = {"start": start, "embedding_width": 2} | AUTHOR.get(cell, {})
     with torch_seed(np.random.SeedSequence(seed)):
         return build_model(toy_task(kind, 10), Network(cell=cell, width=width, **more))

@@ -39,9 +39,9 @@ class Cell(DeclaredModule):
     without a compiled engine.
 
     A method ``start_x(self)`` implements the initialization called ``x``. The constructor uses
-    ``text``, the initialization of the paper, which layer classes call ``paper``; by default it is
-    uniform as in PyTorch's recurrent layers. ``author`` is the initialization in a public program
-    of the authors (in that of the dissertation, if it has the cell).
+    ``paper``, the initialization of the paper; by default it is uniform as in PyTorch's recurrent
+    layers. ``author`` is the initialization in a public program of the authors (in that of the
+    dissertation, if it has the cell).
 
     Parameters
     ----------

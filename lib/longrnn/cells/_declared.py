@@ -72,8 +72,8 @@ class DeclaredModule(NotScripted, nn.Module):
         cls.label = name
         if isinstance(getattr(cls, "Weights", None), str):
             cls.Weights = namedtuple("Weights", cls.Weights)
-        # Only `text` is inherited. The initialization in an authors' program is specific to a cell.
-        draws = {"text": cls.start_text}
+        # Only `paper` is inherited. An initialization of an authors' program belongs to one cell.
+        draws = {"paper": cls.start_paper}
         for key, value in vars(cls).items():
             if key.startswith("start_"):
                 draws[key.removeprefix("start_")] = value
@@ -105,7 +105,7 @@ class DeclaredModule(NotScripted, nn.Module):
             setattr(self, name, self._empty(shape, wide_dtype(dtype)))
         self.constrain()
         with torch.no_grad():
-            self.start_text()
+            self.start_paper()
         self.to(dtype=dtype)
 
     def _check_representable(self, dtype: torch.dtype) -> None:
@@ -204,7 +204,7 @@ class DeclaredModule(NotScripted, nn.Module):
     def constrain(self) -> None:
         """Register parametrizations; called before the weights are initialized."""
 
-    def start_text(self) -> None:
+    def start_paper(self) -> None:
         """Initialize all weights like PyTorch's recurrent layers."""
         weights = [getattr(self, name) for name in self.shapes]
         uniform_fan(*weights, fan=self.hidden_size)

@@ -193,7 +193,7 @@ def adding_start(cell: nn.Module, *, time_steps: int, variant: str) -> None:
         trains the first state from zero: the network starts almost linear, so an orthogonal W
         carries the adjoint unchanged.
 
-        ``text`` is our initialization for the experiment as the dissertation describes it. R is
+        ``paper`` is our initialization for the experiment as the dissertation describes it. R is
         uniform within :math:`\pm 1 / \sqrt{p}` with p = 2 features. That is large enough for tanh
         to be nonlinear; otherwise the network cannot multiply the value by the mark. W, for each
         gate of an LSTM, is a rotation :math:`e^A` with Gaussian A = -A', by angles up to about one
@@ -203,16 +203,16 @@ def adding_start(cell: nn.Module, *, time_steps: int, variant: str) -> None:
     Raises
     ------
     ValueError
-        The start is ``text``, and the cell does not have two input features.
+        The start is ``paper``, and the cell does not have two input features.
     """
     width = cell.hidden_size
     gates = len(cell.R) // width
-    if variant == "text":
-        W = _draw_adding_text(cell, time_steps, gates)
+    if variant == "paper":
+        W = _draw_adding_paper(cell, time_steps, gates)
     else:
         W = _draw_adding_like_library(cell, time_steps, gates, variant)
     if hasattr(cell, "set_matrix"):
-        if variant != "text":
+        if variant != "paper":
             # The factors L and U need no row exchanges: W with its rows in the order that
             # elimination gives is orthogonal as well.
             order, *_ = torch.linalg.lu(W)
@@ -223,11 +223,11 @@ def adding_start(cell: nn.Module, *, time_steps: int, variant: str) -> None:
     open_forget_gates(cell)
 
 
-def _draw_adding_text(cell: nn.Module, time_steps: int, gates: int) -> Tensor:
-    """Draw R and b for the start ``adding_text``; return W."""
+def _draw_adding_paper(cell: nn.Module, time_steps: int, gates: int) -> Tensor:
+    """Draw R and b for the start ``adding_paper``; return W."""
     if cell.input_size != 2:
         raise ValueError(
-            f"{cell.label}: the start 'adding_text' is for inputs of a value and a mark, "
+            f"{cell.label}: the start 'adding_paper' is for inputs of a value and a mark, "
             f"got {cell.input_size} features"
         )
     cell.R.uniform_(-1, 1).div_(math.sqrt(cell.input_size))
@@ -269,5 +269,5 @@ def rotation(width: int) -> Tensor:
 
 ADDING = {
     f"adding_{variant}": Start(partial(adding_start, variant=variant), by_length=True)
-    for variant in ("author", "text", "library", "identity")
+    for variant in ("author", "paper", "library", "identity")
 }

@@ -107,8 +107,7 @@ class Stack(NotScripted, nn.Module):
             of the paper, or of PyTorch's recurrent layers if the paper gives none. Some have
             ``author``, that of the authors' program, and the initializations of the dissertation's
             experiments, ``padding`` and ``adding_author`` among others.
-            ``type(layer).core.starts`` lists all; there, ``paper`` is called ``text``, as in stored
-            results.
+            ``type(layer).core.starts`` lists all.
         time_steps
             Length of the sequences. The initializations of the dissertation's experiments depend on
             it, the others do not.
@@ -198,12 +197,7 @@ def reset_cell(cell: Cell, start: str, *, time_steps: int | None, bias: bool) ->
     ValueError
         The cell has no such initialization, or it needs `time_steps`.
     """
-    names = {"paper": "text"}  # by the names of `Stack.reset_parameters`
-    names |= {name: name for name in cell.starts}
-    if start not in names:
-        known = ", ".join(name for name in names if name != "text")
-        raise ValueError(f"{cell.label}: expected initial weights among {known}, got {start!r}")
-    cell.start(names[start], time_steps=time_steps)
+    cell.start(start, time_steps=time_steps)
     if cell.x0 is not None:
         for part in cell.x0:
             part.zero_()

@@ -6,7 +6,7 @@ networks*, ICLR 2019, equation 9:
 .. math:: x_t = x_{t-1} + \epsilon \tanh((M - M^\top - \gamma I) x_{t-1} + R u_t + b)
 
 The dissertation names no step size and no diffusion. Both are 0.01 here, from the grid of the
-original paper. The start ``text`` draws M from N(0, 1/d) and R from N(0, 1/p). ``author``, the
+original paper. The start ``paper`` draws M from N(0, 1/d) and R from N(0, 1/p). ``author``, the
 dissertation's public program, gives M the standard deviation 0.01/d and R the standard deviation
 1/p.
 """
@@ -65,7 +65,7 @@ class AntisymmetricRNNCore(Cell, name="antisymmetric"):
         (x,) = state
         return (x + epsilon * torch.tanh(x @ W.T + u @ R.T + b),)  # (9)
 
-    def start_text(self) -> None:
+    def start_paper(self) -> None:
         normal_fan(self.M, fan=self.hidden_size)
         normal_fan(self.R, fan=self.input_size)
         nn.init.zeros_(self.b)

@@ -29,8 +29,8 @@ class ChronoLSTMCore(LSTMCore, name="chrono_lstm"):
     }
     biases = ()  # without biases it would be the LSTM
 
-    def start_text(self) -> None:
-        super().start_text()
+    def start_paper(self) -> None:
+        super().start_paper()
         nn.init.zeros_(self.b)
         i, f, *_ = self.b.chunk(4)
         i.copy_(-f.uniform_(1, self.chrono - 1).log_())

@@ -15,7 +15,7 @@ program have the static one, B_0 = I, which reaches the same matrices by another
 dynamic one is used everywhere here, because LEM's paper trains it ("DTRIV-infinity"), so that
 the exponential RNN is the same network in all tables.
 
-The start ``text`` gives B_0 rotations by angles from U(-pi, pi), after Henaff, Szlam and LeCun
+The start ``paper`` gives B_0 rotations by angles from U(-pi, pi), after Henaff, Szlam and LeCun
 (2016), draws R Kaiming normal and sets b to zero. ``author``, the dissertation's public program, is
 the Cayley initialization of github.com/Lezcano/expRNN, with angles -tan(theta / 2), theta from
 U(0, pi/2), and b from U(-0.01, 0.01), but R from N(0, 1/p^2).
@@ -107,7 +107,7 @@ class ExponentialRNNCore(Cell, name="exponential"):
         a = x @ B.T + u @ R.T
         return (torch.sign(a) * torch.relu(a.abs() + b),)  # modReLU
 
-    def start_text(self) -> None:
+    def start_paper(self) -> None:
         angles = self.R.new_empty(self.hidden_size // 2)
         self._rotate(angles.uniform_(-math.pi, math.pi))
         nn.init.kaiming_normal_(self.R)

@@ -78,7 +78,7 @@ class FastGRNNCore(Cell, name="fastgrnn"):
         candidate = torch.tanh(a + b_h)
         return ((zeta * (1 - z) + nu) * candidate + z * h,)
 
-    def start_text(self) -> None:
+    def start_paper(self) -> None:
         uniform_fan(self.U, self.W, fan=self.hidden_size)
         for b in (self.b_z, self.b_h):
             nn.init.ones_(b)
@@ -86,7 +86,7 @@ class FastGRNNCore(Cell, name="fastgrnn"):
         nn.init.constant_(self.nu_free, -4)
 
     def start_author(self) -> None:
-        self.start_text()
+        self.start_paper()
         for matrix in (self.U, self.W):
             nn.init.normal_(matrix, std=0.1)
 

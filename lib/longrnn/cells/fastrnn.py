@@ -85,13 +85,13 @@ class FastRNNCore(Cell, name="fastrnn"):
         candidate = phi(u @ W.T + h @ U.T + b)
         return (alpha * candidate + beta * h,)
 
-    def start_text(self) -> None:
+    def start_paper(self) -> None:
         uniform_fan(self.U, self.W, self.b, fan=self.hidden_size)
         nn.init.constant_(self.alpha_free, -self.balance)
         nn.init.constant_(self.beta_free, self.balance)
 
     def start_author(self) -> None:
-        self.start_text()
+        self.start_paper()
         for matrix in (self.U, self.W):
             nn.init.normal_(matrix, std=0.1)
         nn.init.ones_(self.b)

@@ -85,7 +85,7 @@ class IndRNNCore(Cell, name="indrnn"):
             states.append(below)
         return tuple(states)
 
-    def start_text(self) -> None:
+    def start_paper(self) -> None:
         for w in self.w:
             nn.init.uniform_(w)
         uniform_fan(*self.W, *self.b, fan=self.hidden_size)

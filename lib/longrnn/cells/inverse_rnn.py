@@ -94,7 +94,7 @@ class InverseRNNCore(InterchangingCell, name="inverse_rnn"):
         product = alternate(t, tau, x @ W.T, x @ inverse.T)
         return phi(product + u @ R.T + b), t + 1  # (2.28)
 
-    def start_text(self) -> None:
+    def start_paper(self) -> None:
         nn.init.orthogonal_(self.W)
         uniform_fan(self.R, self.b, fan=self.hidden_size)
 

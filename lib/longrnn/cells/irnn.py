@@ -229,7 +229,7 @@ class IncrementalRNNCore(Cell, name="irnn"):
             g = g + eta_i * change  # (5)
         return (g, *(part + 1 for part in k))
 
-    def start_text(self) -> None:
+    def start_paper(self) -> None:
         d = self.hidden_size
         if self.rank is None:
             self.U.normal_().div_(4 * math.sqrt(d))
@@ -240,7 +240,7 @@ class IncrementalRNNCore(Cell, name="irnn"):
         nn.init.constant_(self.eta, self.eta_start)
 
     def start_author(self) -> None:
-        self.start_text()
+        self.start_paper()
         matrices = [self.W]
         if self.rank is None:
             matrices.append(self.U)

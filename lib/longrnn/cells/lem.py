@@ -123,15 +123,15 @@ class LEMCore(Cell, name="lem"):
         y = (1 - dt_y) * y + dt_y * torch.tanh(z @ W_y.T + from_u_y)  # (3), fourth line
         return y, z
 
-    def start_text(self) -> None:
-        super().start_text()
+    def start_paper(self) -> None:
+        super().start_paper()
         if self.chrono is not None:
             nn.init.zeros_(self.b)
             b_1 = self.b[: self.hidden_size]
             b_1.uniform_(1, self.chrono * self.dt - 1).log_().neg_()  # in [-log(T_max dt - 1), 0]
 
     def start_author(self) -> None:
-        self.start_text()
+        self.start_paper()
         if self.chrono is None:  # the program adds two such vectors
             second = torch.empty_like(self.b)
             uniform_fan(second, fan=self.hidden_size)

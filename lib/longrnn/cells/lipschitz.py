@@ -9,7 +9,7 @@ networks*, ICLR 2021, equations 3, 4 and 7:
     W &= (1 - \beta)(M_W + M_W^\top) + \beta (M_W - M_W^\top) - \gamma I
 
 The dissertation names no hyperparameters. The defaults epsilon = 0.03, beta = 0.75 and
-gamma = 0.001 are the original authors' for pixel-by-pixel MNIST. The start ``text`` draws M_A and
+gamma = 0.001 are the original authors' for pixel-by-pixel MNIST. The start ``paper`` draws M_A and
 M_W from N(0, (0.1 / d)^2) and R from N(0, 1/p). ``author``, the dissertation's public program,
 draws M_A and M_W from N(0, (0.1 / 128)^2) at every width and R Glorot uniform.
 """
@@ -80,7 +80,7 @@ class LipschitzRNNCore(Cell, name="lipschitz"):
         (x,) = state
         return (x + epsilon * (x @ A.T + torch.tanh(x @ W.T + u @ R.T + b)),)
 
-    def start_text(self) -> None:
+    def start_paper(self) -> None:
         for M in (self.M_A, self.M_W):
             M.normal_().mul_(0.1).div_(self.hidden_size)
         normal_fan(self.R, fan=self.input_size)

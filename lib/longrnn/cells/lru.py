@@ -130,7 +130,7 @@ class LRUCore(Cell, name="lru"):
         value, gate = (F.gelu(s) @ G.T + g).chunk(2, dim=-1)
         return value * torch.sigmoid(gate), x_re, x_im
 
-    def start_text(self) -> None:
+    def start_paper(self) -> None:
         low = self.r_min**2
         high = self.r_max**2
         squares = torch.empty_like(self.nu).uniform_(low, high).clamp(low, high)

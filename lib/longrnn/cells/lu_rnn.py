@@ -140,7 +140,7 @@ class LURNNCore(InterchangingCell, name="lu_rnn"):
         product = alternate(t, tau, multiply(L, U, x), solve(L, U, x))
         return phi(product + u @ R.T + b), t + 1  # (2.28)
 
-    def start_text(self) -> None:
+    def start_paper(self) -> None:
         self.factors.normal_().div_(4 * math.sqrt(self.hidden_size)).fill_diagonal_(1)
         uniform_fan(self.R, self.b, fan=self.hidden_size)
 

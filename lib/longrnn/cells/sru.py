@@ -109,7 +109,7 @@ class SRUCore(Cell, name="sru"):
             states.append(c)
         return (*states, below)
 
-    def start_text(self) -> None:
+    def start_paper(self) -> None:
         for W in self.W:
             uniform_fan(W, fan=W.shape[1] / 3)
         uniform_fan(*self.v, fan=self.hidden_size / 3)

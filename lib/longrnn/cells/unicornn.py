@@ -18,7 +18,7 @@ n. The step here uses time n; otherwise (7) would not invert it. The sigma-hat o
 logistic function. The default time step and alpha are those of Table 6 for psMNIST with 128 units.
 The dissertation gives no values; its public program uses 0.03 and 0.9.
 
-The initialization ``text`` follows appendix A: V is Kaiming uniform with slope 8, as in
+The initialization ``paper`` follows appendix A: V is Kaiming uniform with slope 8, as in
 github.com/tk-rusch/unicornn. ``author`` is that of the dissertation's program: slope 0, which makes
 V larger by sqrt(65).
 
@@ -224,7 +224,7 @@ class UnICORNNCore(Cell, name="unicornn"):
             passed.append(y)
         return tuple(states)
 
-    def start_text(self, slope: float = SLOPE) -> None:
+    def start_paper(self, slope: float = SLOPE) -> None:
         for w in self.w:
             nn.init.uniform_(w)
         for b, c in zip(self.b, self.c, strict=True):
@@ -234,7 +234,7 @@ class UnICORNNCore(Cell, name="unicornn"):
             nn.init.kaiming_uniform_(V, a=slope)
 
     def start_author(self) -> None:
-        self.start_text(slope=0)
+        self.start_paper(slope=0)
 
     def time_steps(self, u: Tensor) -> tuple[Tensor, ...]:
         """Return the time step of every neuron, Delta t times the logistic function of c.

@@ -9,7 +9,7 @@ from study.config.section import Fraction, Positive, Section, Size
 
 Architecture = Annotated[str, AfterValidator(lambda name: cell_class(name).name)]
 """Name of a cell, checked when `params.yaml` is read."""
-DEFAULT_START = "text"
+DEFAULT_START = "paper"
 """The default initialization of a cell, which is the one in the text of its paper."""
 
 
@@ -46,7 +46,7 @@ class Network(Dropout):
     hyper_parameters : dict
         Keywords of the cell's constructor.
     start : str
-        Name of the cell's initialization (a key of `longrnn.cells.Cell.starts`): ``text`` is the
+        Name of the cell's initialization (a key of `longrnn.cells.Cell.starts`): ``paper`` is the
         paper's, ``author`` that of the authors' program.
     start_settings : dict
         Keyword arguments of this initialization.

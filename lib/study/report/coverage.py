@@ -123,15 +123,15 @@ def summarize_coverage(coverage: pd.DataFrame, published: pd.DataFrame) -> pd.Da
     Returns
     -------
     pandas.DataFrame
-        A row per ``text``; columns ``total`` and `STATES`.
+        A row per ``paper``; columns ``total`` and `STATES`.
     """
     levels = {name: level for level, name in enumerate(STATES, start=1)}
     best = coverage["state"].map(levels).fillna(0).groupby(coverage["id"]).max()
     listed = published.assign(level=published["id"].map(best), data=artifact_of_data(published))
-    reached = listed.groupby(["text", "data"], sort=False)["level"].max()
+    reached = listed.groupby(["paper", "data"], sort=False)["level"].max()
     counts = {}
     for least, name in enumerate(("total", *STATES)):
-        counts[name] = (reached >= least).groupby("text", sort=False).sum()
+        counts[name] = (reached >= least).groupby("paper", sort=False).sum()
     return pd.DataFrame(counts)
 
 

@@ -20,7 +20,7 @@ class Group:
     ----------
     id, kind : str
         The artifact, and ``figure`` or ``table``.
-    text : str
+    paper : str
         The publication, a key of `PUBLICATIONS`; empty if it is our own.
     name : str
         What readers call it: the publication and its label there.
@@ -31,7 +31,7 @@ class Group:
 
     id: str
     kind: str
-    text: str
+    paper: str
     name: str
     what: str
     items: tuple[Artifact, ...]
@@ -48,7 +48,7 @@ class Group:
         """Address of the page that shows it."""
         if self.kind == "table":
             return f"tables/{self.id}.html"
-        return f"figures/{self.text or OURS}.html#{self.id}"
+        return f"figures/{self.paper or OURS}.html#{self.id}"
 
     def by_result_set(self) -> dict[str, list[Artifact]]:
         """Return the items by set of results.
@@ -117,7 +117,7 @@ def group_artifacts(artifacts: Iterable[Artifact], listed: pd.DataFrame) -> list
     """
     shown = [item for item in artifacts if item.kind != "claims"]
     by_id = groupby(attrgetter("artifact", "kind"), shown)
-    printed = {row.id: (row.text, row.name, row.what) for row in listed.itertuples()}
+    printed = {row.id: (row.paper, row.name, row.what) for row in listed.itertuples()}
     names = {name for name, _ in by_id}
     unpublished = sorted(names.difference(printed), key=natural_order)
     groups = []

@@ -44,7 +44,7 @@ from study.report.tally import (
     tally,
     tally_in_words,
 )
-from study.report.titles import OURS, SHARED, chapter_name, part_name, slug, text_name
+from study.report.titles import OURS, SHARED, chapter_name, paper_name, part_name, slug
 from study.report.verdicts import COLUMNS, NOT_JUDGED
 from study.results import published
 from study.results.artifact_files import DPI
@@ -101,8 +101,8 @@ def _collect_site(inputs: Inputs, judged: pd.DataFrame, summary: pd.DataFrame) -
     """Return what all templates see, by the names that they use."""
     order = list(PUBLICATIONS)
     listed = published.artifacts()
-    listed = listed.sort_values("text", key=lambda texts: texts.map(order.index), kind="stable")
-    listed["name"] = listed["text"].map(text_name) + ", " + listed["label"]
+    listed = listed.sort_values("paper", key=lambda papers: papers.map(order.index), kind="stable")
+    listed["name"] = listed["paper"].map(paper_name) + ", " + listed["label"]
     groups = group_artifacts(inputs.artifacts, listed)
     figures = [group for group in groups if group.kind == "figure"]
     tables = [group for group in groups if group.kind == "table"]
@@ -214,15 +214,15 @@ def _chapters(judged: pd.DataFrame) -> list[tuple[tuple[str, str], pd.DataFrame]
 def _write_publications(pages: _Pages) -> None:
     """Write a page of questions for each publication."""
     for name, listed in pages.site["by_publication"].items():
-        pages.write("publication", f"publications/{name}", text=name, questions=listed)
+        pages.write("publication", f"publications/{name}", paper=name, questions=listed)
 
 
 def _write_figures(pages: _Pages) -> None:
     """Write the list of figures, and a page for each publication."""
-    by_text = groupby(lambda group: group.text or OURS, pages.site["figures"])
-    pages.write("figures", texts=by_text)
-    for text, groups in by_text.items():
-        pages.write("figures_of", f"figures/{text}", text=text, groups=groups)
+    by_paper = groupby(lambda group: group.paper or OURS, pages.site["figures"])
+    pages.write("figures", by_paper=by_paper)
+    for paper, groups in by_paper.items():
+        pages.write("figures_of", f"figures/{paper}", paper=paper, groups=groups)
 
 
 def _write_tables(pages: _Pages) -> None:
@@ -237,7 +237,7 @@ def _write_coverage(pages: _Pages) -> None:
     """Write how much was rebuilt of each publication, and of all."""
     summary = pages.site["summary"]
     total = summary.sum().rename("all publications").to_frame().T
-    counts = pd.concat([summary.rename(index=text_name), total])
+    counts = pd.concat([summary.rename(index=paper_name), total])
     pages.write("coverage", counts=counts.rename_axis("publication").reset_index())
 
 
@@ -326,7 +326,7 @@ _FUNCTIONS = (
     slug,
     state,
     tally_in_words,
-    text_name,
+    paper_name,
     to_html,
 )
 PAGES.globals.update({function.__name__: function for function in _FUNCTIONS})

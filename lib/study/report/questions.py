@@ -113,11 +113,11 @@ def _publication(made: tuple[Group, ...], claims: pd.DataFrame, runs: int) -> st
 
     Without one the notebook is about an experiment of our own if it analyzes runs.
     """
-    texts = [group.text for group in made if group.text]
-    if not texts:
-        texts = list(claims["paper"])
-    if texts:
-        return Counter(texts).most_common(1)[0][0]
+    papers = [group.paper for group in made if group.paper]
+    if not papers:
+        papers = list(claims["paper"])
+    if papers:
+        return Counter(papers).most_common(1)[0][0]
     if runs:
         return OURS
     return SHARED
@@ -140,7 +140,7 @@ def tables_by_question(questions: list[Question]) -> dict[str, list[Group]]:
     for question in questions:
         tables = []
         for group in question.groups:
-            if group.kind == "table" and not group.text and group.id not in listed:
+            if group.kind == "table" and not group.paper and group.id not in listed:
                 tables.append(group)
                 listed.add(group.id)
         if tables:

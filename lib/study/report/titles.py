@@ -133,29 +133,29 @@ def _heading(words: str) -> str:
     return " ".join([first, *others])
 
 
-def text_name(text: str) -> str:
+def paper_name(paper: str) -> str:
     """Return what readers call a publication, such as ``LEM``.
 
     Parameters
     ----------
-    text : str
+    paper : str
         A key of `PUBLICATIONS`, `OURS` or `SHARED`.
 
     Returns
     -------
     str
     """
-    if text in PUBLICATIONS:
-        return PUBLICATIONS[text].name
-    return {SHARED: "Data, cells and speed", OURS: "Our own work"}.get(text, label(text))
+    if paper in PUBLICATIONS:
+        return PUBLICATIONS[paper].name
+    return {SHARED: "Data, cells and speed", OURS: "Our own work"}.get(paper, label(paper))
 
 
-def chapter_name(text: str, chapter: str) -> str:
+def chapter_name(paper: str, chapter: str) -> str:
     """Return what readers call a chapter of the dissertation, or a section of a paper.
 
     Parameters
     ----------
-    text : str
+    paper : str
         A key of `PUBLICATIONS`.
     chapter : str
         Its number or letter; empty for the whole publication.
@@ -166,12 +166,12 @@ def chapter_name(text: str, chapter: str) -> str:
         Such as ``LEM, section 5``.
     """
     if not chapter:
-        return text_name(text)
-    if text == "dissertation":
-        return f"{text_name(text)}, chapter {chapter}"
+        return paper_name(paper)
+    if paper == "dissertation":
+        return f"{paper_name(paper)}, chapter {chapter}"
     if chapter.isalpha():
-        return f"{text_name(text)}, appendix {chapter}"
-    return f"{text_name(text)}, section {chapter}"
+        return f"{paper_name(paper)}, appendix {chapter}"
+    return f"{paper_name(paper)}, section {chapter}"
 
 
 def slug(verdict: str) -> str:

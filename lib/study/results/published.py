@@ -22,7 +22,7 @@ def artifacts() -> pd.DataFrame:
     Returns
     -------
     pandas.DataFrame
-        ``id``, ``text`` (the paper), ``label``, ``what``, ``data`` (the data sets it needs) and
+        ``id``, ``paper``, ``label``, ``what``, ``data`` (the data sets it needs) and
         ``same_data``.
     """
     return pd.read_csv(PUBLISHED / "artifacts.csv", dtype=str)
@@ -34,7 +34,7 @@ def sources() -> pd.DataFrame:
     Returns
     -------
     pandas.DataFrame
-        ``file``, ``text`` (the paper), ``table``, ``page`` and ``note``.
+        ``file``, ``paper``, ``table``, ``page`` and ``note``.
     """
     return pd.read_csv(PUBLISHED / "sources.csv", dtype=str, keep_default_na=False)
 
