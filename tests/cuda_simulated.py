@@ -73,11 +73,18 @@ def test_a_block_computes_more_units_than_threads(monkeypatch):
         assert_agrees(random_case(name, 2, 1, 40))
 
 
-TAKE_RUNS = [name for name in DENSE if name != "irnn"] + ["indrnn", "sru", "unicornn"]
+TAKE_RUNS = [
+    *((name, {}) for name in (*DENSE, "indrnn", "sru", "unicornn")),
+    *((f"{name}, persistent", {}) for name in PERSISTENT),
+    ("irnn", {"form": 8, "inner_steps": 2, "inner_start": "previous", "phi": "tanh"}),
+    ("irnn", {"rank": 2, "inner_steps": 2, "train_eta": "one", "alpha": 0.8}),
+    ("irnn", {"inner_steps": 1, "train_eta": "fixed", "eta": 0.3, "sign": -1}),
+    ("irnn", {"inner_steps": 2, "train_eta": "time", "length": 8, "phi": "sigmoid"}),
+]
 
 
-@pytest.mark.parametrize("name", [*TAKE_RUNS, *(f"{name}, persistent" for name in PERSISTENT)])
-def test_many_networks_are_one_launch(name, monkeypatch):
+@pytest.mark.parametrize(("name", "special"), TAKE_RUNS, ids=str)
+def test_many_networks_are_one_launch(name, special, monkeypatch):
     name, _, variant = name.partition(", ")
     assert kernels._ENGINES[name, "numba-cuda"].takes_networks
     # With three processors, two sequences of a run share a block.
@@ -90,7 +97,7 @@ def test_many_networks_are_one_launch(name, monkeypatch):
         launch(kernel, *arguments, **options)
 
     monkeypatch.setattr(_cuda_launch, "launch", note_and_launch)
-    cell, u, _ = random_case(name, 3, 3, 3)
+    cell, u, _ = random_case(name, 3, 3, 3, **special)
     if variant:
         cell.engine_options = {"variant": variant}
     stacked = {label: torch.stack([p, 0.5 * p]) for label, p in cell.named_parameters()}
@@ -407,6 +414,30 @@ def test_second_derivatives_equal_the_reference(name):
         leaves = [u, *cell.parameters()]
         return torch.autograd.grad(
             slope.square().sum(), leaves, allow_unused=True, materialize_grads=True
+        )
+
+    actual = penalty_gradients("numba-cuda")
+    torch.testing.assert_close(actual, penalty_gradients("reference"))
+
+
+@pytest.mark.parametrize("name", TWICE)
+def test_second_derivatives_of_many_networks_equal_the_reference(name):
+    name, _, variant = name.partition(", ")
+    cell, u, _ = random_case(name, 2, 2, 3)
+    if variant:
+        cell.engine_options = {"variant": variant}
+    stacked = {label: torch.stack([p, 0.5 * p]) for label, p in cell.named_parameters()}
+    weights = {label: p.detach().requires_grad_() for label, p in stacked.items()}
+
+    def penalty_gradients(engine):
+        def loss(weights, u):
+            outputs, _ = functional_call(cell, weights, (u,), {"engine": engine})
+            return outputs.square().sum()
+
+        slopes = torch.vmap(torch.func.grad(loss, argnums=1), in_dims=(0, None))(weights, u)
+        leaves = list(weights.values())
+        return torch.autograd.grad(
+            slopes.square().sum(), leaves, allow_unused=True, materialize_grads=True
         )
 
     actual = penalty_gradients("numba-cuda")

@@ -118,8 +118,8 @@ def sums_of_products(W, delta, x):
     ----------
     W : (rows, hidden) or (runs, rows, hidden)
         Weights of that gradient; an array or a tensor, as the others.
-    delta : (time, batch, rows)
-    x : (time, batch, hidden)
+    delta : (time, batch, .., rows)
+    x : (time, batch, .., hidden)
         The batches of several runs lie one after the other.
 
     Returns

@@ -69,16 +69,35 @@ def sequences_by_run(sequences: Tensor, runs: int) -> Tensor:
 
     Parameters
     ----------
-    sequences : (time, runs * batch, features)
-        The sequences of all runs.
+    sequences : (time, runs * batch, .., features)
+        The sequences of all runs; there may be several vectors of features per time step.
     runs
         Number of runs.
 
     Returns
     -------
-    (runs, time * batch, features)
+    (runs, time * batch * .., features)
     """
-    return sequences.unflatten(1, (runs, -1)).movedim(1, 0).flatten(1, 2)
+    return sequences.unflatten(1, (runs, -1)).movedim(1, 0).flatten(1, -2)
+
+
+def sum_over_runs(W: Tensor, parts: Tensor) -> Tensor:
+    """Return sums over the times and sequences of each run.
+
+    Parameters
+    ----------
+    W : (rows, hidden) or (runs, rows, hidden)
+        Weights. Two axes mean that there is one run.
+    parts : (time, batch, features)
+        The terms; the batches of several runs follow one another.
+
+    Returns
+    -------
+    (features,) or (runs, features)
+    """
+    if W.dim() == 2:
+        return parts.sum((0, 1))
+    return parts.unflatten(1, (len(W), -1)).sum((0, 2))
 
 
 def per_sequence(number: Tensor, x: Tensor) -> Tensor:

@@ -41,6 +41,7 @@ from longrnn.kernels._cpu import ZERO, engine, scalar
 from longrnn.kernels._cpu_activations import ACTIVATIONS, PHI, activate, by_phi, phi, times_slope
 from longrnn.kernels._drive import drive
 from longrnn.kernels._memory import empty_array_like
+from longrnn.kernels._products import times_state
 from longrnn.kernels._recurrence import Recurrence
 from longrnn.kernels._runs import scalars_like
 
@@ -273,8 +274,9 @@ def reference(phi, twice, from_zero, scalars, U, V, H, eta, r, h):
         Whether g_0 is zero instead of the previous state.
     scalars : sequence of two numbers
         alpha and sigma.
-    U : (d, d) or None
-        The matrix; None if it is of low rank.
+    U : (d, d), (runs, d, d) or None
+        The matrix, of one run or of several whose batches follow one another; None if it is of low
+        rank.
     V, H : (d, rank), (rank, d) or None
         Factors of U - alpha I.
     eta : (time, batch, K)
@@ -301,9 +303,9 @@ def reference(phi, twice, from_zero, scalars, U, V, H, eta, r, h):
             g = torch.zeros_like(h)
         for eta_i in eta_k.unbind(1):
             s = g + sign * h
-            a = s @ U.T + r_k
+            a = times_state(U, s) + r_k
             if twice:
-                a = a @ U.T
+                a = times_state(U, a)
             g = g + eta_i[:, None] * (ACTIVATIONS[phi](a) - alpha * s)
         h = g
         outputs.append(h)

@@ -4,6 +4,9 @@ The forward and adjoint equations are those of `longrnn.kernels.cpu_irnn`, for (
 al. 2020. A matrix of low rank is formed once per call: as two products it would take one barrier
 more in every inner step, and leave most threads idle during the first product.
 
+One launch takes several runs, whose batches follow one another. A block computes sequences of one
+run, and reads the matrix and the step sizes of one network.
+
 The vectors of a block are in shared memory, as in `longrnn.kernels.cuda_rnn`; a name that ends in
 `_at` is the offset of a vector there. In global memory, arrays of all inner steps are (time, batch,
 inner step, d). `round_row` is the row of a round of a sequence in an array (time * batch, ..).
@@ -20,13 +23,14 @@ import torch
 
 from longrnn.kernels._cpu_activations import PHI
 from longrnn.kernels._cuda import cuda, device, engine
-from longrnn.kernels._cuda_dense import dot_products, set_offsets
+from longrnn.kernels._cuda_dense import dot_products, run_of, set_offsets_in_run
 from longrnn.kernels._cuda_device import ZERO, activate, load_or_zero, times_slope
 from longrnn.kernels._cuda_kernel import arriving, d, many_registers, real, tile
-from longrnn.kernels._cuda_launch import is_present, launch_dense, most_units
+from longrnn.kernels._cuda_launch import is_present, launch_runs, most_units
 from longrnn.kernels._drive import drive
-from longrnn.kernels._products import sum_of_products
+from longrnn.kernels._products import sums_of_products
 from longrnn.kernels._recurrence import Recurrence
+from longrnn.kernels._runs import broadcast_over_sequences, sum_over_runs
 from longrnn.kernels.cpu_irnn import reference, step_sizes
 
 _BUFFERS = 4
@@ -36,29 +40,37 @@ varying = 0
 
 
 @device
-def _step_size(eta, round_row, inner, K, varying):
-    """Return the size of an inner step; `round_row` is the row of the round in `eta`."""
+def _step_size(eta, run, round_row, inner, K, varying):
+    """Return the size of an inner step, of a run or, if it is `varying`, of a round.
+
+    `eta` is (runs, K), or (time * batch, K) if it is varying.
+    """
     if varying:
         return eta[round_row * K + inner]
-    return eta[inner]
+    return eta[run * K + inner]
 
 
 @many_registers
 def _forward_kernel(
-    phi, K, twice, previous, alpha, sign, U_T, eta, r, h0, factors, z, outputs, h_end, T, batch
-):
+    phi, K, twice, previous, alpha, sign, U_T, eta, r, h0, factors, z, outputs, h_end, T,
+    sequences, batch,
+):  # fmt: skip
     """Run all rounds of the sequences of a block.
 
-    `twice` is 1 in form (8), `previous` is 1 if g_0 is the state before the round. `U_T` is
-    transposed. `eta` is (K,), or (time, batch, K) if it is varying. `factors` (time, batch, K or
-    2 K, d) gets all s and then all a, `z` (time, batch, K, d) the activations.
+    `twice` is 1 in form (8), `previous` is 1 if g_0 is the state before the round. `U_T` (d, d) is
+    transposed, one after the other for all runs. There are `sequences` per run, together `batch`.
+    `eta` is (runs, K), or (time, batch, K) if it is varying. `r` and `outputs` are (time, batch,
+    d), `h0` and `h_end` (batch, d). `factors` (time, batch, K or 2 K, d) gets all s and then all a
+    of a round, `z` (time, batch, K, d) the activations.
     """
     thread = cuda.threadIdx.x
     threads = cuda.blockDim.x
     in_batch = cuda.local.array(tile, np.int64)  # index of each sequence of the block
     r_t = cuda.local.array(tile, real)
     total = cuda.local.array(tile, real)
-    set_offsets(in_batch, cuda.blockIdx.x, batch, 1)
+    run = run_of(cuda.blockIdx.x, sequences, tile)
+    set_offsets_in_run(in_batch, cuda.blockIdx.x, run, sequences, 1)
+    U_start = run * d * d
     count = K + K * twice  # factors per round
     memory = cuda.shared.array(0, real)
     h_at = 0
@@ -95,7 +107,7 @@ def _forward_kernel(
                 while j < d:
                     for i in range(tile):  # read before the product, which hides the latency
                         r_t[i] = r[(base + in_batch[i]) * d + j]
-                    dot_products(total, U_T, j, d, memory, factor_at, d)
+                    dot_products(total, U_T, U_start + j, d, memory, factor_at, d)
                     for i in range(tile):
                         slot = j * tile + i
                         round_row = base + in_batch[i]
@@ -108,7 +120,7 @@ def _forward_kernel(
                         else:
                             value = activate(phi, value)
                             z[(round_row * K + inner) * d + j] = value
-                            step = _step_size(eta, round_row, inner, K, varying)
+                            step = _step_size(eta, run, round_row, inner, K, varying)
                             memory[g_at + slot] += step * (value - alpha * memory[s_at + slot])
                     j += threads
                 if turn == 0:
@@ -132,18 +144,21 @@ def _forward_kernel(
 @many_registers  # otherwise registers spill at width 128
 def _backward_kernel(
     phi, K, twice, previous, alpha, sign, U, eta, factors, z, grad_outputs, grad_h_end,
-    deltas, shares, grad_h0, has_h_end, T, batch,
+    deltas, shares, grad_h0, has_h_end, T, sequences, batch,
 ):  # fmt: skip
     """Backpropagate through all rounds of the sequences of a block.
 
-    `deltas` gets a gradient for each of `factors`. `shares` (time, batch, K, d) gets the terms of
-    the gradients of eta, which are sums over d.
+    `U` is (runs, d, d); the other arguments are those of `_forward_kernel`. `grad_outputs` (time,
+    batch, d) and `grad_h_end` (batch, d) arrive. `deltas` gets a gradient for each of `factors`.
+    `shares` (time, batch, K, d) gets the terms of the gradients of eta, which are sums over d.
     """
     thread = cuda.threadIdx.x
     threads = cuda.blockDim.x
     in_batch = cuda.local.array(tile, np.int64)  # index of each sequence of the block
     total = cuda.local.array(tile, real)
-    set_offsets(in_batch, cuda.blockIdx.x, batch, 1)
+    run = run_of(cuda.blockIdx.x, sequences, tile)
+    set_offsets_in_run(in_batch, cuda.blockIdx.x, run, sequences, 1)
+    U_start = run * d * d
     count = K + K * twice  # factors per round
     memory = cuda.shared.array(0, real)
     gamma_at = 0
@@ -175,7 +190,7 @@ def _backward_kernel(
                     round_row = base + in_batch[i]
                     factor_row = round_row * count + inner
                     z_row = round_row * K + inner
-                    step = _step_size(eta, round_row, inner, K, varying)
+                    step = _step_size(eta, run, round_row, inner, K, varying)
                     value = z[z_row * d + j]
                     gradient = memory[gamma_at + slot]
                     shares[z_row * d + j] = gradient * (value - alpha * factors[factor_row * d + j])
@@ -189,13 +204,13 @@ def _backward_kernel(
                 cuda.syncthreads()  # the vector at `factor_at` is complete
                 j = thread
                 while j < d:
-                    dot_products(total, U, j, d, memory, factor_at, d)
+                    dot_products(total, U, U_start + j, d, memory, factor_at, d)
                     for i in range(tile):
                         slot = j * tile + i
                         round_row = base + in_batch[i]
                         value = total[i]
                         if turn == twice:
-                            step = _step_size(eta, round_row, inner, K, varying)
+                            step = _step_size(eta, run, round_row, inner, K, varying)
                             deltas[(round_row * count + inner) * d + j] = memory[factor_at + slot]
                             value -= alpha * step * memory[gamma_at + slot]
                             memory[gamma_at + slot] += value
@@ -223,9 +238,9 @@ def _backward_kernel(
 def _forward(phi, K, twice, previous, alpha, sign, U, eta, etas, r, h0, outputs, h_end, factors, z):
     numbers = phi, K, twice, previous, alpha, sign
     step_sizes, options = _step_sizes_of(eta, etas)
-    tensors = U.T.contiguous(), step_sizes, r, h0, factors, z, outputs, h_end
-    sizes = {"buffers": _BUFFERS, "weights": U.numel()}
-    launch_dense(_forward_kernel, h0, *numbers, *tensors, len(r), **sizes, **options)
+    options["buffers"] = _BUFFERS
+    tensors = U.mT.contiguous(), step_sizes, r, h0, factors, z, outputs, h_end
+    launch_runs(_forward_kernel, h0, (U,), *numbers, *tensors, len(r), **options)
 
 
 def _backward(
@@ -236,16 +251,15 @@ def _backward(
     grad_h0 = torch.empty_like(h0)
     numbers = phi, K, twice, previous, alpha, sign
     step_sizes, options = _step_sizes_of(eta, etas)
-    options["arriving"] = is_present(grad_outputs)
+    options |= {"buffers": _BUFFERS, "arriving": is_present(grad_outputs)}
     tensors = U, step_sizes, factors, z, grad_outputs, grad_h_end, deltas, shares, grad_h0
-    sizes = {"buffers": _BUFFERS, "weights": U.numel()}
     has_h_end = is_present(grad_h_end)
-    launch_dense(_backward_kernel, h0, *numbers, *tensors, has_h_end, len(z), **sizes, **options)
-    grad_U = partial(sum_of_products, deltas, factors)
+    launch_runs(_backward_kernel, h0, (U,), *numbers, *tensors, has_h_end, len(z), **options)
+    grad_U = partial(sums_of_products, U, deltas, factors)
     grad_etas = partial(shares.sum, dim=-1)
 
     def grad_eta():
-        return grad_etas().sum(dim=(0, 1))
+        return sum_over_runs(U, grad_etas())
 
     grad_r = deltas[:, :, :K].sum(dim=2)
     return grad_U, grad_eta, grad_etas, grad_r, grad_h0
@@ -260,7 +274,7 @@ def _step_sizes_of(eta, etas):
 
 def _reference(phi, K, twice, previous, alpha, sign, U, eta, etas, r, h0):
     if etas is None:
-        etas = eta.expand(*r.shape[:2], K)
+        etas = broadcast_over_sequences(eta, h0).expand(*r.shape[:2], K)
     return reference(phi, twice > 0, previous == 0, (alpha, sign), U, None, None, etas, r, h0)
 
 
@@ -282,10 +296,11 @@ _IRNN = Recurrence(
     backward=_backward,
     reference=_reference,
     arrays=False,
+    takes_networks=True,
 )
 
 
-@engine("irnn", most_units=most_units(_BUFFERS))
+@engine("irnn", most_units=most_units(_BUFFERS), takes_networks=True)
 def irnn(weights, state, u):
     """Run the incremental RNN, equations (5) and (8) of Kag et al. 2020.
 

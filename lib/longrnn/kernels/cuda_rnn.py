@@ -36,7 +36,7 @@ from longrnn.kernels._cuda_persistent import is_persistent
 from longrnn.kernels._drive import Sources
 from longrnn.kernels._products import state_products
 from longrnn.kernels._recurrence import Recurrence
-from longrnn.kernels._runs import broadcast_over_sequences
+from longrnn.kernels._runs import broadcast_over_sequences, sum_over_runs
 from longrnn.kernels.cpu_rnn import NETWORKS
 
 _modrelu = device_version(modrelu)
@@ -203,19 +203,12 @@ def _backward(form, epsilon, M, bias, x0, outputs, y, grad_outputs, grad_x_end):
     if form == MODRELU:
 
         def grad_bias():
-            return _sum_over_runs(M, delta * outputs.sign())
+            return sum_over_runs(M, delta * outputs.sign())
 
     grad_g = delta
     if form == LIPSCHITZ:
         grad_g = delta[..., : x0.shape[1]].contiguous()
     return grad_M, grad_bias, grad_g, grad_x0
-
-
-def _sum_over_runs(M, parts):
-    """Return the sum of `parts` (time, batch, d) over the times and sequences of each run."""
-    if M.dim() == 2:
-        return parts.sum((0, 1))
-    return parts.unflatten(1, (len(M), -1)).sum((0, 2))
 
 
 def _reference(form, epsilon, M, bias, g, x0):
