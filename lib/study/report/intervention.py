@@ -76,12 +76,14 @@ def summarize_intervention(effects: pd.DataFrame) -> str:
     rows = effects.set_index("change against plain")
     seeds = int(rows["n"].min())
     sentences = [
-        "In our experiment, networks classify a digit early or late in noise, "
-        f"and we change only how gradients flow backward ({seeds} seeds). In LSTMs, GRUs and basic "
-        f"RNNs, holding the gradient norm constant {_early_and_late(*_restored(rows))}.",
+        "In our experiment, networks classify a digit early or late in noise, and we change only "
+        f"how gradients flow backward ({seeds} seeds). In LSTMs, GRUs and basic RNNs, whose "
+        f"gradients vanish, holding the gradient norm constant {_early_and_late(*_restored(rows))}"
+        f"{_signs_do_not_help(rows)}.",
         *_conclusion(effects),
-        "In Lipschitz RNNs, antisymmetric RNNs and UnICORNNs, making gradients shrink by ten "
-        f"orders of magnitude {_early_and_late(*_decayed(rows))}{_unpredicted(rows)}.",
+        "In Lipschitz RNNs, antisymmetric RNNs and UnICORNNs, whose gradients last, making them "
+        f"shrink by ten orders of magnitude {_early_and_late(*_decayed(rows))}"
+        f"{_unpredicted(rows)}.",
         *_unexplained(rows),
     ]
     return " ".join(sentences)
@@ -113,15 +115,22 @@ def _unexplained(rows: pd.DataFrame) -> list[str]:
     """Say so if decay may cost as much with a late digit as with an early one."""
     if _verb(rows.loc["dose -10, beginning less end"]):
         return []
-    return ["So forced decay may also do harm that has nothing to do with distance in time."]
+    return ["So decay may also do harm over short distances in time."]
 
 
 def _unpredicted(rows: pd.DataFrame) -> str:
     """Say that decay costs more than was predicted if the digit comes late."""
     _, late = _decayed(rows)
     if late["high"] < -_PREDICTED_AT_END:
-        return ", where we had predicted no harm"
+        return f", where we had predicted less than {100 * _PREDICTED_AT_END:.0f}"
     return ""
+
+
+def _signs_do_not_help(rows: pd.DataFrame) -> str:
+    """Say so if a constant norm with random signs makes no clear difference."""
+    if _verb(rows.loc[_SIGNS]):
+        return ""
+    return "; with random signs, constant norms do not help"
 
 
 def shows_cause(effects: pd.DataFrame) -> bool:

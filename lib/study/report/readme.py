@@ -101,8 +101,8 @@ def _figure_caption(slopes: pd.DataFrame) -> str:
     text = _wrap(
         "*Points of test accuracy lost per factor of ten of gradient decay on the way back to the "
         "first time step, all else equal (95% intervals). As in the dissertation, gradients below "
-        f"1e-{_LIMIT} (single precision) count as 1e-{_LIMIT}, except in the last row "
-        f"({unrounded:.2f} points).*"
+        f"1e-{_LIMIT} (single precision) count as 1e-{_LIMIT}. Without this floor (last row), the "
+        f"slope is only {unrounded:.2f} points.*"
     )
     return f"{picture}\n\n{text}"
 
@@ -143,17 +143,20 @@ def _cautions(judged: pd.DataFrame) -> str:
     points = (
         "*Agree*: our whole 95% interval is where the claim is true (for “LEM beats the LSTM”, "
         "above zero). Our number may still be far from the published one. *Differ*: the whole "
-        "interval is where the claim is false, at our scale. *Undecided*: the interval is in both, "
-        "or the list gives another reason. *Experiment too small*: ours had little chance of "
-        "showing the effect.",
+        "interval is where the claim is false, at our scale. *Undecided*: the interval reaches "
+        "into both, or the list gives another reason. *Experiment too small*: ours could hardly "
+        "show the effect, and did not.",
         "Most of our runs are shorter than the papers', so a lead may only mean faster learning. A "
         "short run without the claimed lead counts as *too small*, not as *differ*, which favors "
         f"*agree*. {_short_sequences(judged)}",
         f"Of {len(decided)} claims that agree or differ, {remaining} survive Holm's correction for "
-        f"testing many claims. Of the same {len(decided)}, {with_caveat} have a caveat (†), "
+        f"many claims in each publication. Of the same {len(decided)}, {with_caveat} have a caveat "
+        "(†), "
         f"{by_threshold} would change if we halved or doubled one of our thresholds (‡), and {few} "
         f"rest on {_FEW_SEEDS} seeds. For some undecided claims, we added seeds after seeing the "
         "result; intervals ignore that.",
+        "iRNN's equations can be read in three ways. Unless a claim says otherwise, its verdict is "
+        "for inner steps that start at the previous state; as printed, they start at zero.",
     )
     return "\n".join(_wrap(f"- {point}", hanging="  ") for point in points)
 
