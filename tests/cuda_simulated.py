@@ -15,6 +15,11 @@ from longrnn.kernels import (
     _cuda_kernel,
     _cuda_launch,
     _cuda_persistent,
+    cuda_cornn,
+    cuda_gru,
+    cuda_irnn,
+    cuda_lem,
+    cuda_lstm,
     cuda_persistent_gru,
     cuda_persistent_lem,
     cuda_persistent_lstm,
@@ -65,6 +70,37 @@ def test_a_hostile_schedule_changes_nothing(name, special, monkeypatch):
     """
     monkeypatch.setattr(_cuda_kernel.kernel, "compiled", in_turn(LAST_AHEAD))
     assert_agrees(random_case(name, 3, 2, 3, torch.float64, **special))
+
+
+DENSE_MODULES = {
+    "cornn": cuda_cornn,
+    "gru": cuda_gru,
+    "irnn": cuda_irnn,
+    "lem": cuda_lem,
+    "lstm": cuda_lstm,
+    "rnn": cuda_rnn,
+}
+"""Files of the dense kernels, by a cell that they run."""
+
+
+@pytest.mark.parametrize("name", DENSE_MODULES)
+def test_dense_kernels_need_each_of_their_barriers(name, monkeypatch):
+    case = random_case(name, 3, 2, 5)
+
+    def is_wrong(order, missing):
+        monkeypatch.setattr(_cuda_kernel.kernel, "compiled", in_turn(order, missing=missing))
+        try:
+            assert_agrees(case)
+        except AssertionError as error:
+            return "exceeds" in str(error)
+        return False
+
+    module = DENSE_MODULES[name]
+    for run in (module._forward_kernel, module._backward_kernel):
+        for barrier in range(count_barriers(run)):
+            orders = (FIRST_AHEAD, LAST_AHEAD)
+            assert any(is_wrong(order, (run, barrier)) for order in orders), (run, barrier)
+    assert not is_wrong(FIRST_AHEAD, None), "with all barriers"
 
 
 def test_a_block_computes_more_units_than_threads(monkeypatch):

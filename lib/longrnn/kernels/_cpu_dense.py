@@ -17,8 +17,9 @@ form              y                                      next state
 
 Arrays are (time, batch, hidden). A call computes some sequences of the batch, start..stop-1: one
 matrix product for all of them, then one loop over their units, which the compiler vectorizes. So
-the arrays of one time step are flat there: ``y_t[i]`` is a unit of a sequence. The condition on the
-form is decided when compiling.
+the arrays of one time step are flat there: ``y_t[i]`` is a unit of a sequence. A name that ends in
+`_here` is the same memory as (sequences, d), for the product. The condition on the form is decided
+when compiling.
 
 In the backward kernel, ``arrived`` is lambda of a unit, the gradient of its state after the step.
 It is the sum of what arrives at the output and of ``back``, which comes from the step after.
@@ -137,7 +138,8 @@ def forward_kernel(W, A, numbers, uses_W, g, x0, outputs, y, start, stop):
     for t in range(len(g)):
         y_here = y[t, start:stop]
         x_here = outputs[t, start:stop]
-        # The products are written to the memory of y and x, which the loop below overwrites.
+        # The products are written to the memory of y and x. The loop below reads each number of
+        # them before it overwrites it.
         if form == INTERCHANGED:
             _multiply_interchanged(uses_W[t, start:stop], W.T, A.T, previous, y_here, other)
         else:
@@ -189,6 +191,7 @@ def backward_kernel(
     """
     flat = numbers.ravel()
     back = carried[start:stop].ravel()  # a view: the products below write to `carried`
+    # The Lipschitz RNN's A' lambda, or a second product where W and A are interchanged.
     linear = np.empty_like(carried[start:stop])
     phi = TANH
     alpha = ONE
@@ -198,8 +201,8 @@ def backward_kernel(
     if form >= FAST:
         phi = form - FAST
         beta = flat[1]
-    grad_first = sums[0, start:stop].ravel()
-    grad_last = sums[-1, start:stop].ravel()
+    grad_first = sums[0, start:stop].ravel()  # of the modReLU's b, or of FastRNN's alpha
+    grad_last = sums[-1, start:stop].ravel()  # of FastRNN's beta
     for t in range(len(outputs) - 1, -1, -1):
         y_t = y[t, start:stop].ravel()
         o_t = grad_outputs[t, start:stop].ravel()
@@ -217,7 +220,7 @@ def backward_kernel(
                 before = x0[start:stop].ravel()
         for i in range(y_t.size):
             arrived = o_t[i] + back[i]
-            if form == MODRELU:
+            if form == MODRELU:  # the slope is 0 or 1; that with respect to b has the sign of y
                 if y_t[i] == ZERO:
                     arrived = ZERO
                 delta_t[i] = arrived

@@ -86,7 +86,7 @@ def pipelined(fetch: Callable, step: Callable, *, ahead: int = 16) -> Callable:
             first = fetch_eight(arrays, 0)
             second = fetch_eight(arrays, 4)
         for k in range(0, pairs, 8):
-            following = min(k + 8, pairs - 8)  # the last fetches are read, but not used
+            following = min(k + 8, pairs - 8)  # the last ones again, unused
             state, first = step_eight(neuron, state, first, arrays, k, following)
             state, second = step_eight(neuron, state, second, arrays, k + 4, following + 4)
         return step_the_rest(neuron, state, arrays, 2 * pairs, count)

@@ -9,7 +9,9 @@ run, and reads the matrix and the step sizes of one network.
 
 The vectors of a block are in shared memory, as in `longrnn.kernels.cuda_rnn`; a name that ends in
 `_at` is the offset of a vector there. In global memory, arrays of all inner steps are (time, batch,
-inner step, d). `round_row` is the row of a round of a sequence in an array (time * batch, ..).
+inner step, d). `round_row` is the row of a round of a sequence in an array (time * batch, ..). A
+row of `factors` and of `deltas` has d numbers: a round of a sequence has one for each s and, in
+form (8), after these one for each a.
 
 Stored for the backward pass: the outputs, the factors of all products (s, and in form (8) a), and
 the activations z of all inner steps. The backward kernel writes deltas, one for each factor.
@@ -59,9 +61,12 @@ def _forward_kernel(
 
     `twice` is 1 in form (8), `previous` is 1 if g_0 is the state before the round. `U_T` (d, d) is
     transposed, one after the other for all runs. There are `sequences` per run, together `batch`.
-    `eta` is (runs, K), or (time, batch, K) if it is varying. `r` and `outputs` are (time, batch,
-    d), `h0` and `h_end` (batch, d). `factors` (time, batch, K or 2 K, d) gets all s and then all a
-    of a round, `z` (time, batch, K, d) the activations.
+    `eta` is (runs, K), or (time, batch, K) if it is varying. `r`, the drive, and `outputs` are
+    (time, batch, d), `h0` and `h_end` (batch, d). `factors` (time, batch, K or 2 K, d) gets all s
+    and then all a of a round, `z` (time, batch, K, d) the activations.
+
+    An inner step has one `turn` for each product with the matrix: form (5) multiplies s, form (8)
+    s and then a.
     """
     thread = cuda.threadIdx.x
     threads = cuda.blockDim.x
@@ -73,7 +78,8 @@ def _forward_kernel(
     U_start = run * d * d
     count = K + K * twice  # factors per round
     memory = cuda.shared.array(0, real)
-    h_at = 0
+    # Other threads read s and a only, so that h and g need no barriers.
+    h_at = 0  # (d, tile), as all vectors that follow
     g_at = d * tile
     s_at = 2 * d * tile
     a_at = 3 * d * tile
@@ -100,7 +106,7 @@ def _forward_kernel(
                     memory[s_at + slot] = value
                     factors[factor_row * d + j] = value
                 j += threads
-            cuda.syncthreads()  # the factor is complete
+            cuda.syncthreads()  # s is complete, and a of the inner step before is read
             factor_at = s_at  # what the matrix multiplies
             for turn in range(1 + twice):
                 j = thread
@@ -124,7 +130,7 @@ def _forward_kernel(
                             memory[g_at + slot] += step * (value - alpha * memory[s_at + slot])
                     j += threads
                 if turn == 0:
-                    cuda.syncthreads()  # the second factor is complete; or the only one is read
+                    cuda.syncthreads()  # s is read, and in form (8) a is complete
                 factor_at = a_at
         j = thread
         while j < d:
@@ -149,8 +155,13 @@ def _backward_kernel(
     """Backpropagate through all rounds of the sequences of a block.
 
     `U` is (runs, d, d); the other arguments are those of `_forward_kernel`. `grad_outputs` (time,
-    batch, d) and `grad_h_end` (batch, d) arrive. `deltas` gets a gradient for each of `factors`.
-    `shares` (time, batch, K, d) gets the terms of the gradients of eta, which are sums over d.
+    batch, d) and `grad_h_end` (batch, d) arrive, or are absent. `deltas`, of the shape of
+    `factors`, gets what multiplies each factor in the gradient of U: rho for s and, in form (8),
+    delta for a. `shares` (time, batch, K, d) gets the terms of the gradients of eta, which are sums
+    over d.
+
+    As in the forward kernel an inner step has one `turn` for each product: form (8) multiplies
+    delta and then rho, form (5) delta alone, which is its rho.
     """
     thread = cuda.threadIdx.x
     threads = cuda.blockDim.x
@@ -161,7 +172,8 @@ def _backward_kernel(
     U_start = run * d * d
     count = K + K * twice  # factors per round
     memory = cuda.shared.array(0, real)
-    gamma_at = 0
+    # Other threads read delta and rho only, so that gamma and back need no barriers.
+    gamma_at = 0  # (d, tile), as all vectors that follow
     back_at = d * tile  # gradient of the state before the round
     delta_at = 2 * d * tile
     rho_at = 3 * d * tile
@@ -191,13 +203,13 @@ def _backward_kernel(
                     factor_row = round_row * count + inner
                     z_row = round_row * K + inner
                     step = _step_size(eta, run, round_row, inner, K, varying)
-                    value = z[z_row * d + j]
-                    gradient = memory[gamma_at + slot]
-                    shares[z_row * d + j] = gradient * (value - alpha * factors[factor_row * d + j])
-                    value = times_slope(phi, step * gradient, value)
-                    memory[delta_at + slot] = value
+                    z_i = z[z_row * d + j]
+                    gamma = memory[gamma_at + slot]
+                    shares[z_row * d + j] = gamma * (z_i - alpha * factors[factor_row * d + j])
+                    delta = times_slope(phi, step * gamma, z_i)
+                    memory[delta_at + slot] = delta
                     if twice > 0:
-                        deltas[(factor_row + K) * d + j] = value
+                        deltas[(factor_row + K) * d + j] = delta
                 j += threads
             factor_at = delta_at  # what the transposed matrix multiplies
             for turn in range(1 + twice):
@@ -208,18 +220,17 @@ def _backward_kernel(
                     for i in range(tile):
                         slot = j * tile + i
                         round_row = base + in_batch[i]
-                        value = total[i]
                         if turn == twice:
                             step = _step_size(eta, run, round_row, inner, K, varying)
                             deltas[(round_row * count + inner) * d + j] = memory[factor_at + slot]
-                            value -= alpha * step * memory[gamma_at + slot]
-                            memory[gamma_at + slot] += value
-                            memory[back_at + slot] += sign * value
+                            change = total[i] - alpha * step * memory[gamma_at + slot]
+                            memory[gamma_at + slot] += change
+                            memory[back_at + slot] += sign * change
                         else:
-                            memory[rho_at + slot] = value
+                            memory[rho_at + slot] = total[i]
                     j += threads
                 factor_at = rho_at
-            cuda.syncthreads()  # it is read
+            cuda.syncthreads()  # in form (5) delta is read; form (8) does not need this barrier
         j = thread
         while j < d:
             for i in range(tile):

@@ -51,8 +51,12 @@ def _forward_kernel(
     """Run all steps of the sequences of a block.
 
     `W_T` (d, 3 d) and `W_y_T` (d, d) are transposed, one after the other for all runs. There are
-    `sequences` per run, together `batch`. `gates` (time, batch, 4 d) gets gate_z, gate_y, target_z
-    and target_y.
+    `sequences` per run, together `batch`. `g` (time, batch, 4 d) is the drive, in the order 1 2 z
+    y. `y` and `z` are (time, batch, d), the initial and final states (batch, d). `gates` (time,
+    batch, 4 d) gets gate_z, gate_y, target_z and target_y.
+
+    A step has two halves, with a product each. The first computes both gates and z from y, the
+    second y from z.
     """
     thread = cuda.threadIdx.x
     threads = cuda.blockDim.x
@@ -70,8 +74,8 @@ def _forward_kernel(
     W_start = run * 3 * d * d
     W_y_start = run * d * d
     memory = cuda.shared.array(0, real)
-    y_at = 0
-    z_at = d * tile
+    y_at = 0  # (d, tile)
+    z_at = d * tile  # (d, tile)
     load_vectors(memory, y_at, y0, offsets, thread, threads, d)
     load_vectors(memory, z_at, z0, offsets, thread, threads, d)
     cuda.syncthreads()  # the initial states are complete
@@ -109,7 +113,7 @@ def _forward_kernel(
             for i in range(tile):
                 slot = y_at + j * tile + i
                 k = 4 * (base + offsets[i]) + j
-                gate_y = gates[k + d]
+                gate_y = gates[k + d]  # which this thread wrote above
                 target_y = tanh(a_y[i] + g_y[i])
                 gates[k + 3 * d] = target_y
                 value = relax(clip_step(dt * gate_y, least, most), memory[slot], target_y)
@@ -129,8 +133,15 @@ def _backward_kernel(
 ):  # fmt: skip
     """Backpropagate through all steps of the sequences of a block.
 
-    `delta` (time, batch, 4 d) gets the gradients with respect to the drives, in the order 1 2 z y.
-    `grad_y0` and `grad_z0` get those with respect to the initial state.
+    `W` (3 d, d) and `W_y` (d, d) are stored one after the other for all runs. `y`, `z` and `gates`
+    are what the forward kernel wrote. `grad_y` (time, batch, d), `grad_y_end` and `grad_z_end`
+    (batch, d) arrive, or are absent. `delta` (time, batch, 4 d) gets the gradients with respect to
+    the drives, in the order 1 2 z y. `grad_y0` and `grad_z0` (batch, d) get those with respect to
+    the initial state.
+
+    A step has the halves of a forward step in reverse order. The first goes from the gradient of y
+    to delta_2 and delta_y, the second from that of z to delta_1 and delta_z. What a step passes to
+    the y before it through W is computed at the start of the next round of the loop.
     """
     thread = cuda.threadIdx.x
     threads = cuda.blockDim.x
@@ -146,7 +157,7 @@ def _backward_kernel(
     W_y_start = run * d * d
     memory = cuda.shared.array(0, real)
     delta_12z_at = 0  # (3 d, tile)
-    delta_y_at = 3 * d * tile
+    delta_y_at = 3 * d * tile  # (d, tile), as all vectors that follow
     # Only the thread that wrote the other vectors reads them: lambda and mu, the parts of the
     # gradients with respect to the previous y and z that bypass the gates; and delta_2, which waits
     # here until all threads have read delta_12z of the later step.

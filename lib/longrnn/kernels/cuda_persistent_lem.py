@@ -12,7 +12,9 @@ the unit or, backward, all of its gradients. A step has four barriers: after the
 new vectors, for each product.
 
 In shared memory are the vectors that W multiplies, those that W_y multiplies, the weights of W, of
-W_y, and the parts of the sums.
+W_y, and the parts of the sums. `longrnn.kernels._cuda_persistent_device` says in which order. A
+block has ``parts * width`` threads: thread ``part * width + j`` multiplies part `part` of the rows
+of unit j. `offsets` are those of the present time step, in arrays (time, batch, d).
 
 With 128 units in float32, the most that fit, 44 of the 65,536 weights are in the registers of each
 of 512 threads, among them all of W_y, and 168 KiB in shared memory. With 64 units all weights are
@@ -74,8 +76,11 @@ def _forward_kernel(
 ):  # fmt: skip
     """Run all steps of the sequences of a block.
 
-    There are `sequences` per run, together `batch`. `gates` (time, batch, 4 d) gets gate_z, gate_y,
-    target_z and target_y. The vectors in shared memory are y and z.
+    `W` is (runs, 3 d, d) and `W_y` (runs, d, d), both without the axis if there is one run. There
+    are `sequences` per run, together `batch`. `g` (time, batch, 4 d) is the drive, in the order 1 2
+    z y. `y` and `z` are (time, batch, d), the initial and final states (batch, d). `gates` (time,
+    batch, 4 d) gets gate_z, gate_y, target_z and target_y. The vectors in shared memory are y, at
+    0, and z.
     """
     thread = cuda.threadIdx.x
     j = thread % width
@@ -96,7 +101,7 @@ def _forward_kernel(
     z_at, W_at, W_y_at, sums = pair_offsets(
         width, parts, rows, in_registers, in_memory, in_registers_y, in_memory_y, tile
     )
-    for row in range(rows):  # of W_1, W_2 and W_z
+    for row in range(rows):  # row j of W_1, W_2 and W_z
         first = (run * rows + row) * d * d
         from_row = W_at + row * parts * width * in_memory
         load_row(weights[row], memory, from_row, in_memory, W, first, d, d, j, part, width)
@@ -191,8 +196,11 @@ def _backward_kernel(
 ):  # fmt: skip
     """Backpropagate through all steps of the sequences of a block.
 
-    `delta` (time, batch, 4 d) gets the gradients with respect to the drives, in the order 1 2 z y.
-    The vectors in shared memory are the same numbers.
+    `y`, `z` and `gates` are what the forward kernel wrote. `grad_y` (time, batch, d), `grad_y_end`
+    and `grad_z_end` (batch, d) arrive, or are absent. `delta` (time, batch, 4 d) gets the gradients
+    with respect to the drives, in the order 1 2 z y; `grad_y0` and `grad_z0` (batch, d) those with
+    respect to the initial state. The vectors in shared memory are the deltas of a step: those of
+    1 2 z (3 d, tile), at 0, which the transposed W multiplies, and that of y.
     """
     thread = cuda.threadIdx.x
     j = thread % width
@@ -270,7 +278,7 @@ def _backward_kernel(
                 delta[k] = d_1
                 delta[k + 2 * d] = d_z
         cuda.syncthreads()  # delta_1 and delta_z are complete, and the parts are read
-        if n > 0:
+        if n > 0:  # after the loop they are those of the initial state
             for i in range(tile):
                 offsets[i] -= batch * d
         if has_unit and n > 0:  # read before the product, which hides the latency
