@@ -1,6 +1,7 @@
 """A study that is interrupted, extended, killed or scaled out ends with the same dataset."""
 
 import contextlib
+import errno
 import hashlib
 import json
 import os
@@ -8,6 +9,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -37,6 +39,7 @@ from processes import python
 from study.config.cluster import ClusterSettings
 from study.paths import ROOT
 from study.pipeline import fingerprint
+from study.pipeline.files import write_text
 from study.results import factorial as results
 from study.results.schema import COMPLETED, DIVERGED
 from study.training import cache_key as keys
@@ -142,6 +145,76 @@ def test_a_failed_write_leaves_nothing(tmp_path, monkeypatch):
     with pytest.raises(OSError, match=r"No space left .*; make room and run again: '.*\.npz'"):
         write_shard(tmp_path, {"job": 1}, {})
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.fixture
+def read_only_folder():
+    """A folder in which this process can't write, even if the tests run as root."""
+    user = os.geteuid()
+    with tempfile.TemporaryDirectory() as folder:  # others can't enter the parents of `tmp_path`
+        Path(folder).chmod(0o555)
+        if user == 0:
+            os.seteuid(65534)  # nobody; root may write to any folder
+        try:
+            yield Path(folder)
+        finally:
+            os.seteuid(user)
+
+
+@pytest.mark.parametrize("cache", ["", "new"])
+def test_a_read_only_cache_is_refused_before_the_first_job(read_only_folder, monkeypatch, cache):
+    monkeypatch.setattr("study.training.jobs.connect", lambda *_: pytest.fail("a job would start"))
+    folder = read_only_folder / cache
+    expected = rf"Permission denied; let this user write there and run again: '{folder}'$"
+    with pytest.raises(PermissionError, match=expected):
+        run_jobs({"test": [plain_job(_counts)]}, folder, LOCAL)
+    with pytest.raises(PermissionError, match="Permission denied; let this .*json'$"):
+        write_text(folder / "cost.json", "{}")
+    assert list(read_only_folder.iterdir()) == []
+
+
+def test_a_full_disk_ends_training_and_keeps_finished_jobs(shared_cluster, tmp_path, monkeypatch):
+    jobs = [plain_job(_counts, (0, tmp_path / f"tries{i}"), {"i": i}) for i in range(3)]
+    cache = tmp_path / "cache"
+    write_bytes = Path.write_bytes
+
+    def write_on_a_small_disk(path, content):
+        write_bytes(path, content[: len(content) // 2])
+        if len(list(cache.glob("[!.]*.npz"))) == 1:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return write_bytes(path, content)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "write_bytes", write_on_a_small_disk)
+        with pytest.raises(OSError, match=r"No space left .*; make room and run again: '.*\.npz'$"):
+            run_jobs({"test": jobs}, cache, shared_cluster)
+    (stored,) = cache.iterdir()
+    assert stored.suffix == ".npz", "nothing else, such as half a file, is left"
+    again = run_jobs({"test": jobs}, cache, shared_cluster)["test"]
+    assert (again.jobs, again.trained) == (3, 2)
+
+
+def test_training_goes_on_if_a_checkpoint_does_not_fit_on_the_disk(tmp_path, monkeypatch, capsys):
+    checkpoint = Checkpoint(tmp_path / "a.state", "LEM, replicate 0", every=0.0)
+    state = RunState(step=1)
+    checkpoint.track(torch.nn.Linear(1, 1), [], SimpleNamespace(state=dict), state)
+    checkpoint.save_if_due(total_steps=3)
+    saved = (tmp_path / "a.state").read_bytes()
+
+    def full_disk(path, content):
+        path.touch()
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    state.step = 2
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "write_bytes", full_disk)
+        checkpoint.save_if_due(total_steps=3)
+    warning = "LEM, replicate 0: its state is not saved ([Errno 28] No space left on device; make "
+    assert warning in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["a.state"]
+    assert (tmp_path / "a.state").read_bytes() == saved, "the earlier checkpoint stays"
+    checkpoint.save_if_due(total_steps=3)
+    assert (tmp_path / "a.state").read_bytes() != saved, "it is tried again"
 
 
 def test_shard_names_follow_what_results_depend_on(prepared, tmp_path):

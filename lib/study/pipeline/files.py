@@ -1,12 +1,23 @@
 """Write files completely or not at all, and move damaged ones out of the way."""
 
+import contextlib
 import errno
 import os
 from collections.abc import Callable
 from pathlib import Path
 from secrets import token_hex
 
-_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+_MAKE_ROOM = "make room and run again"
+_ALLOW = "let this user write there and run again"
+_ADVICE = {
+    errno.ENOSPC: _MAKE_ROOM,
+    errno.EDQUOT: _MAKE_ROOM,
+    errno.EFBIG: _MAKE_ROOM,
+    errno.EACCES: _ALLOW,
+    errno.EPERM: _ALLOW,
+    errno.EROFS: _ALLOW,
+}
+"""What to do if a file can't be written, by the number of the error."""
 
 
 def write_whole(path: str | Path, write: Callable[[Path], object]) -> Path:
@@ -31,22 +42,46 @@ def write_whole(path: str | Path, write: Callable[[Path], object]) -> Path:
     Raises
     ------
     OSError
-        As raised by `write`; for a full disk, the message names the file and says what to do.
+        As raised by `write`; if the disk is full or the folder is read-only, the message names the
+        file and says what to do.
     """
     path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f".{path.stem}.partial{os.getpid()}-{token_hex(4)}{path.suffix}")
     try:
+        path.parent.mkdir(parents=True, exist_ok=True)
         write(partial)
         partial.replace(path)
     except OSError as error:
-        if error.errno not in _FULL:
+        if error.errno not in _ADVICE:
             raise
-        message = f"{os.strerror(error.errno)}; make room and run again"
+        message = f"{os.strerror(error.errno)}; {_ADVICE[error.errno]}"
         raise OSError(error.errno, message, str(path)) from None
     finally:
-        partial.unlink(missing_ok=True)
+        # Where nothing can be written, nothing can be removed, and there is nothing to remove.
+        with contextlib.suppress(OSError):
+            partial.unlink(missing_ok=True)
     return path
+
+
+def check_writable(folder: Path) -> None:
+    """Make a folder if needed, and check that this process can write to it.
+
+    Parameters
+    ----------
+    folder
+        Folder for results of long work, which would be lost if they could not be written.
+
+    Raises
+    ------
+    OSError
+        It can't be made, it is read-only, or its disk is full; see `write_whole`.
+    """
+    name = f".trial{os.getpid()}-{token_hex(4)}"
+    try:
+        trial = write_text(folder / name, "This folder can be written to.\n")
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(folder)) from None
+    trial.unlink(missing_ok=True)
 
 
 def write_text(path: str | Path, text: str) -> Path:

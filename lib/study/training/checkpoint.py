@@ -139,6 +139,9 @@ class Checkpoint:
     def save_if_due(self, total_steps: int) -> None:
         """Save the state if the last checkpoint is older than `every`, and print the progress.
 
+        If the state can't be saved, for example because the disk is full, training goes on. The
+        earlier checkpoint stays, and after `every` seconds it is tried again.
+
         Parameters
         ----------
         total_steps : int
@@ -147,7 +150,10 @@ class Checkpoint:
         now = time.monotonic()
         if now - self._saved_at < self._every:
             return
-        self.save()
+        try:
+            self.save()
+        except OSError as error:
+            log_line(f"{self._title}: its state is not saved ({error}); training goes on")
         self._saved_at = time.monotonic()
         if now - Checkpoint._last_line >= self._every:
             Checkpoint._last_line = now

@@ -18,6 +18,7 @@ from dask.distributed import Client, Future, as_completed
 from distributed.scheduler import NoWorkerError
 
 from study.config.cluster import ClusterSettings
+from study.pipeline.files import check_writable
 from study.training.cache_key import cache_key
 from study.training.cluster import connect
 from study.training.job import Job
@@ -108,9 +109,11 @@ def run_jobs(
         A job failed three times. All other jobs have run and are cached.
     ValueError
         A data set is not prepared.
+    OSError
+        The cache can't be written to, for example because the disk is full. This is checked before
+        the first job; finished jobs are cached.
     """
     cache = Path(cache)
-    cache.mkdir(parents=True, exist_ok=True)
     by_shard: dict[Path, PendingJob] = {}
     by_group: dict[str, list[PendingJob]] = {group: [] for group in groups}
     for group, jobs in groups.items():
@@ -123,6 +126,7 @@ def run_jobs(
     missing = [pending for pending in by_shard.values() if pending.result is None]
     log_line(f"{len(missing)} of {len(by_shard)} jobs to run")
     if missing:
+        check_writable(cache)  # else this would be noticed only after the first job
         progress = Progress(list(by_shard.values()))
         _run_missing(missing, cache, cluster, prepared, progress)
     return {group: _summarize(pending) for group, pending in by_group.items()}

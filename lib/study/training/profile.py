@@ -132,7 +132,7 @@ class Profile:
         ------
         ParameterError
             A group is unknown.
-        ValueError, ConnectionError, study.training.worker.JobError
+        ValueError, ConnectionError, OSError, study.training.worker.JobError
             As `study.training.jobs.run_jobs`.
         """
         jobs = {group: self.plan(group) for group in groups}
