@@ -103,7 +103,7 @@ def test_rows_of_an_image_are_at_the_given_location(location, steps):
     part = Split(pixels, np.arange(4))
     data = Task(name="a", kind="pixels", target="class", outputs=4, train=part, test=part)
     made = located_rows(data, np.random.default_rng(0), time_steps=10, location=location, noise=0.0)
-    standard = data.standardised().train.inputs.reshape(4, 3, 3)
+    standard = data.standardized().train.inputs.reshape(4, 3, 3)
     np.testing.assert_array_equal(made.train.inputs[:, steps], standard)
     others = np.delete(made.train.inputs, steps, axis=1)
     assert not others.any()

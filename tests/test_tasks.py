@@ -310,7 +310,7 @@ def made(tmp_path_factory):
     return make
 
 
-def test_pixels_are_ordered_pooled_or_standardised(made):
+def test_pixels_are_ordered_pooled_or_standardized(made):
     plain = made("pixels", "gray")
     moved = made("pixels", "gray", order="lem")
     positions = torch_permutation(16, 5544)

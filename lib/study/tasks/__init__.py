@@ -13,6 +13,10 @@ has a row in `sources/table.toml`. The steps from a publisher's file to a task:
 Other tasks have no data set and draw new sequences for every batch: `adding`, `copying`,
 `fast_slow` and `long_time_gap`.
 
+Only the settings `standardised` and `centred` have British names. The seeds of a task's data are
+derived from its settings, names included (`study.training.run_data.load_data`), so another spelling
+would change the data and all results on them.
+
 Nothing here depends on networks.
 """
 

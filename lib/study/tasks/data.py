@@ -218,7 +218,7 @@ class Task:
         """
         return self.map(lambda split: replace(split, inputs=change(split.inputs)))
 
-    def standardised(self) -> "Task":
+    def standardized(self) -> "Task":
         """Return the task with inputs of mean 0 and standard deviation 1 over the training split.
 
         Returns

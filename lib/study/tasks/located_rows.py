@@ -69,7 +69,7 @@ def located_rows(
         inputs[:, steps] = split.inputs.reshape(-1, side, side)
         return replace(split, inputs=inputs)
 
-    return replace(data.standardised().map(place_rows), kind="series")
+    return replace(data.standardized().map(place_rows), kind="series")
 
 
 def row_steps(rows: int, time_steps: int, location: Location) -> np.ndarray:

@@ -15,7 +15,7 @@ def pixels(
     *,
     order: Literal[tuple(PERMUTATIONS)] = "none",
     pool: Positive = 1,
-    standardised: bool = False,
+    standardised: bool = False,  # data seeds depend on this spelling, see study.tasks
 ) -> Task:
     """Make sequences of pixels.
 
@@ -45,5 +45,5 @@ def pixels(
     order_of_pixels = PERMUTATIONS[order](data.train.time_steps)
     data = data.map_inputs(lambda inputs: inputs[:, order_of_pixels])
     if standardised:
-        return data.standardised()
+        return data.standardized()
     return data

@@ -27,7 +27,7 @@ def rows_then_noise(
     time_steps: Positive = 1000,
     block: Literal["shared", "fresh"] = "shared",
     law: Literal["normal", "uniform"] = "normal",
-    standardised: bool = False,
+    standardised: bool = False,  # data seeds depend on this spelling, see study.tasks
 ) -> Task:
     """Make sequences of image rows followed by noise.
 
@@ -63,7 +63,7 @@ def rows_then_noise(
             f"{data.name}: expected at least {side} time steps, its rows, got {time_steps}"
         )
     if standardised:
-        data = data.standardised()
+        data = data.standardized()
     noise_shape = (time_steps - side, side * channels)
 
     def draw_noise() -> np.ndarray:

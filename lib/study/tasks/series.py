@@ -19,7 +19,7 @@ def series(
     every: Positive = 1,
     keep: Literal["last", "random"] = "last",
     share: Annotated[float, Field(gt=0, le=1)] = 1.0,
-    centred: bool = False,
+    centred: bool = False,  # data seeds depend on this spelling, see study.tasks
 ) -> Task:
     """Select time steps of real-valued series.
 
