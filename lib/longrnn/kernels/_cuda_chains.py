@@ -1,8 +1,10 @@
 r"""What layers of independent neurons share on the GPU: their drive, and its gradients.
 
-A chain is one neuron of one sequence; a thread computes all of its time steps. Arrays are
-(time, batch, hidden), so neighboring threads read neighboring numbers. The numbers of a chain at
-two successive times are batch * hidden apart, the number of chains.
+A chain is one neuron of one sequence; a thread computes all of its time steps, and a block has up
+to 128 threads (`longrnn.kernels._cuda_launch.launch_chains`). Arrays are (time, batch, hidden) and
+states (batch, hidden), so neighboring threads read neighboring numbers. The numbers of a chain at
+two successive times are batch * hidden apart, the number of chains. Weights are (hidden,), but V is
+(hidden, inputs).
 
 The drive :math:`g_t = V x_t + b` of a layer with up to `MOST_INPUTS` inputs is computed inside its
 kernels: they read the few inputs, and the drive is neither written nor kept. For a wider layer V x

@@ -3,10 +3,18 @@
 The dense kernels (`longrnn.kernels.cuda_rnn`, `longrnn.kernels.cuda_lem` and others) keep the
 vectors of a block in shared memory. Each vector there is (d, tile): the first numbers of all `tile`
 sequences, then the second ones, and so on. All threads of a warp read the same numbers of it, so
-one access serves them all. In global memory a state is (batch, d).
+one access serves them all.
 
-Indices: a CUDA block has `tile` sequences and all d units. A thread computes the units
-j = `thread`, `thread` + `threads`, and so on. The number of sequence i and unit j has
+Arrays in global memory, unless the docstring of a kernel says otherwise: an initial or final state
+is (batch, d), and what all steps read or write, such as the drive and the outputs, is (time, batch,
+d). Here `batch` counts the sequences of all runs, one run after the other, and `sequences` those of
+one run. The weights of the runs follow one another. A gradient has the shape of what it is the
+gradient of.
+
+Indices: a CUDA block has `tile` sequences of one run and all d units. It has a thread for each
+unit, in whole warps and at most 1,024 (`longrnn.kernels._cuda_launch.launch_dense`). A thread
+computes the units j = `thread`, `thread` + `threads`, and so on. The number of sequence i and unit
+j has
 
 - index ``offsets[i] + j`` in a state (batch, d),
 - index ``base + offsets[i] + j`` in an array (time, batch, d), where `base` is the offset of the

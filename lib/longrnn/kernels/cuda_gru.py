@@ -40,7 +40,8 @@ def _forward_kernel(W_T, g, h0, outputs, h_end, gates, products, T, sequences, b
     """Run all steps of the sequences of a block.
 
     `W_T` (d, 3 d) of each run is transposed. There are `sequences` per run, together `batch`.
-    `gates` (time, batch, 3 d) gets r z n, `products` (time, batch, d) the state's part of n.
+    `g` and `gates` are (time, batch, 3 d); `gates` gets r z n, and `products` (time, batch, d) the
+    state's part of n.
     """
     thread = cuda.threadIdx.x
     threads = cuda.blockDim.x
@@ -93,7 +94,8 @@ def _backward_kernel(
 ):  # fmt: skip
     """Backpropagate through all steps of the sequences of a block.
 
-    `delta` (time, batch, 3 d) gets the gradients of the drive, `delta_state` those of W h.
+    `delta` (time, batch, 3 d) gets the gradients of the drive, and `delta_state` (time, batch, 3 d)
+    those of W h.
     """
     thread = cuda.threadIdx.x
     threads = cuda.blockDim.x

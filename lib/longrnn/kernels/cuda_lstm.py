@@ -46,7 +46,7 @@ def _forward_kernel(
     """Run all steps of the sequences of a block.
 
     `W_T` (d, 4 d) of each run is transposed. There are `sequences` per run, together `batch`.
-    `gates` (time, batch, 4 d) gets i f g o.
+    `g` and `gates` are (time, batch, 4 d); `gates` gets i f g o.
     """
     thread = cuda.threadIdx.x
     threads = cuda.blockDim.x
