@@ -7,8 +7,10 @@ import json
 from functools import cache, partial
 
 import numpy as np
+import pandas as pd
 import xarray as xr
 from random_groups import RECORD, group_sampler
+from study.bench.counts import Counts
 from study.claims import models, tasks
 from study.claims.coadjoint_gaps import judge_coadjoint_gaps
 from study.claims.counterexamples import COUNTEREXAMPLES, judge_examples, judge_vanished
@@ -18,7 +20,9 @@ from study.claims.intervals import mean, proportion
 from study.claims.judging import Judges
 from study.claims.latching import judge_latching
 from study.claims.linear_gaps import judge_linear_gaps
+from study.claims.operations import work_ratio
 from study.claims.padding import PAPERS_DATA, judge_padding
+from study.claims.reversal import largest_error
 from study.results.factorial import ATTEMPT
 from study.results.schema import COMPLETED, DIVERGED, NOT_PLANNED
 from study.stats.padded_images import SWEEP
@@ -234,6 +238,27 @@ def sweep(rng, together=False, networks=24) -> xr.Dataset:
     return make(rng, 1).assign(ends | {"test_metric": (RECORD, accuracy), "stage": ["trained"]})
 
 
+def reversal(rng, lost=1e-3) -> pd.DataFrame:
+    """Draw errors of recovered states: small ones, and about `lost` at one of the settings."""
+    rows = []
+    for setting in ("psMNIST", "IMDB", "EigenWorms"):
+        for drive in ("white", "smooth"):
+            typical = 1e-6
+            if (setting, drive) == ("EigenWorms", "smooth"):
+                typical = lost
+            for seed in range(10):
+                error = typical * np.exp(0.5 * rng.standard_normal())
+                rows.append({"setting": setting, "drive": drive, "seed": seed, "error": error})
+    return pd.DataFrame(rows)
+
+
+def work(rng, least=1.0) -> tuple[Counts, Counts]:
+    """Draw counts of two networks; the first needs at least `least` times the second's work."""
+    second = rng.uniform(10, 1000, 4)
+    first = second * rng.uniform(least, least + 1, 4)
+    return Counts(*first.tolist()), Counts(*second.tolist())
+
+
 JUDGES = {
     "factorial": Judges({**judge_vanished, **judge_examples}),
     "rates_factorial": judge_error_rates,
@@ -296,9 +321,12 @@ TRUE = {
     "diss-2.8-no-relation": lambda rng: sweep(rng, networks=500),
 }
 IN_NOTEBOOKS = {
+    "unicornn-2.3-states": lambda rng: largest_error(reversal(rng, lost=rng.uniform(0.15, 3))),
+    "unicornn-2.3-gradients": lambda rng: largest_error(reversal(rng, lost=rng.uniform(0.15, 3))),
+    "irnn-4.2-overhead": lambda rng: work_ratio(*work(rng, least=rng.uniform(4.5, 10))),
     "irnn-3.2-smooth": lambda rng: proportion(int(rng.binomial(200, 1 / 3)), 200),
     "irnn-3.2-surface": lambda rng: proportion(int(rng.binomial(200, 1 / 3)), 200),
     "irnn-a.6.5-linear": lambda rng: proportion(int(rng.binomial(200, 1 / 3)), 200),
     "irnn-a.6.6-negative": lambda rng: mean(rng.normal(0.9, 0.02, 8)),
 }
-"""Quantities that notebooks 54 and 55 count."""
+"""Quantities that notebooks 51, 54 and 55 measure, from results in which claims are false."""

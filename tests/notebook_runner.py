@@ -20,7 +20,7 @@ SMALL = {
     "34_recovery": {"seeds": 4, "small_seeds": 1},
     "41_linear_networks": {"ceiling_starts": 10},
     "49_train_one_network": {"steps": 50},
-    "51_unicornn_memory": {"seeds": 1, "points": 3},
+    "51_unicornn_memory": {"seeds": 1, "claim_seeds": 2, "points": 3},
     "54_irnn_theory": {"draws": 20},
     "80_bench_cpu": {"rounds": 1},
     "81_bench_statistics": {"rounds": 1, "models": "1"},

@@ -722,3 +722,10 @@ def test_products_of_a_step_are_counted():
     # The probe computes the state twice and pulls one vector back.
     probe = count("rnn", d, p, PROBES, batch)
     assert probe.flop == pytest.approx(2 * batch * (3 * d * d + 2 * d * p), rel=0.01)
+
+
+@pytest.mark.parametrize("inner_steps", [1, 5])
+def test_products_are_counted_for_settings_of_a_cell(inner_steps):
+    actual = count("irnn", 16, 3, TRAINING, 32, inner_steps=inner_steps)
+    # W x once and the gradient of W; in every inner step U s and its two products back.
+    assert actual.products == 2 + 3 * inner_steps

@@ -30,11 +30,13 @@ from evidence_for_judges import (
     deciding,
     failing,
     linear,
+    reversal,
+    work,
 )
 from refusals import refused
 from study.claims import extremes
 from study.claims.claim import ClaimError, NetworkSelection
-from study.claims.coadjoint_gaps import every_weight_learns
+from study.claims.coadjoint_gaps import smallest_share_learned
 from study.claims.comparisons import lead
 from study.claims.error_rates import FRAGILE
 from study.claims.estimates import ByVerdict, Cause, Estimate, Scale, gather
@@ -49,9 +51,12 @@ from study.claims.judging import (
 )
 from study.claims.listed import claim_table, claims, read_claims
 from study.claims.networks import Networks
+from study.claims.operations import work_ratio
 from study.claims.region import Region
+from study.claims.reversal import largest_error
 from study.claims.short_runs import barred_verdicts, lead_caveat
 from study.claims.traits import TRAITS
+from study.claims.unmeasured import UNMEASURED, list_unmeasured
 from study.claims.verdict import (
     AGREES,
     DIFFERS,
@@ -92,9 +97,10 @@ def test_claims_are_complete_and_have_one_judge():
     judged = [claim for judges in JUDGES.values() for claim in judges]
     assert sorted(judged) == sorted(FALSE)
     compared = [claim.id for claim in COMPARED]
-    assert sorted([*judged, *IN_NOTEBOOKS, *compared]) == sorted(CLAIMS)
-    judging = "".join(path.read_text("utf-8") for path in NOTEBOOKS.glob("5[45]_*.ipynb"))
-    assert all(claim in judging for claim in IN_NOTEBOOKS)
+    assert sorted([*judged, *IN_NOTEBOOKS, *UNMEASURED, *compared]) == sorted(CLAIMS)
+    judging = "".join(path.read_text("utf-8") for path in NOTEBOOKS.glob("*.ipynb"))
+    for claim in (*IN_NOTEBOOKS, *UNMEASURED):
+        assert f'\\"{claim}\\"' in judging, claim
 
 
 def changed(**change):
@@ -235,6 +241,35 @@ def test_judges_accept_true_data(name):
     rng = np.random.default_rng(21)
     for _ in range(2):
         assert verdict_of(name, judge(TRUE[name](rng))) == AGREES
+
+
+def test_recovered_states_are_judged_by_their_worst_setting():
+    rng = np.random.default_rng(21)
+    for claim in ("unicornn-2.3-states", "unicornn-2.3-gradients"):
+        estimate = largest_error(reversal(rng))
+        assert verdict_of(claim, estimate) == AGREES
+        assert estimate.about == ("EigenWorms", "smooth noise")
+        assert "weights are random" in judged_row(claim, estimate)["caveat"]
+    one_seed = reversal(rng).query("seed == 0")
+    assert largest_error(one_seed).cause is Cause.NO_SEEDS
+
+
+def test_the_count_that_favors_the_claim_decides():
+    rng = np.random.default_rng(21)
+    first, second = work(rng, least=2.0)
+    estimate = work_ratio(first, second)
+    assert estimate.low == estimate.high == estimate.value
+    assert 2.0 < estimate.value <= first.flop / second.flop
+    assert verdict_of("irnn-4.2-overhead", estimate) == AGREES
+    assert math.isnan(judged_row("irnn-4.2-overhead", estimate)["p"])
+
+
+def test_unmeasured_claims_are_not_testable():
+    rows = list_unmeasured(UNMEASURED)
+    assert rows["id"].tolist() == list(UNMEASURED)
+    assert set(rows["verdict"]) == {UNTESTABLE}
+    assert set(rows["cause"]) == {Cause.NO_SEEDS, Cause.NO_DATA}
+    assert (rows["note"] != "").all()
 
 
 @pytest.mark.parametrize("name", [claim.id for claim in COMPARED])
@@ -500,7 +535,7 @@ def test_spread_is_scaled_to_the_published_accuracy(accuracy, factor):
 def test_a_run_that_stopped_early_has_a_last_record():
     ds = coadjoint(np.random.default_rng(0))
     early = ds.reindex(record=[0, 1])  # no run has a second record
-    (note,) = every_weight_learns(early).notes
+    (note,) = smallest_share_learned(early).notes
     assert note.endswith("at the last record, the share is 100%")
 
 

@@ -74,7 +74,7 @@ class _Counting(TorchDispatchMode):
         return result
 
 
-def count(cell: str, width: int, features: int, part: str, batch: int) -> Counts:
+def count(cell: str, width: int, features: int, part: str, batch: int, **options: object) -> Counts:
     """Count the work of one time step of a cell's reference, forward and backward.
 
     The counts of batches of one and two sequences are extrapolated linearly. That is exact, because
@@ -90,32 +90,42 @@ def count(cell: str, width: int, features: int, part: str, batch: int) -> Counts
         `TRAINING`, or `PROBES` for the adjoint norms.
     batch : int
         Sequences of the mini-batch.
+    **options
+        Further settings of the cell, such as ``inner_steps``.
 
     Returns
     -------
     Counts
     """
-    single = _count_step(cell, width, features, part, batch=1)
-    double = _count_step(cell, width, features, part, batch=2)
+    single = _count_step(cell, width, features, part, batch=1, options=options)
+    double = _count_step(cell, width, features, part, batch=2, options=options)
     counted = single + (double - single) * (batch - 1)
     return Counts(*counted.tolist())
 
 
-def _count_step(name: str, width: int, features: int, part: str, batch: int) -> np.ndarray:
+def _count_step(
+    name: str, width: int, features: int, part: str, batch: int, options: dict[str, object]
+) -> np.ndarray:
     """Return the work of one time step, from the difference between two lengths of sequences."""
-    shorter = _count_sequence(name, width, features, part, batch, _STEPS)
-    longer = _count_sequence(name, width, features, part, batch, 2 * _STEPS)
+    shorter = _count_sequence(name, width, features, part, batch, options, _STEPS)
+    longer = _count_sequence(name, width, features, part, batch, options, 2 * _STEPS)
     return (longer - shorter) / _STEPS
 
 
 def _count_sequence(
-    name: str, width: int, features: int, part: str, batch: int, time_steps: int
+    name: str,
+    width: int,
+    features: int,
+    part: str,
+    batch: int,
+    options: dict[str, object],
+    time_steps: int,
 ) -> np.ndarray:
     """Return the work of a sequence, in the order of the fields of `Counts`."""
     run = _probe
     if part == TRAINING:
         run = _train
-    cell = make_cell(name, features, width)
+    cell = make_cell(name, features, width, **options)
     with _Counting() as counting:
         run(cell, torch.zeros(time_steps, batch, features))
     return counting.counted

@@ -22,6 +22,8 @@
 - ``standings``: columns for tables of networks: who leads, and who learned;
 - ``factorial``, ``error_rates``, ``counterexamples``, ``tasks``, ``models``, ``linear_gaps``,
   ``coadjoint_gaps``, ``padding``, ``latching``: judges with an estimator of their own;
+- ``reversal``, ``operations``: estimates of what notebooks measure without training;
+- ``unmeasured``: claims about times, which are listed as not testable;
 - ``shuffled``: the same claims after the labels of networks are shuffled.
 
 For each judge, ``tests/test_judging.py`` simulates data in which the claim is false and requires

@@ -25,7 +25,7 @@ def _inside_figure(ds: xr.Dataset) -> xr.Dataset:
     return ds.isel(run=np.flatnonzero(ds["kappa"] * KAPPA_TO_AUTHORS <= LARGEST_KAPPA))
 
 
-def penalty_evens(ds: xr.Dataset) -> Estimate:
+def evenness_by_kappa(ds: xr.Dataset) -> Estimate:
     """Estimate the rank correlation of the penalty's weight kappa with the evenness of adjoints.
 
     Kappa goes up to the largest value of Figure 2.3. The networks of one replicate share initial
@@ -51,7 +51,7 @@ def penalty_evens(ds: xr.Dataset) -> Estimate:
     return mean(correlations, scale_of_rows(inside))
 
 
-def every_weight_learns(ds: xr.Dataset) -> Estimate:
+def smallest_share_learned(ds: xr.Dataset) -> Estimate:
     """Estimate the smallest share of networks that learned, over the kappa of Figure 2.3.
 
     Each network counts at the record with its best validation accuracy.
@@ -82,5 +82,5 @@ def every_weight_learns(ds: xr.Dataset) -> Estimate:
 
 
 judge_coadjoint_gaps = Judges(
-    {"diss-2.6-uniform": penalty_evens, "diss-2.6-accuracy": every_weight_learns}
+    {"diss-2.6-uniform": evenness_by_kappa, "diss-2.6-accuracy": smallest_share_learned}
 )

@@ -27,7 +27,8 @@ def p_value(estimate: Estimate, region: Region) -> float:
     Returns
     -------
     float
-        Below .05 exactly if the interval contains no threshold; ``nan`` if nothing was measured.
+        Below .05 exactly if the interval contains no threshold; ``nan`` if nothing was measured, or
+        if the quantity is a count without chance (`study.claims.operations`).
         By the distribution of the quantity if it is known (`Estimate.exact`), else by Student's.
         For the smallest or the largest of several quantities, it is the largest of their p-values
         if the verdict takes all of them, and the smallest, after Bonferroni's correction, if one

@@ -19,7 +19,7 @@ class Cause(StrEnum):
     """Why a claim cannot be tested."""
 
     NO_DATA = "no data"
-    """The paper's data, or the runs on them, are missing."""
+    """The paper's data, the runs on them, or a measurement of the quantity are missing."""
     TOO_SMALL = "too small"
     """Too few steps, attempts or test sequences compared with the paper's experiment."""
     NO_SEEDS = "no seeds"

@@ -71,10 +71,11 @@ def deciding_input_emphasized(ds: xr.Dataset) -> Estimate:
     return replace(estimate, notes=(note,))
 
 
-def orthogonality_costs(ds: xr.Dataset) -> Estimate:
+def gain_by_orthogonality(ds: xr.Dataset) -> Estimate:
     """Estimate how much the orthogonality penalty raises accuracy at the paper's deciding input.
 
-    The mean over replicates is taken. Each is trained with and without the penalty.
+    The claim is that it lowers accuracy. The mean over replicates is taken, each of which is
+    trained with and without the penalty.
 
     Parameters
     ----------
@@ -98,6 +99,6 @@ def orthogonality_costs(ds: xr.Dataset) -> Estimate:
 judge_linear_gaps = Judges(
     {
         "diss-2.5-emphasis": deciding_input_emphasized,
-        "diss-2.5-orthogonality": orthogonality_costs,
+        "diss-2.5-orthogonality": gain_by_orthogonality,
     }
 )

@@ -68,10 +68,10 @@ def sampling_error(
         windows of patients if there are more or fewer than `PATIENTS` lists, as in a run at the
         paper's scale, because their patients are unknown then.
     """
-    by_sequence = [_by_sequence(networks, name, logs=logs) for name in names]
-    stored = all(values is not None for values in by_sequence)
-    if stored and len({len(values) for values in by_sequence}) == 1:
-        differences = np.subtract.reduce(by_sequence)  # of two networks; one stays as it is
+    influences = [_influences(networks, name, logs=logs) for name in names]
+    stored = all(values is not None for values in influences)
+    if stored and len({len(values) for values in influences}) == 1:
+        differences = np.subtract.reduce(influences)  # of two networks; one stays as it is
         patients = patients_in_test(networks.task)
         if patients is not None and len(patients) != len(differences):
             return None
@@ -143,16 +143,16 @@ def error_of_mean(values: np.ndarray, clusters: np.ndarray | None = None) -> flo
     return float(fit.bse[0] * small_sample_factor)
 
 
-def _by_sequence(networks: Networks, name: NetworkRef, *, logs: bool) -> np.ndarray | None:
+def _influences(networks: Networks, name: NetworkRef, *, logs: bool) -> np.ndarray | None:
     """Return each test sequence's influence on the score, or on its logarithm, (sequences,).
 
     By the delta method, the standard error of the score is that of the mean influence. None if the
     scores of single sequences were not stored.
     """
-    answers = _answers(networks, name)
-    if answers is None:
+    scores = _sequence_scores(networks, name)
+    if scores is None:
         return None
-    by_sequence = np.nanmean(answers, axis=0)  # over runs
+    by_sequence = np.nanmean(scores, axis=0)  # over runs
     mean = by_sequence.mean()
     deviations = by_sequence - mean
     if networks.higher_is_better and not logs:
@@ -166,7 +166,7 @@ def _by_sequence(networks: Networks, name: NetworkRef, *, logs: bool) -> np.ndar
     return -exponent * mean ** (exponent - 1) * deviations
 
 
-def _answers(networks: Networks, name: NetworkRef) -> np.ndarray | None:
+def _sequence_scores(networks: Networks, name: NetworkRef) -> np.ndarray | None:
     """Return each run's score of each test sequence, (runs, sequences); None if not stored."""
     rows = networks.runs(name)
     if rows["run"].nunique() != 1 or networks.measure in WHOLE_TEST_SET:
@@ -202,10 +202,10 @@ def sampling_variance(networks: Networks, name: NetworkRef) -> float | None:
     """
     if not networks.higher_is_better and networks.measure != "squared error":
         return None
-    answers = _answers(networks, name)
-    if answers is None or not np.isfinite(answers).all():
+    scores = _sequence_scores(networks, name)
+    if scores is None or not np.isfinite(scores).all():
         return None
-    residual = answers - answers.mean(axis=0) - answers.mean(axis=1, keepdims=True)
-    runs, sequences = answers.shape
+    residual = scores - scores.mean(axis=0) - scores.mean(axis=1, keepdims=True)
+    runs, sequences = scores.shape
     # `var` subtracts the mean, which the line above subtracts twice.
     return (networks.unit * residual).var() * runs / (runs - 1) / sequences

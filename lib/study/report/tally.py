@@ -29,7 +29,7 @@ TESTED = ("agree", "differ", SMALL_EFFECT, "undecided")
 """Kinds of claims that our experiments can test."""
 CAUSES = {
     Cause.TOO_SMALL: "too few training steps, runs or test sequences to decide",
-    Cause.NO_DATA: "we lack the paper's data, or have no runs on them",
+    Cause.NO_DATA: "we lack the paper's data, runs on them, or a measurement of the quantity",
     Cause.NO_SEEDS: "fewer than two runs, which give no interval",
     Cause.THRESHOLD: "undecided at our threshold, but decided at half or at twice it",
     Cause.PREMISE: "a condition of the claim is not met, such as that a network learned",
