@@ -294,7 +294,7 @@ class DeclaredModule(NotScripted, nn.Module):
             if name in self.shapes or name in self._buffers:
                 may_change = False  # the attribute is a weight, which starts at the number
             if may_change:
-                values[name] = getattr(self, name)
+                values[name] = getattr(self, name, values[name])
         return values
 
     def extra_repr(self) -> str:

@@ -25,7 +25,8 @@ four numbers in float32, and the numbers are in an order that suits this:
 - In the forward kernels of gated cells, a thread computes one gate of a unit, and the threads of
   the last gate read the others.
 
-A kernel with two matrices has vectors and weights of both (`pair_offsets`).
+A kernel with two matrices has vectors and weights of both (`pair_offsets`). The arrays in global
+memory have the shapes that `longrnn.kernels._cuda_dense` gives.
 
 All kernels begin alike: each one creates its local arrays, and reads as a whole from the first line
 to the last.
