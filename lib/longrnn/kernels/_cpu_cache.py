@@ -26,7 +26,8 @@ def cache_folder() -> Path | None:
     """Return the folder for machine code, and create it.
 
     ``LONGRNN_CACHE`` names it, else ``NUMBA_CACHE_DIR``; otherwise it is ``longrnn/kernels`` in
-    the user's cache folder (``XDG_CACHE_HOME`` or ``~/.cache``).
+    the user's cache folder (``XDG_CACHE_HOME`` or ``~/.cache``). The variables are read when
+    `longrnn` is imported.
 
     Returns
     -------
