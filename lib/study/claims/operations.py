@@ -8,6 +8,7 @@ from study.claims.estimates import ByVerdict, Estimate, Exact, Scale
 
 COUNTED = "operations are counted, and how long they take depends on the machine"
 """Words of the caveat that no time was measured."""
+EXACT = "a count is exact, so its interval has no width"
 
 
 def work_ratio(first: Counts, second: Counts, scale: Scale | None = None) -> Estimate:
@@ -36,4 +37,12 @@ def work_ratio(first: Counts, second: Counts, scale: Scale | None = None) -> Est
     smallest = min(ratios)
     caveat = ByVerdict(to_agree=(COUNTED,), to_differ=(COUNTED,))
     exact = Exact(lambda _: (smallest, smallest), lambda _: math.nan)
-    return Estimate(smallest, smallest, smallest, scale or Scale(), caveats=caveat, exact=exact)
+    return Estimate(
+        smallest,
+        smallest,
+        smallest,
+        scale or Scale(),
+        notes=(EXACT,),
+        caveats=caveat,
+        exact=exact,
+    )
