@@ -25,7 +25,7 @@ from study.claims.correction import (
 )
 from study.claims.error_rates import robust_error_rate
 from study.claims.estimates import ByVerdict, Cause, Estimate, Scale, not_testable
-from study.claims.intervals import Z, proportion
+from study.claims.intervals import proportion
 from study.claims.judging import (
     judged_row,
     sentences,
@@ -46,7 +46,7 @@ from study.claims.verdict import (
     sensitivity,
     verdict_on,
 )
-from study.stats.power import DETECTED
+from study.stats.power import DETECTED, Z
 
 FEW = proportion(0, 6)
 MANY = proportion(0, 100)

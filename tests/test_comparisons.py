@@ -15,7 +15,7 @@ from study.claims.cross_fitting import optimism_of_rate
 from study.claims.estimates import gather, write_reasons
 from study.claims.estimating import ESTIMATORS, estimate_claim
 from study.claims.extremes import smallest
-from study.claims.intervals import Z, difference
+from study.claims.intervals import difference
 from study.claims.networks import Networks
 from study.claims.region import Region
 from study.claims.sampling import (
@@ -37,6 +37,7 @@ from study.results.datasets import load
 from study.results.networks import tuned
 from study.results.runs import in_measure, run_table
 from study.results.schema import DIVERGED, NOT_PLANNED
+from study.stats.power import Z
 from test_tuning import at_rates, made_claim
 
 SCORE = (*RECORD[:2], "test_sequence")

@@ -13,10 +13,7 @@ from statsmodels.stats.proportion import proportion_confint
 
 from study.claims.estimates import Cause, Estimate, Exact, Scale, not_testable
 from study.claims.region import Region
-from study.stats.power import CONFIDENCE, TAIL
-
-Z = float(stats.norm.isf(TAIL))
-"""Half the width of a normal 95% interval, in standard errors."""
+from study.stats.power import CONFIDENCE, Z
 
 
 def proportion(successes: int, trials: int, scale: Scale | None = None) -> Estimate:

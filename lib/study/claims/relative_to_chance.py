@@ -12,13 +12,13 @@ from scipy.stats import norm, t
 from study.claims.claim import NetworkRef
 from study.claims.estimates import Estimate, gather
 from study.claims.experiment_sizes import scale_of_networks
-from study.claims.intervals import Z, add_standard_error, geometric_mean, mean
+from study.claims.intervals import add_standard_error, geometric_mean, mean
 from study.claims.networks import Networks
 from study.claims.power import normal_power
 from study.claims.region import Region
 from study.claims.sampling import sampling_error
 from study.claims.undecided import one_rate_at_chance, too_few_seeds
-from study.stats.power import TAIL
+from study.stats.power import TAIL, Z
 
 
 def over_chance(networks: Networks, name: NetworkRef) -> Estimate:

@@ -21,10 +21,9 @@ from statsmodels.api import OLS
 
 from study.claims.claim import NetworkRef
 from study.claims.experiment_sizes import scale_of_networks
-from study.claims.intervals import Z
 from study.claims.networks import Networks
 from study.paths import PUBLISHED
-from study.stats.power import TAIL
+from study.stats.power import TAIL, Z
 
 PATIENTS = PUBLISHED / "claims" / "patients.csv"
 """The patient of each test window, by task and in the order of the windows.

@@ -10,12 +10,21 @@ import matplotlib.pyplot as plt
 import pandas as pd
 from matplotlib.figure import Figure
 
+from study.figures.slopes import (
+    EXACT,
+    PAPER,
+    ROUNDED,
+    SLOPE_LABELS,
+    WITHIN_TASKS,
+    slope_unit,
+)
 from study.figures.style import use_style
 from study.pipeline.files import write_text, write_whole
 from study.report.contents import Artifact, ReportError
 from study.report.inputs import load_artifacts, read_table
 from study.report.intervention import EFFECTS
 from study.report.verdicts import TEXT_COLUMNS, judge_claims
+from study.stats.power import Z
 
 SLOPES = "own-slope-model-5"
 """Artifact with the slopes of the figure."""
@@ -27,13 +36,9 @@ _COLUMNS = [
     *("sequences", "time_steps", "epochs", "width", "replicates", "test_size", "data"),
     *("steps", "paper_steps", "decided_by", "decided_on", "caveat", "objection", "note"),
 ]
-_ROWS = {
-    "the paper": "dissertation",
-    "single precision, robust": "ours",
-    "as they are, robust": "ours, gradients of any size",
-}
-"""Rows of the figure by their name in the artifact's data."""
-_WITHIN_TASKS = "ours, within tasks (finding 1)"
+_ROWS = (PAPER, ROUNDED, EXACT)
+"""Rows of the figure that the artifact's data has, by their name there."""
+_WITHIN_TASKS = f"{SLOPE_LABELS[WITHIN_TASKS]} (finding 1)"
 CELLS = "own-cells"
 """Notebook 50's table of cells and their engines."""
 _OURS = ("o", "#0072B2")
@@ -102,10 +107,10 @@ def collect_slopes(items: tuple[Artifact, ...], judged: pd.DataFrame) -> pd.Data
     """
     table = _artifact_table(items, SLOPES, "reference").set_index("variances")
     rows = []
-    for name, words in _ROWS.items():
+    for name in _ROWS:
         slope = 100 * table.loc[name, "estimate"]
-        half = 100 * 1.96 * table.loc[name, "error"]
-        rows.append((words, slope, slope - half, slope + half))
+        half = 100 * Z * table.loc[name, "error"]
+        rows.append((SLOPE_LABELS[name], slope, slope - half, slope + half))
     claim = judged.set_index("id").loc[SLOPE_CLAIM]
     smaller = 100 * claim["estimate"], 100 * claim["low"], 100 * claim["high"]
     rows.insert(2, (_WITHIN_TASKS, *smaller))
@@ -138,7 +143,7 @@ def draw_slopes(slopes: pd.DataFrame) -> Figure:
         figure, ax = plt.subplots(figsize=(7.0, 2.4))
         for position, row in enumerate(slopes.itertuples()):
             marker, color = _OURS
-            if row.gradients == _ROWS["the paper"]:
+            if row.gradients == SLOPE_LABELS[PAPER]:
                 marker, color = _PAPER
             width = [[row.slope - row.low], [row.high - row.slope]]
             ax.errorbar(row.slope, -position, xerr=width, fmt=marker, color=color)
@@ -146,7 +151,7 @@ def draw_slopes(slopes: pd.DataFrame) -> Figure:
         ax.set_yticks([-position for position in range(len(slopes))], slopes["gradients"])
         ax.set(
             ylim=(0.6 - len(slopes), 0.5),
-            xlabel="points of test accuracy lost per factor of 10 of gradient decay",
+            xlabel=slope_unit("test accuracy"),
         )
     return figure
 

@@ -8,6 +8,8 @@ CONFIDENCE = 0.95
 """Level of every confidence interval of the project."""
 TAIL = (1 - CONFIDENCE) / 2
 """Probability that such an interval leaves out on either side."""
+Z = float(stats.norm.isf(TAIL))
+"""Half the width of a normal 95% interval, in standard errors."""
 DETECTED = 0.8
 """Power at which a minimum detectable effect is stated."""
 

@@ -24,7 +24,7 @@ from scipy import stats
 
 from study.stats.design import INTERCEPT, Design, NothingToFit
 from study.stats.linear import LinearFit
-from study.stats.power import TAIL
+from study.stats.power import TAIL, Z
 from study.stats.reml import grouped
 
 
@@ -192,7 +192,7 @@ def stretch(treatments: int, coefficients: int) -> float:
         The factor of the module's equation, above 1.
     """
     df = max(treatments - coefficients, 1)
-    return float(np.sqrt(treatments / df) * stats.t.isf(TAIL, df) / stats.norm.isf(TAIL))
+    return float(np.sqrt(treatments / df) * stats.t.isf(TAIL, df) / Z)
 
 
 def interval(numbers: np.ndarray) -> BootstrapInterval:
