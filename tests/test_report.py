@@ -404,7 +404,7 @@ def test_a_bad_output_costs_its_own_cell(hostile):
 
 
 def test_a_damaged_record_costs_its_own_numbers(hostile):
-    assert "factorial, real, 0 attempts" in read(hostile.site / "reference.html").text
+    assert "factorial, real, 0 runs" in read(hostile.site / "reference.html").text
     assert "attempts 3 cost none" in read(hostile.site / "reference/factorial-real.html").text
 
 
@@ -590,7 +590,7 @@ def test_an_artifact_counts_for_its_best_results(tmp_path, names, evidence, coun
         ([0.079, 0.00288], ["0.0790", "0.0029"]),
         ([0.5, 0.00012], ["0.500", "0.000120"]),
         ([0.5, 0.0, 1.2e-9], ["5.00e-01", "0", "1.20e-09"]),
-        ([0.5, 0.25, 0.0, -1.5, -1.2e-9], ["0.50", "0.25", "0.00", "-1.50", "≈ 0"]),
+        ([0.5, 0.25, 0.0, -1.5, -1.2e-9], ["0.50", "0.25", "0", "-1.50", "≈ 0"]),
         ([float("-inf"), 0.5], ["−∞", "0.5"]),
     ],
 )
@@ -672,7 +672,8 @@ def test_scale_names_the_data_of_its_task():
     stored = load(ROOT / "data/reference/real/language.nc")  # words, too
     scale = scale_of_networks(Networks(stored, "PTB characters"), "LEM", "LSTM")
     description = describe_claim(judge_claims([]).assign(**scale.columns()).iloc[0]).scale
-    assert description.startswith("5,000 sequences, T = 100, ") and "words" not in description
+    assert description.startswith("5,000 sequences of 100 time steps, ")
+    assert "words" not in description
     assert description.endswith("Penn Treebank, characters")
 
 
@@ -707,7 +708,7 @@ def test_scale_names_the_training_steps(steps, paper_steps, words):
 
 def test_the_length_of_sequences_is_not_named_as_data():
     row = judge_claims([]).assign(time_steps=75.0, data="75 time steps").iloc[0]
-    assert describe_claim(row).scale == "T = 75"
+    assert describe_claim(row).scale == "75 time steps"
 
 
 def test_tables_show_spread_runs_and_chance():
@@ -715,6 +716,46 @@ def test_tables_show_spread_runs_and_chance():
     html = paired_html(counts().assign(**more))
     assert '<span class="spread">± 1.5, n = 5</span>' in html
     assert ">chance</th>" in html and ">10</td>" in html
+
+
+def test_our_numbers_have_no_more_decimals_than_their_spread_warrants():
+    tasks = ["pixel", "permuted", "pixel", "permuted"]
+    table = pd.DataFrame({"task": tasks, "network": ["LSTM", "LSTM", "iRNN", "iRNN"]})
+    table = table.assign(ours=[49.48, 52.06, 83.22, 11.4], published=[96.44, 92.68, None, 95.62])
+    html = paired_html(table.assign(spread=[6.121, 1.896, 0.986, 0.0], guess=11.35))
+    assert '"ours">49.5</span><span class="theirs">96.44</span>' in html
+    assert ">± 6.1<" in html and ">± 0.0<" in html and ">11.4<" in html
+    assert html.count("theirs") == 3, "a number that is not published leaves no dash"
+    small = table.assign(ours=[0.00262, 0.0051, 0.021, 0.05], spread=[0.0003, 0.01, 0.02, 0.03])
+    assert '"ours">0.0026</span>' in paired_html(small), "two digits of the smallest number"
+
+
+def test_many_networks_are_rows():
+    networks = [f"network {number}" for number in range(8)]
+    levels = pd.MultiIndex.from_product([("a", "b"), networks], names=["task", "network"])
+    table = pd.DataFrame({"ours": 0.5, "published": 0.6, "guess": 0.1}, levels).reset_index()
+    html = paired_html(table)
+    assert re.findall(r'<th scope="col".*?>(.*?)</th>', html) == ["network", "a", "b"]
+    assert re.findall(r"<td>(.*?)</td>", html) == ["chance", *networks]
+
+
+def test_a_verdict_follows_the_names_and_repeats_no_row():
+    rows = {"id": ["a", "a"], "reading": ["x", "y"], "cause": "", "verdict": "agrees", "n": 1}
+    html = to_html(pd.DataFrame(rows)[["id", "reading", "verdict", "cause", "n"]])
+    headers = re.findall(r'<th scope="col".*?>(.*?)</th>', html)
+    assert headers == ["id", "reading", "verdict", "cause", "n"]
+    assert html.count("again") == 1, "the id, not the verdict"
+    counts = dict.fromkeys("nmkl", 1)
+    html = to_html(pd.DataFrame({"border": [5, 10], **counts, "verdict": "agrees"}))
+    assert html.index(">border<") < html.index(">verdict<") < html.index(">n<")
+    coefficients = {"name": ["metric"], "ours": 0.1, "published": 0.2, "verdict": "above 0"}
+    html = to_html(pd.DataFrame(coefficients))
+    assert html.index(">published<") < html.index(">verdict<"), "it is near enough"
+
+
+def test_long_texts_have_several_lines():
+    html = to_html(pd.DataFrame({"id": ["a"], "n": [1], "note": ["a note of many words " * 3]}))
+    assert html.count('<td class="long">') == 1
 
 
 def test_a_caption_names_the_panels_of_its_data(tmp_path):

@@ -151,6 +151,13 @@ def test_headers_of_tables_in_notebooks_have_a_scope():
     assert '<th scope="row">row</th>' in html and '<th scope="col">a</th>' in html
 
 
+def test_columns_of_words_in_notebooks_are_marked():
+    table = pd.DataFrame({"n": [1, 2], "note": ["few runs", ""], "inf": [float("inf"), 1.0]})
+    html = clean_html(table.to_html())
+    assert '<th scope="col" class="words">note</th>' in html
+    assert html.count('<td class="words">') == 2
+
+
 def test_tables_of_models_are_listed_as_readers_count():
     names = ["own-rows-model-10", "own-rows-model-1", "own-rows-model-4"]
     read = ["own-rows-model-1", "own-rows-model-4", "own-rows-model-10"]

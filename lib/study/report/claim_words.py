@@ -1,6 +1,7 @@
 """Parts of what pages say about a claim: scale, region and p-value in words."""
 
 import math
+import re
 
 import pandas as pd
 
@@ -9,18 +10,60 @@ from study.report.numbers import counted, significant, with_minus
 from study.results.names import label
 from study.results.number_format import SMALLEST_P
 
-_SCALE = {
-    "sequences": lambda n: counted(n, "sequence"),
-    "time_steps": lambda n: f"T = {int(n):,}",
+_COUNTS = {
     "epochs": lambda n: counted(n, "epoch"),
-    "width": lambda n: f"d = {int(n):,}",
+    "width": lambda n: f"width {int(n):,}",
     "replicates": lambda n: counted(n, "replicate"),
     "test_size": lambda n: f"tested on {int(n):,}",
 }
+_TRAINED_ON = re.compile(r"(?:(?P<data>.+), )?(?P<length>[\d,]+(?: to [\d,]+)? time steps)")
+"""Data and lengths of sequences, as from `study.results.data_used.data_and_length`."""
+_PROBLEMS = {
+    "adding": "adding problem",
+    "copying": "copying problem",
+    "fast slow": "fast-slow system",
+    "long time gap": "long time gap task",
+}
+"""Synthetic problems by their names in results."""
+
+
+def run_words(runs: int, trained_on: str) -> str:
+    """Return how many runs are behind a result, on which data, and how long their sequences are.
+
+    Parameters
+    ----------
+    runs : int
+        Number of runs.
+    trained_on : str
+        As from `study.results.data_used.data_and_length`.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> run_words(9, "MNIST; Reuters, 500 to 1,084 time steps"), run_words(3, "40 time steps")
+    ('9 runs: MNIST; Reuters (500 to 1,084 time steps)', '3 runs, 40 time steps')
+    """
+    number = "no training needed"
+    if runs:
+        number = counted(runs, "run")
+    if not trained_on:
+        return number
+    match = _TRAINED_ON.fullmatch(trained_on)
+    if match is None or match["data"] is None:
+        return f"{number}, {trained_on}"
+    return f"{number}: {_name_problems(match['data'])} ({match['length']})"
+
+
+def _name_problems(data: str) -> str:
+    """Return names of data and problems, separated by semicolons, for readers."""
+    return "; ".join(_PROBLEMS.get(name, name) for name in data.split("; "))
 
 
 def scale_words(row: pd.Series) -> str:
-    """Return how large the experiment behind a claim was, and on which data.
+    """Return how large the experiment behind a claim was.
 
     Parameters
     ----------
@@ -30,25 +73,48 @@ def scale_words(row: pd.Series) -> str:
     Returns
     -------
     str
-        Such as ``5,000 sequences, T = 100; data: MNIST``; empty if nothing is known.
+        Such as ``5,000 sequences of 100 time steps; data: MNIST``; empty if nothing is known. Data
+        are named if they are only some of those of its runs, which `run_words` names.
     """
-    sizes = [write(row[name]) for name, write in _SCALE.items() if pd.notna(row.get(name))]
+    sizes = [_sequence_words(row)]
+    sizes += [write(row[name]) for name, write in _COUNTS.items() if pd.notna(row.get(name))]
+    sizes.append(_step_words(row))
+    parts = [", ".join(size for size in sizes if size)]
+    trained_on = getattr(row["judged_by"], "trained_on", "")
+    is_length = row["data"][:1].isdigit()  # a synthetic task without a name, "75 time steps"
+    if row["data"] and not is_length and not trained_on.startswith(f"{row['data']}, "):
+        parts.append(f"data: {_name_problems(row['data'])}")
+    return "; ".join(part for part in parts if part)
+
+
+def _sequence_words(row: pd.Series) -> str:
+    """Return number and length of the sequences; empty if neither is known."""
+    length = ""
+    if pd.notna(row.get("time_steps")):
+        length = f"{int(row['time_steps']):,} time steps"
+        trained_on = getattr(row["judged_by"], "trained_on", "")
+        match = _TRAINED_ON.fullmatch(trained_on)
+        if match and " to " in match["length"] and not row["data"]:
+            length = f"up to {length}"  # the longest of several lengths
+    if pd.isna(row.get("sequences")):
+        return length
+    number = counted(row["sequences"], "sequence")
+    return " of ".join(text for text in (number, length) if text)
+
+
+def _step_words(row: pd.Series) -> str:
+    """Return the number of training steps next to the paper's; empty if it is unknown."""
     steps = pd.to_numeric(row.get("steps"), errors="coerce")
     paper_steps = pd.to_numeric(row.get("paper_steps"), errors="coerce")
-    if pd.notna(steps) and steps == paper_steps:
-        sizes.append(f"the paper's {int(steps):,} training steps")
-    elif pd.notna(steps) and steps > paper_steps:
-        sizes.append(f"{int(steps):,} training steps ({int(paper_steps):,} in the paper)")
-    elif pd.notna(steps) and pd.notna(paper_steps):
-        sizes.append(f"{int(steps):,} of the paper's {int(paper_steps):,} training steps")
-    elif pd.notna(steps):
-        sizes.append(f"{int(steps):,} training steps")
-    data = row["data"] or getattr(row["judged_by"], "trained_on", "")
-    if data[:1].isdigit() and pd.notna(row.get("time_steps")):
-        data = ""  # a synthetic task without a name, "75 time steps": the sizes have its length
-    if data and sizes:
-        data = f"data: {data}"
-    return "; ".join(text for text in (", ".join(sizes), data) if text)
+    if pd.isna(steps):
+        return ""
+    if pd.isna(paper_steps):
+        return f"{int(steps):,} training steps"
+    if steps == paper_steps:
+        return f"the paper's {int(steps):,} training steps"
+    if steps > paper_steps:
+        return f"{int(steps):,} training steps ({int(paper_steps):,} in the paper)"
+    return f"{int(steps):,} of the paper's {int(paper_steps):,} training steps"
 
 
 def region_words(region: Region) -> str:

@@ -18,6 +18,15 @@ RESULT_SETS = {
     "simulated": "drawn from the published models",
 }
 """Readers' names for the result sets, in the order of the site; unknown ones come last."""
+_EXPLANATIONS = {
+    "rebuilt": "computed on this machine",
+    "reference": "our results on real data, stored in the repository",
+    "rates": "stored results that include the largest learning rate, at which more runs fail",
+    "short": "stored results on shorter sequences",
+    "simulated": "drawn with the dissertation's own coefficients: they only test the analysis",
+}
+STORED = ("reference", "rates", "short")
+"""Result sets that are stored in the repository."""
 SIMULATED = "simulated"
 """Set of results that no network was trained for: it is never evidence."""
 NO_PROFILE = "none"
@@ -144,3 +153,26 @@ def result_set_label(result_set: str, profile: str) -> str:
     if profile in ("", NO_PROFILE, result_set):
         return name
     return f"{name} ({profile})"
+
+
+def explain_results(result_set: str, profile: str) -> str:
+    """Explain a reader's name for a set of results.
+
+    Parameters
+    ----------
+    result_set : str
+        Its name in the pipeline.
+    profile : str
+        Its profile.
+
+    Returns
+    -------
+    str
+        Empty if there is nothing to explain.
+    """
+    parts = []
+    if result_set in _EXPLANATIONS:
+        parts.append(_EXPLANATIONS[result_set])
+    if profile not in ("", NO_PROFILE, result_set):
+        parts.append(f"{profile}: the profile of params.yaml, which sets all sizes")
+    return "; ".join(parts)

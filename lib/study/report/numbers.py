@@ -21,7 +21,7 @@ _HYPHENATED_NUMBER = re.compile(r"(?<![\w.])-(?=\.?\d)")
 """The hyphen of a negative number; that of a range follows a digit."""
 
 
-def formatter(column: pd.Series) -> Callable[[object], str]:
+def formatter(column: pd.Series, most_decimals: int | None = None) -> Callable[[object], str]:
     """Return a function that writes the values of a column as text.
 
     A column has one notation:
@@ -29,8 +29,9 @@ def formatter(column: pd.Series) -> Callable[[object], str]:
     - powers of ten if more than a quarter of its numbers are below 1e-6 (fewer such numbers are
       written as ``≈ 0``);
     - whole numbers with thousands separators;
-    - the same number of decimals in all rows if the numbers span few orders of magnitude: three
-      significant digits for the largest, two for the smallest, and no more than they have;
+    - the same number of decimals in all rows if the numbers span few orders of magnitude: up to
+      three and no more than they have, with four significant digits for the largest number, but
+      always enough for three digits of the largest and two of the smallest; zero as ``0``;
     - three significant digits for each number if they span many orders of magnitude;
     - levels of a factor, such as the learning rates 0.1 and 0.00001, as they are;
     - p-values (columns with the word ``p`` in their name) with two significant digits, and as
@@ -40,6 +41,8 @@ def formatter(column: pd.Series) -> Callable[[object], str]:
     ----------
     column : pandas.Series
         Numbers, truth values or texts.
+    most_decimals : int, optional
+        Rows with the same number of decimals get no more than these.
 
     Returns
     -------
@@ -54,10 +57,12 @@ def formatter(column: pd.Series) -> Callable[[object], str]:
         return _write_text
     if holds_p_values(column.name):
         return _write_p
-    return _number_formatter(column)
+    return _number_formatter(column, most_decimals)
 
 
-def _number_formatter(column: pd.Series) -> Callable[[float], str]:
+def _number_formatter(
+    column: pd.Series, most_decimals: int | None = None
+) -> Callable[[float], str]:
     """Return a function that writes the numbers of a column in one notation (see `formatter`)."""
     finite = column[column.notna() & ~column.isin([math.inf, -math.inf])].abs()
     smallest = finite[finite > 0].min()
@@ -68,7 +73,7 @@ def _number_formatter(column: pd.Series) -> Callable[[float], str]:
     if tiny.sum() * 4 > len(finite):
         return _write_power
     if tiny.any():
-        write_others = _number_formatter(column[~column.abs().lt(_TINY)])
+        write_others = _number_formatter(column[~column.abs().lt(_TINY)], most_decimals)
 
         def write_tiny(value: float) -> str:
             if 0 < abs(value) < _TINY:
@@ -79,8 +84,12 @@ def _number_formatter(column: pd.Series) -> Callable[[float], str]:
     if (finite % 1 == 0).all() or largest / smallest > 10**_DIGITS:
         return significant
     decimals = _common_decimals(finite, smallest, largest)
+    if most_decimals is not None:
+        decimals = min(decimals, most_decimals)
 
     def write(value: float) -> str:
+        if value == 0:
+            return "0"  # 0.00000 would look measured
         return _special(value) or number_text(float(value), decimals)
 
     return write
@@ -89,7 +98,7 @@ def _number_formatter(column: pd.Series) -> Callable[[float], str]:
 def _common_decimals(finite: pd.Series, smallest: float, largest: float) -> int:
     """Return how many decimals all numbers of a column get."""
     needed = max(len(f"{value:.10f}".rstrip("0").partition(".")[2]) for value in finite)
-    usual = min(_DIGITS, 2 * _DIGITS - 1 - math.ceil(math.log10(largest)))
+    usual = min(_DIGITS, _DIGITS + 1 - math.ceil(math.log10(largest)))
     at_largest = _DIGITS - 1 - math.floor(math.log10(largest))
     at_smallest = 1 - math.floor(math.log10(smallest))
     return max(0, min(max(usual, at_largest, at_smallest), needed))
@@ -182,27 +191,28 @@ def counted(number: float, what: str) -> str:
     return f"{int(number):,} {what}s"
 
 
-def percent(value: float) -> str:
+def percent(value: float, decimals: int = 1) -> str:
     """Write a share as a percentage.
 
     Parameters
     ----------
     value : float
         A share from 0 to 1, or nan.
+    decimals : int
+        Number of decimals.
 
     Returns
     -------
     str
-        With one decimal.
 
     Examples
     --------
-    >>> percent(0.125)
-    '12.5%'
+    >>> percent(0.125), percent(0.8, decimals=0)
+    ('12.5%', '80%')
     """
     if pd.isna(value):
         return DASH
-    return f"{100 * value:.1f}%"
+    return f"{100 * value:.{decimals}f}%"
 
 
 def with_minus(number: str) -> str:

@@ -14,8 +14,14 @@ from toolz import groupby
 from study.claims.short_runs import rule_in_words
 from study.report.answers import answer
 from study.report.claim_text import describe_claim
-from study.report.claim_words import begin_sentence
-from study.report.contents import Artifact, Inputs, result_set_label
+from study.report.claim_words import begin_sentence, run_words
+from study.report.contents import (
+    STORED,
+    Artifact,
+    Inputs,
+    explain_results,
+    result_set_label,
+)
 from study.report.coverage import STATES, main_files, state
 from study.report.findings import Sentence, read_findings, summarize, write_sentence
 from study.report.groups import Group, choose_evidence, group_artifacts
@@ -92,7 +98,7 @@ def write_pages(
     _write_publications(pages)
     _write_figures(pages)
     _write_tables(pages)
-    _write_coverage(pages)
+    pages.write("coverage")
     pages.write("about")
     _write_reference(pages)
 
@@ -233,14 +239,6 @@ def _write_tables(pages: _Pages) -> None:
         pages.write("table", f"tables/{group.id}", group=group, printed=printed.get(group.id))
 
 
-def _write_coverage(pages: _Pages) -> None:
-    """Write how much was rebuilt of each publication, and of all."""
-    summary = pages.site["summary"]
-    total = summary.sum().rename("all publications").to_frame().T
-    counts = pd.concat([summary.rename(index=paper_name), total])
-    pages.write("coverage", counts=counts.rename_axis("publication").reset_index())
-
-
 def _write_reference(pages: _Pages) -> None:
     """Write the list of stored results, and a page for each."""
     pages.write("reference")
@@ -314,6 +312,7 @@ _FUNCTIONS = (
     count_verdicts,
     counted,
     escape_markdown,
+    explain_results,
     get_image_size,
     inches,
     panels,
@@ -322,6 +321,7 @@ _FUNCTIONS = (
     read_table,
     result_set_label,
     rule_in_words,
+    run_words,
     short_name,
     slug,
     state,
@@ -340,4 +340,5 @@ PAGES.globals.update(
     ours=OURS,
     cause_words={cause.value: words for cause, words in CAUSES.items()},
     publications=PUBLICATIONS,
+    stored_sets=STORED,
 )

@@ -15,6 +15,7 @@ looks only at elements of class ``math``, so a formula in an HTML output stays t
 import posixpath
 import re
 from collections.abc import Callable, Mapping, Sequence
+from itertools import count
 from urllib.parse import unquote, urlsplit
 
 import nh3
@@ -42,6 +43,11 @@ _ATTRIBUTES = {
     name: allowed - {"class", "id"} for name, allowed in nh3.ALLOWED_ATTRIBUTES.items()
 } | {"*": {"title"}}
 
+_TABLE = re.compile(r"<table\b.*?</table>", re.DOTALL)
+_ROW = re.compile(r"<tr\b.*?</tr>", re.DOTALL)
+_CELL = re.compile(r"<(t[dh])\b([^>]*)>(.*?)</\1>", re.DOTALL)
+_WORD = re.compile(r"(?!(?:nan|inf)$)[a-z]{3,}", re.IGNORECASE)
+"""The beginning of a text that is no number."""
 _HEADER = re.compile(r"<(thead|tbody)>(.*?)(?=</\1>)", re.DOTALL)
 _UNSCOPED = re.compile(r"<th((?![^>]* scope=)[^>]*)>")
 
@@ -292,7 +298,34 @@ def clean_html(html: str) -> str:
         link_rel=None,
         url_schemes={"http", "https"},
     )
-    return _HEADER.sub(_with_scope, clean)
+    scoped = _HEADER.sub(_with_scope, clean)
+    return _TABLE.sub(_mark_words, scoped)
+
+
+def _mark_words(match: re.Match) -> str:
+    """Return a table whose columns of words have the class ``words``: numbers align otherwise.
+
+    Columns are counted from the right, because row headers may span several rows.
+    """
+    table = match.group()
+    of_words = set()
+    for row in _ROW.findall(table):
+        for position, (tag, _, content) in enumerate(reversed(_CELL.findall(row))):
+            if tag == "td" and _WORD.match(content.strip()):
+                of_words.add(position)
+
+    def mark_row(row: re.Match) -> str:
+        positions = count(len(_CELL.findall(row.group())) - 1, -1)
+
+        def mark_cell(cell: re.Match) -> str:
+            if next(positions) not in of_words:
+                return cell.group()
+            tag, attributes, content = cell.groups()
+            return f'<{tag}{attributes} class="words">{content}</{tag}>'
+
+        return _CELL.sub(mark_cell, row.group())
+
+    return _ROW.sub(mark_row, table)
 
 
 def _with_scope(match: re.Match) -> str:

@@ -4,9 +4,12 @@ Most of this module pairs our columns with the published ones, which table libra
 Styler or great_tables don't do. The template of all tables is ``templates/grid.html.jinja``.
 """
 
+import itertools
+import math
 from pathlib import Path
 
 import jinja2
+import numpy as np
 import pandas as pd
 from markupsafe import Markup
 
@@ -14,6 +17,7 @@ from study.report.contents import Artifact
 from study.report.inputs import read_table
 from study.report.numbers import DASH, formatter, percent, with_minus
 from study.results.names import column_words
+from study.results.number_format import number_text
 
 PAGES = jinja2.Environment(
     loader=jinja2.FileSystemLoader(Path(__file__).with_name("templates")),
@@ -34,14 +38,23 @@ _CHANCE = "guess"
 _PANELS = ("task", "dataset")
 """Columns of a figure's data that say what its panels show."""
 _MAX_PANELS = 12
+_MOST_ACROSS = 6
+"""Columns with pairs of numbers that fit on a screen."""
+_VERDICT = "verdict"
+_FIRST = 5
+"""Columns that fit on most screens."""
+_LONG = 36
+"""Characters of the longest text of a column whose texts may have several lines."""
 _EMPTY = Markup('<span class="again">{}</span>').format(DASH)
 
 
 def to_html(table: pd.DataFrame) -> Markup:
     """Write all columns of a table as HTML.
 
-    A verdict comes after the first column, so that no screen is too narrow for it. Leading text
-    columns that repeat the row above are dimmed, so that groups stand out.
+    A verdict comes among the first columns, so that no screen is too narrow for it: a later one
+    follows the leading columns of text, or the first column. Values in leading columns that repeat
+    the row above are dimmed, so that groups stand out. Long texts, such as notes, have several
+    lines.
 
     Parameters
     ----------
@@ -51,23 +64,24 @@ def to_html(table: pd.DataFrame) -> Markup:
     -------
     Markup
     """
-    first, *rest = table
-    table = table[[first, *sorted(rest, key=lambda name: name != "verdict")]]
     numbers = set(table.select_dtypes(["number", "bool"]))
+    texts = itertools.takewhile(lambda name: name not in {*numbers, _VERDICT}, table)
+    leading = list(texts) or [table.columns[0]]
+    if _VERDICT in table.columns[_FIRST:]:
+        others = [name for name in table if name not in (*leading, _VERDICT)]
+        table = table[[*leading, _VERDICT, *others]]
+    shown = table.apply(_write_column)
     css = []
-    for name in table:
+    for name in shown:
         kinds = []
         if name in numbers:
             kinds.append("number")
+        elif shown[name].str.len().max() > _LONG:
+            kinds.append("long")
         if name in _PAIRS[-1]:
             kinds.append(name)
         css.append(" ".join(kinds))
-    leading = 0
-    for name in table:
-        if name in numbers:
-            break
-        leading += 1
-    return _grid(table.apply(_write_column), css, groups=leading)
+    return _grid(shown, css, groups=len(leading))
 
 
 def prepare_table(path: Path) -> dict:
@@ -173,8 +187,9 @@ def key_columns(table: pd.DataFrame) -> list[str]:
 def paired_html(table: pd.DataFrame) -> Markup | None:
     """Return a compact table whose cells hold our number and the published one.
 
-    The last key column runs across. Spread and number of runs stand below our number, and the
-    score of guessing has a column of its own, if `table` has them.
+    The last key column runs across, or down if it has too many levels. Spread and number of runs
+    stand below our number, and the score of guessing has a column or a row of its own, if `table`
+    has them.
 
     Parameters
     ----------
@@ -195,21 +210,42 @@ def paired_html(table: pd.DataFrame) -> Markup | None:
     cells = cells.unstack(sort=False, fill_value=_EMPTY)
     if 2 * len(table) < cells.size:
         return None
-    lines = cells.index.to_frame(index=False)
-    across = cells.columns.to_series()
     chance = _chance(table, keys[:-1])
-    # A number needs the name of its column; a word does not.
-    cells.columns = _write_column(across)
-    if pd.api.types.is_numeric_dtype(across):
-        cells.columns = f"{keys[-1]} " + cells.columns
-    shown = lines.apply(_write_column)
     if chance is not None:
-        shown["chance"] = _write_column(chance.reset_index(drop=True)).to_numpy()
+        chance = _write_column(chance, _meaningful_decimals(table, pair))
+    if len(keys) == 2 and cells.shape[1] > max(_MOST_ACROSS, len(cells)):
+        return _upright_grid(cells, chance)
+    lines = cells.index.to_frame(index=False)
+    shown = lines.apply(_write_column)
     css = [""] * len(lines.columns)
     if chance is not None:
+        shown["chance"] = chance.to_numpy()
         css.append("number")
+    css += ["pair"] * len(cells.columns)
+    cells.columns = _headers(cells.columns)
     shown = pd.concat([shown, cells.reset_index(drop=True)], axis="columns")
-    return _grid(shown, css + ["pair"] * len(across), groups=len(lines.columns))
+    return _grid(shown, css, groups=len(lines.columns))
+
+
+def _upright_grid(cells: pd.DataFrame, chance: pd.Series | None) -> Markup:
+    """Return a table with a row for each column of `cells`, below a row of scores of guessing."""
+    cells = cells.T
+    first = pd.DataFrame({cells.index.name: _write_column(cells.index.to_series())})
+    if chance is not None:
+        cells = pd.concat([chance.to_frame("chance").T, cells])
+        first = pd.concat([pd.DataFrame({first.columns[0]: ["chance"]}), first])
+    cells.columns = _headers(cells.columns)
+    shown = pd.concat([first.reset_index(drop=True), cells.reset_index(drop=True)], axis="columns")
+    return _grid(shown, ["", *["pair"] * len(cells.columns)], groups=1)
+
+
+def _headers(names: pd.Index) -> pd.Series:
+    """Return the headers of columns: a number needs the name of what it counts, a word does not."""
+    levels = names.to_series()
+    written = _write_column(levels)
+    if pd.api.types.is_numeric_dtype(levels):
+        written = f"{names.name} " + written
+    return written
 
 
 def _paired_cells(table: pd.DataFrame, pair: tuple[str, str]) -> list[Markup]:
@@ -217,27 +253,59 @@ def _paired_cells(table: pd.DataFrame, pair: tuple[str, str]) -> list[Markup]:
     ours = table[pair[0]]
     theirs = table[pair[1]]
     if pair == _PAIRS[0]:
-        written_ours = ours.map(percent)
-        written_theirs = theirs.map(percent)
+        decimals = _decimals_of_shares(pd.concat([ours, theirs]).dropna())
+        written_ours = ours.map(lambda share: percent(share, decimals))
+        written_theirs = theirs.map(lambda share: percent(share, decimals))
     else:  # each side with its own decimals: a published 97.2 is not 97.200
-        written_ours = _write_column(ours)
+        written_ours = _write_column(ours, _meaningful_decimals(table, pair))
         written_theirs = _write_column(theirs)
-    if theirs.isna().all():
-        written_theirs = theirs.map(lambda _: "")
-    texts = zip(written_ours, _spreads(table, pair), written_theirs, strict=True)
+    written_theirs = written_theirs.where(theirs.notna(), "")
+    texts = zip(written_ours, _spreads(table, pair, written_ours), written_theirs, strict=True)
     return [_pair(*row) for row in texts]
 
 
-def _spreads(table: pd.DataFrame, pair: tuple[str, str]) -> list[str]:
+def _decimals_of_shares(shares: pd.Series) -> int:
+    """Return how many decimals percentages get: none if all are whole."""
+    return int(not np.allclose(100 * shares, (100 * shares).round()))
+
+
+def _spread_column(table: pd.DataFrame) -> str | None:
+    """Return the column with the spread of our numbers, or None if there is none."""
+    return next((name for name in _SPREADS if name in table), None)
+
+
+def _meaningful_decimals(table: pd.DataFrame, pair: tuple[str, str]) -> int | None:
+    """Return how many decimals of our numbers mean anything, or None without a spread.
+
+    These show two significant digits of the median spread and of the smallest number.
+    """
+    spread = _spread_column(table)
+    if spread is None or not pd.api.types.is_numeric_dtype(table[pair[0]]):
+        return None
+    spreads = table[spread].abs()
+    ours = table[pair[0]].abs()
+    typical = spreads[spreads > 0].median()
+    smallest = ours[ours > 0].min()
+    if pd.isna(typical) or pd.isna(smallest):
+        return None
+    return max(0, 1 - math.floor(math.log10(min(typical, smallest))))
+
+
+def _spreads(table: pd.DataFrame, pair: tuple[str, str], written_ours: pd.Series) -> list[str]:
     """Return the spread and the number of runs behind each row's number, in words."""
     if pair == _PAIRS[0]:
         return [""] * len(table)
-    spread = next((name for name in _SPREADS if name in table), None)
+    spread = _spread_column(table)
     count = next((name for name in _COUNTS if name in table), None)
     words = []
     written = [""] * len(table)
     if spread:
         written = _write_column(table[spread])
+        decimals = _meaningful_decimals(table, pair)
+        of_ours = {len(text.partition(".")[2]) for text in written_ours if text != DASH}
+        if decimals is not None and len(of_ours) == 1:  # whole numbers leave it its own
+            decimals = max(of_ours) or decimals
+            written = table[spread].map(lambda value: number_text(value, decimals))
     for position, text in enumerate(written):
         parts = []
         if spread and pd.notna(table[spread].iloc[position]):
@@ -259,7 +327,7 @@ def _chance(table: pd.DataFrame, lines: list[str]) -> pd.Series | None:
 
 
 def _pair(ours: str, spread: str, theirs: str) -> Markup:
-    if ours == DASH and theirs in ("", DASH):
+    if ours == DASH and not theirs:
         return _EMPTY
     cell = Markup('<span class="ours">{}</span>').format(ours)
     if theirs:
@@ -269,8 +337,8 @@ def _pair(ours: str, spread: str, theirs: str) -> Markup:
     return cell
 
 
-def _write_column(column: pd.Series) -> pd.Series:
-    write = formatter(column)
+def _write_column(column: pd.Series, most_decimals: int | None = None) -> pd.Series:
+    write = formatter(column, most_decimals)
     return column.map(lambda value: with_minus(write(value))).astype(object)
 
 
