@@ -16,14 +16,14 @@ SLOPE_LABELS = {
     ROUNDED: "ours",
     WITHIN_TASKS: "ours, within tasks",
     EXACT: "ours, gradients of any size",
-    "as they are, one variance": "the same, one variance for all",
-    f"as they are, {GROUP_VARIANCES}": "the same, one variance per architecture",
+    "as they are, one variance": "the same, equal variances",
+    f"as they are, {GROUP_VARIANCES}": "the same, a variance per architecture",
 }
 """Labels of the slopes, from top to bottom."""
 
 
 def slope_unit(accuracy: str) -> str:
-    """Return the unit of the slope of the adjoint metric, as the label of an axis.
+    """Return the unit of the slope of the adjoint metric, as the label of an axis: two lines.
 
     Parameters
     ----------
@@ -34,4 +34,4 @@ def slope_unit(accuracy: str) -> str:
     -------
     str
     """
-    return f"points of {accuracy} lost per factor of 10 of gradient decay"
+    return f"points of {accuracy} lost\nper factor of 10 of gradient decay"
