@@ -32,7 +32,8 @@ def formatter(column: pd.Series, most_decimals: int | None = None) -> Callable[[
     - the same number of decimals in all rows if the numbers span few orders of magnitude: up to
       three and no more than they have, with four significant digits for the largest number, but
       always enough for three digits of the largest and two of the smallest; zero as ``0``;
-    - three significant digits for each number if they span many orders of magnitude;
+    - three significant digits for each number, and no more than it has, if they span many orders
+      of magnitude;
     - levels of a factor, such as the learning rates 0.1 and 0.00001, as they are;
     - p-values (columns with the word ``p`` in their name) with two significant digits, and as
       ``< 0.0001`` if they are smaller.
@@ -82,7 +83,7 @@ def _number_formatter(
 
         return write_tiny
     if (finite % 1 == 0).all() or largest / smallest > 10**_DIGITS:
-        return significant
+        return _write_digits
     decimals = _common_decimals(finite, smallest, largest)
     if most_decimals is not None:
         decimals = min(decimals, most_decimals)
@@ -135,6 +136,14 @@ def _write_power(value: float) -> str:
 def _write_level(value: float) -> str:
     """Return a level of a factor with all of its digits."""
     return _special(value) or f"{value:.15f}".rstrip("0").rstrip(".")
+
+
+def _write_digits(value: float) -> str:
+    """Return a number with three significant digits, and no more than it has."""
+    text = significant(value)
+    if "." in text and "e" not in text and float(text.replace(",", "")) == value:
+        return text.rstrip("0").rstrip(".")
+    return text
 
 
 def significant(value: float) -> str:
