@@ -1,5 +1,6 @@
 """The schema of the results, and files that are whole or absent, with their provenance."""
 
+import errno
 import hashlib
 import importlib
 import json
@@ -136,6 +137,16 @@ def test_full_disk_keeps_the_old_file(ds, tmp_path, monkeypatch):
         FACTORIAL.save(ds, path)
     assert path.read_bytes() == before
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_read_only_folder_is_not_called_full(ds, tmp_path, monkeypatch):
+    def refuse(self, target, **kwargs):
+        raise PermissionError(errno.EACCES, "Permission denied", str(target))
+
+    monkeypatch.setattr(xr.Dataset, "to_netcdf", refuse)
+    with pytest.raises(PermissionError, match=r"denied; let this user write there .*/r.nc'$"):
+        FACTORIAL.save(ds, tmp_path / "r.nc")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_unreadable_files_are_named(ds, tmp_path):

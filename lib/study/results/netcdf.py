@@ -49,7 +49,7 @@ def write_netcdf(ds: xr.Dataset, path: str | Path, encoding: Mapping[str, Mappin
     Raises
     ------
     OSError
-        The file cannot be written, for example because the disk is full.
+        The file cannot be written, for example because the disk is full or the folder read-only.
     """
     path = Path(path)
 
@@ -57,6 +57,8 @@ def write_netcdf(ds: xr.Dataset, path: str | Path, encoding: Mapping[str, Mappin
         try:
             ds.to_netcdf(partial, engine="netcdf4", encoding=encoding)
             _append_seal(partial, path.stem)
+        except PermissionError:
+            raise  # `write_whole` says what to do
         except (OSError, RuntimeError) as error:  # the library reports a full disk as either
             raise OSError(
                 f"{path} could not be written ({error}); make room and run again"
