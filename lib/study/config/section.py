@@ -2,7 +2,7 @@
 
 import difflib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Annotated, Any, ClassVar, TypeVar, get_args
 
@@ -189,21 +189,11 @@ def describe_problem(
     """
     hidden = {*hidden_fields, "[key]"}  # pydantic's mark for a wrong key
     keys = [str(key) for key in problem["loc"] if key not in hidden]
-    if keys and keys[0] in given_at:
-        path = [given_at[keys[0]], *keys[1:]]
-    else:
-        path = [where, *keys]
-    key = ".".join(part for part in path if part) or "the file"
+    key = _path_of(keys, where, given_at)
     if problem["type"] == "missing":
         return f"{key} is missing; {kind.if_missing}"
     if problem["type"] == "extra_forbidden":
-        sentence = f"unknown parameter {key}; remove it or correct its spelling"
-        section = _section_at(kind, problem["loc"][:-1])
-        if section is not None:
-            sentence += f" (known: {similar_names(problem['loc'][-1], section.model_fields)})"
-            if section.if_unknown:
-                sentence += f"; {section.if_unknown}"
-        return sentence
+        return _describe_unknown(kind, key, problem["loc"])
     message = problem["msg"].removeprefix("Value error, ")[:LONGEST_TEXT]
     message = message[0].lower() + message[1:]
     for word, plain in _PLAIN_WORDS.items():
@@ -215,6 +205,26 @@ def describe_problem(
     if isinstance(problem["input"], dict):
         return f"{key}; {message}"  # a whole section: its path says enough
     return f"{key} is {format_value(problem['input'])}; {message}"
+
+
+def _path_of(keys: Sequence[str], where: str, given_at: Mapping[str, str]) -> str:
+    """Return the path in the file of a key and the keys inside it, see `parse_section`."""
+    if keys and keys[0] in given_at:
+        path = [given_at[keys[0]], *keys[1:]]
+    else:
+        path = [where, *keys]
+    return ".".join(part for part in path if part) or "the file"
+
+
+def _describe_unknown(kind: type[Section], key: str, location: Sequence[Any]) -> str:
+    """Say in one sentence that a key is unknown, and which ones are known at this location."""
+    sentence = f"unknown parameter {key}; remove it or correct its spelling"
+    section = _section_at(kind, location[:-1])
+    if section is not None:
+        sentence += f" (known: {similar_names(location[-1], section.model_fields)})"
+        if section.if_unknown:
+            sentence += f"; {section.if_unknown}"
+    return sentence
 
 
 def _has_digit(value: object) -> bool:

@@ -174,9 +174,9 @@ class GraphedStep:
         """Return whether to capture a step with batches of this shape now; count a plain step."""
         if self._refused or len(self._steps) == MOST_SHAPES:
             return False
-        taken = self._plain_steps.get(shape, 0)
-        self._plain_steps[shape] = taken + 1
-        return taken >= PLAIN_STEPS
+        plain_steps = self._plain_steps.get(shape, 0)
+        self._plain_steps[shape] = plain_steps + 1
+        return plain_steps >= PLAIN_STEPS
 
     def _take_step(self, inputs: Tensor, targets: Tensor) -> Tensor:
         """Take a step without a graph, or while one is captured; return the loss, detached."""
