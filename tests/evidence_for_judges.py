@@ -4,6 +4,7 @@
 """
 
 import json
+from dataclasses import fields
 from functools import cache, partial
 
 import numpy as np
@@ -252,11 +253,12 @@ def reversal(rng, lost=1e-3) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def work(rng, least=1.0) -> tuple[Counts, Counts]:
+def work(rng, least=1.0) -> tuple[dict[str, float], dict[str, float]]:
     """Draw counts of two networks; the first needs at least `least` times the second's work."""
-    second = rng.uniform(10, 1000, 4)
-    first = second * rng.uniform(least, least + 1, 4)
-    return Counts(*first.tolist()), Counts(*second.tolist())
+    ways = [field.name for field in fields(Counts)]
+    second = rng.uniform(10, 1000, len(ways))
+    first = second * rng.uniform(least, least + 1, len(ways))
+    return dict(zip(ways, first, strict=True)), dict(zip(ways, second, strict=True))
 
 
 JUDGES = {

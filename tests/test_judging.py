@@ -259,7 +259,7 @@ def test_the_count_that_favors_the_claim_decides():
     first, second = work(rng, least=2.0)
     estimate = work_ratio(first, second)
     assert estimate.low == estimate.high == estimate.value
-    assert 2.0 < estimate.value <= first.flop / second.flop
+    assert 2.0 < estimate.value <= first["flop"] / second["flop"]
     assert verdict_of("irnn-4.2-overhead", estimate) == AGREES
     assert math.isnan(judged_row("irnn-4.2-overhead", estimate)["p"])
 

@@ -147,7 +147,9 @@ COMMANDS += ("study.results.reference", "longrnn")
 ORACLES = {
     "study.claims.coadjoint_gaps": "data in which its claims are false",
     "study.claims.error_rates": "data in which its claims are false",
+    "study.claims.operations": "data in which its claim is false",
     "study.claims.padding": "data in which its claims are false",
+    "study.claims.reversal": "data in which its claims are false",
     "study.claims.shuffled": "scores and answers that are known to belong together",
     "study.claims.models": "data in which its claims are false",
     "study.claims.tasks": "data in which its claims are false",

@@ -1,9 +1,8 @@
 """Claims about how much work a network needs, which is counted and not timed."""
 
 import math
-from dataclasses import astuple
+from collections.abc import Mapping
 
-from study.bench.counts import Counts
 from study.claims.estimates import ByVerdict, Estimate, Exact, Scale
 
 COUNTED = "operations are counted, and how long they take depends on the machine"
@@ -11,17 +10,19 @@ COUNTED = "operations are counted, and how long they take depends on the machine
 EXACT = "a count is exact, so its interval has no width"
 
 
-def work_ratio(first: Counts, second: Counts, scale: Scale | None = None) -> Estimate:
+def work_ratio(
+    first: Mapping[str, float], second: Mapping[str, float], scale: Scale | None = None
+) -> Estimate:
     """Estimate how many times as much work one network needs as another.
 
-    Work is counted in several ways: operators, matrix products, their floating-point operations,
-    and bytes. The smallest of the four ratios counts, which favors the claim that extra work is
-    small.
+    Work is counted in several ways, such as operators and bytes. The smallest of the ratios counts,
+    which favors the claim that extra work is small.
 
     Parameters
     ----------
     first, second
-        The work of each network in one time step.
+        The work of each network in one time step, by the way in which it is counted, as in
+        `study.bench.counts.Counts`.
     scale
         Sizes of the networks.
 
@@ -32,8 +33,8 @@ def work_ratio(first: Counts, second: Counts, scale: Scale | None = None) -> Est
         involved, and corrections for many tests leave it out.
     """
     ratios = []
-    for ours, theirs in zip(astuple(first), astuple(second), strict=True):
-        ratios.append(ours / theirs)
+    for way, work in first.items():
+        ratios.append(work / second[way])
     smallest = min(ratios)
     caveat = ByVerdict(to_agree=(COUNTED,), to_differ=(COUNTED,))
     exact = Exact(lambda _: (smallest, smallest), lambda _: math.nan)

@@ -17,5 +17,5 @@ From files to pages:
 5. ``build`` runs Sphinx with the settings in ``conf``, and replaces the old site.
 
 Other commands: ``look`` (`make look`), ``compare`` with ``rebuild_numbers`` (`make compare`), and
-``readme`` with ``readme_numbers`` (`make readme`).
+``readme`` with ``readme_numbers`` and ``slopes`` (`make readme`).
 """

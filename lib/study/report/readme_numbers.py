@@ -10,7 +10,12 @@ import matplotlib.pyplot as plt
 import pandas as pd
 from matplotlib.figure import Figure
 
-from study.figures.slopes import (
+from study.figures.style import use_style
+from study.pipeline.files import write_text, write_whole
+from study.report.contents import Artifact, ReportError
+from study.report.inputs import load_artifacts, read_table
+from study.report.intervention import EFFECTS
+from study.report.slopes import (
     EXACT,
     PAPER,
     ROUNDED,
@@ -18,11 +23,6 @@ from study.figures.slopes import (
     WITHIN_TASKS,
     slope_unit,
 )
-from study.figures.style import use_style
-from study.pipeline.files import write_text, write_whole
-from study.report.contents import Artifact, ReportError
-from study.report.inputs import load_artifacts, read_table
-from study.report.intervention import EFFECTS
 from study.report.verdicts import TEXT_COLUMNS, judge_claims
 from study.stats.power import Z
 
