@@ -277,6 +277,18 @@ def test_harm_by_distance_is_open_or_not():
     assert "early digits lose more" not in "".join(describe_intervention(clear))
 
 
+def test_the_gain_of_each_kind_of_network_is_listed():
+    effects = pd.read_csv(STORED / "intervention.csv")
+    row = effects.iloc[[0]].assign(estimate=0.19, low=-0.01, high=0.38)
+    row["change against plain"] = "renormalized, rows at the beginning, lstm"
+    is_of_a_cell = effects["change against plain"].str.startswith("renormalized, rows at the beg")
+    is_of_a_cell &= effects["change against plain"].str.count(",") == 2
+    without = effects[~is_of_a_cell]
+    assert "by kind of network" not in "".join(describe_intervention(without))
+    written = "".join(describe_intervention(pd.concat([without, row])))
+    assert "by kind of network, in points: LSTM +19 (−1 to +38)." in written
+
+
 def test_a_failed_prediction_is_reported():
     effects = pd.read_csv(STORED / "intervention.csv")
     row = effects["change against plain"] == "dose -10, rows at the end"

@@ -2,6 +2,8 @@
 
 import pandas as pd
 
+from study.results.names import label
+
 EXPERIMENT = "31_adjoint_interventions"
 """The notebook of the experiment."""
 EFFECTS = "own-intervention-effects"
@@ -41,6 +43,7 @@ def describe_intervention(effects: pd.DataFrame) -> list[str]:
     restored = [
         "Gradients restored: In LSTMs, GRUs and basic RNNs, gradients vanish. Rescaling them to a "
         f"constant norm at every time step {_early_and_late(*_restored(rows))}.",
+        *_gain_by_cell(rows),
         *_conclusion(effects),
     ]
     decayed = [
@@ -93,6 +96,21 @@ def _restored(rows: pd.DataFrame) -> tuple[pd.Series, pd.Series]:
     """Return what a constant norm changes with an early and with a late digit."""
     name = "renormalized, rows at the {}"
     return rows.loc[name.format("beginning")], rows.loc[name.format("end")]
+
+
+def _gain_by_cell(rows: pd.DataFrame) -> list[str]:
+    """Return what a constant norm changes with an early digit, for each kind of network alone."""
+    prefix = "renormalized, rows at the beginning, "
+    changes = []
+    for name, row in rows.iterrows():
+        if name.startswith(prefix):
+            network = label(name.removeprefix(prefix))
+            change = 100 * row[["estimate", "low", "high"]]
+            changes.append("{} {:+.0f} ({:+.0f} to {:+.0f})".format(network, *change))
+    if not changes:
+        return []
+    listed = "; ".join(changes).replace("-", "−")
+    return [f"For early digits, by kind of network, in points: {listed}."]
 
 
 def _decayed(rows: pd.DataFrame) -> tuple[pd.Series, pd.Series]:
