@@ -188,7 +188,7 @@ def make_run(label, cell, task, **settings):
     task
         The task's maker and settings in one dictionary.
     settings
-        Settings of the run or of its parts, hyper-parameters of the cell, or settings of its start.
+        Settings of the run or of its parts, hyperparameters of the cell, or settings of its start.
 
     Returns
     -------

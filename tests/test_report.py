@@ -489,6 +489,16 @@ def test_a_sentence_about_another_reading_needs_its_verdict():
     assert write_sentence(finding, row, [replace(other, verdict="undecided")]).text == alone
 
 
+def test_an_estimate_of_zero_has_no_decimals():
+    finding = read_findings().by_claim["diss-3.4-terminal-quartile"]
+    numbers = {"estimate": 0.0, "low": 0.0, "high": 0.0926, "published": 0.08}
+    size = {"replicates": 5.0, "steps": 200.0, "paper_steps": 1000.0}
+    verdict = {"counted": finding.verdict, "corrected": finding.verdict, "caveat": ""}
+    table = judge_claims([]).assign(**numbers, **size, **verdict, cause="too small")
+    row = table.set_index("id", drop=False).loc[finding.claim]
+    assert "their odds of that are 0 times those of the other" in write_sentence(finding, row).text
+
+
 def test_a_main_finding_with_another_verdict_has_only_its_numbers():
     finding = read_findings().questions[0].findings[0]
     measured = {"estimate": 0.0033, "low": 0.0024, "high": 0.0041, "published": 0.003}

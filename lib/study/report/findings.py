@@ -290,6 +290,8 @@ def _write_numbers(finding: Finding, row: pd.Series) -> dict[str, str]:
 
 def _scaled(value: float, finding: Finding) -> str:
     """Write a number as a finding shows it."""
+    if value == 0:
+        return "0"
     return f"{value * finding.scale:,.{finding.digits}f}".replace("-", "−")
 
 
