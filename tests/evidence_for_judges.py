@@ -325,7 +325,7 @@ TRUE = {
 IN_NOTEBOOKS = {
     "unicornn-2.3-states": lambda rng: largest_error(reversal(rng, lost=rng.uniform(0.15, 3))),
     "unicornn-2.3-gradients": lambda rng: largest_error(reversal(rng, lost=rng.uniform(0.15, 3))),
-    "irnn-4.2-overhead": lambda rng: work_ratio(*work(rng, least=rng.uniform(4.5, 10))),
+    "irnn-4.2-overhead": lambda rng: work_ratio(*work(rng, least=rng.uniform(1.5, 5))),
     "irnn-3.2-smooth": lambda rng: proportion(int(rng.binomial(200, 1 / 3)), 200),
     "irnn-3.2-surface": lambda rng: proportion(int(rng.binomial(200, 1 / 3)), 200),
     "irnn-a.6.5-linear": lambda rng: proportion(int(rng.binomial(200, 1 / 3)), 200),

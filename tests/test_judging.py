@@ -250,16 +250,17 @@ def test_recovered_states_are_judged_by_their_worst_setting():
         assert verdict_of(claim, estimate) == AGREES
         assert estimate.about == ("EigenWorms", "smooth noise")
         assert "weights are random" in judged_row(claim, estimate)["caveat"]
+        assert "in the other 5 settings and inputs the error is at most" in estimate.notes[-1]
     one_seed = reversal(rng).query("seed == 0")
     assert largest_error(one_seed).cause is Cause.NO_SEEDS
 
 
 def test_the_count_that_favors_the_claim_decides():
     rng = np.random.default_rng(21)
-    first, second = work(rng, least=2.0)
+    first, second = work(rng, least=0.5)
     estimate = work_ratio(first, second)
     assert estimate.low == estimate.high == estimate.value
-    assert 2.0 < estimate.value <= first["flop"] / second["flop"]
+    assert 0.5 < estimate.value <= first["flop"] / second["flop"]
     assert verdict_of("irnn-4.2-overhead", estimate) == AGREES
     assert math.isnan(judged_row("irnn-4.2-overhead", estimate)["p"])
 
@@ -268,7 +269,7 @@ def test_unmeasured_claims_are_not_testable():
     rows = list_unmeasured(UNMEASURED)
     assert rows["id"].tolist() == list(UNMEASURED)
     assert set(rows["verdict"]) == {UNTESTABLE}
-    assert set(rows["cause"]) == {Cause.NO_SEEDS, Cause.NO_DATA}
+    assert set(rows["cause"]) == {Cause.NO_DATA}
     assert (rows["note"] != "").all()
 
 

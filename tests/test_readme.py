@@ -89,7 +89,7 @@ def test_code_runs_as_printed(code, monkeypatch):
 def test_decided_claims_add_up():
     words = " ".join(TEXT.split())
     decided, remaining = re.search(
-        r"Of (\d+) claims that agree or differ, (\d+) survive", words
+        r"Of (\d+) claims that agree or differ, (\d+) remain so after", words
     ).groups()
     rows = dict(re.findall(r"\| (\w+) \|(?: \d+ \(\d+\) \|){4} (\d+ \(\d+\)) \|", TEXT))
     agree, agree_corrected = map(int, re.findall(r"\d+", rows["agree"]))

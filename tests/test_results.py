@@ -237,6 +237,16 @@ def test_stored_results_match_their_provenance(tmp_path):
         load(path)
 
 
+@pytest.mark.parametrize(
+    "path", sorted((REFERENCE / "real").glob("*.nc")), ids=lambda path: path.stem
+)
+def test_every_coordinate_that_a_stored_dataset_names_is_in_it(path):
+    with xr.open_dataset(path, decode_coords=False) as ds:
+        variables = ds.variables.values()
+        named = {name for one in variables for name in one.attrs.get("coordinates", "").split()}
+        assert named <= set(ds.variables)
+
+
 def test_every_stored_dataset_has_a_checksum():
     for path in (REFERENCE / "real").glob("*.nc"):
         record = json.loads(path.with_suffix(".json").read_text("utf-8"))

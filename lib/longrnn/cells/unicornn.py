@@ -178,7 +178,7 @@ class UnICORNNCore(Cell, name="unicornn"):
 
     def _draw_masks(self, batch: int) -> tuple[Tensor | None, ...]:
         """Draw a mask (batch, d) for every layer but the last, whose outputs are not masked."""
-        # `torch.func.vmap` draws masks of their own for its indices, as it does for `nn.Dropout`.
+        # `torch.func.vmap` gives each mapped index its own masks, as it does for `nn.Dropout`.
         # It would refuse `bernoulli_` where no weight is mapped.
         ones = self.w[0].new_ones(batch, self.hidden_size)
         masks = [F.dropout(ones, self.dropout) for _ in range(self.layers - 1)]

@@ -31,7 +31,7 @@ def random_case(
     dtype : torch.dtype
         Type of all tensors.
     **hyper_parameters
-        Hyper-parameters of the cell.
+        Hyperparameters of the cell.
 
     Returns
     -------

@@ -5,7 +5,10 @@ from collections.abc import Mapping
 
 from study.claims.estimates import ByVerdict, Estimate, Exact, Scale
 
-COUNTED = "operations are counted, and how long they take depends on the machine"
+COUNTED = (
+    "operations of the steps through time are counted, without the loss and the optimizer, and "
+    "how long they take depends on the machine"
+)
 """Words of the caveat that no time was measured."""
 EXACT = "a count is exact, so its interval has no width"
 

@@ -14,6 +14,11 @@ from study.claims.intervals import geometric_mean
 
 UNTRAINED = "the weights are random, as before training, and the inputs are noise"
 """Words of the caveat about the layers that are measured."""
+WHOLE_SEQUENCES = (
+    "errors are relative to the norm over the whole sequence, and may be larger at single time "
+    "steps"
+)
+"""Words of the caveat about small errors."""
 
 
 def largest_error(errors: pd.DataFrame, scale: Scale | None = None) -> Estimate:
@@ -33,12 +38,18 @@ def largest_error(errors: pd.DataFrame, scale: Scale | None = None) -> Estimate:
     Returns
     -------
     Estimate
-        A ratio, with a caveat about the weights.
+        A ratio, with caveats about the weights and the norms, and a note on the settings and inputs
+        that do not decide.
     """
-    caveat = ByVerdict(to_agree=(UNTRAINED,), to_differ=(UNTRAINED,))
+    caveat = ByVerdict(to_agree=(UNTRAINED, WHOLE_SEQUENCES), to_differ=(UNTRAINED,))
     estimates = []
     for (setting, drive), rows in errors.groupby(["setting", "drive"], sort=False):
         estimate = geometric_mean(rows["error"], scale)
         about = Compared(networks=setting, task=f"{drive} noise")
         estimates.append(replace(estimate, about=about, caveats=caveat))
-    return largest(estimates)
+    decisive = largest(estimates)
+    others = sorted(estimate.value for estimate in estimates)[:-1]
+    if decisive.cause or not others:
+        return decisive
+    note = f"in the other {len(others)} settings and inputs the error is at most {others[-1]:.2g}"
+    return replace(decisive, notes=(*decisive.notes, note))

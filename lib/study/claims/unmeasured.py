@@ -1,4 +1,4 @@
-"""Claims that our results cannot judge, because nobody measured their quantity.
+"""Claims that our results cannot judge, because they lack a measurement or its single rounds.
 
 All of them are about time. They are listed as not testable, so that a reader who looks for a
 paper's headline finds it, with the reason.
@@ -14,7 +14,7 @@ from study.claims.judging import judged_row
 _NO_ROUNDS = not_testable(
     "times are stored as medians over rounds on one GPU, without the single rounds that an "
     "interval needs",
-    Cause.NO_SEEDS,
+    Cause.NO_DATA,
 )
 _NO_TRAINING_TIMES = not_testable("our results hold no training time of a run", Cause.NO_DATA)
 _NO_PREDICTION_TIMES = not_testable("our results hold no time of a prediction", Cause.NO_DATA)

@@ -41,8 +41,9 @@ def describe_intervention(effects: pd.DataFrame) -> list[str]:
         f"({int(rows['n'].min())} seeds for each network)."
     ]
     restored = [
-        "Gradients restored: In LSTMs, GRUs and basic RNNs, gradients vanish. Rescaling them to a "
-        f"constant norm at every time step {_early_and_late(*_restored(rows))}.",
+        "Gradients restored: In LSTMs, GRUs and basic RNNs, gradients vanish. On average over the "
+        "three, rescaling them to a constant norm at every time step "
+        f"{_early_and_late(*_restored(rows))}.",
         *_gain_by_cell(rows),
         *_conclusion(effects),
     ]
@@ -80,12 +81,13 @@ def summarize_intervention(effects: pd.DataFrame) -> str:
     seeds = int(rows["n"].min())
     sentences = [
         "In our experiment, networks classify a digit early or late in noise, and we change only "
-        f"how gradients flow backward ({seeds} seeds). In LSTMs, GRUs and basic RNNs, whose "
-        f"gradients vanish, holding the gradient norm constant {_early_and_late(*_restored(rows))}"
+        f"how gradients flow backward ({seeds} seeds). On average over LSTMs, GRUs and basic "
+        "RNNs, whose gradients vanish, holding the gradient norm constant "
+        f"{_early_and_late(*_restored(rows))}"
         f"{_signs_do_not_help(rows)}.",
         *_conclusion(effects),
-        "In Lipschitz RNNs, antisymmetric RNNs and UnICORNNs, whose gradients last, making them "
-        f"shrink by ten orders of magnitude {_early_and_late(*_decayed(rows))}"
+        "On average over Lipschitz RNNs, antisymmetric RNNs and UnICORNNs, whose gradients last, "
+        f"making them shrink by ten orders of magnitude {_early_and_late(*_decayed(rows))}"
         f"{_unpredicted(rows)}.",
         *_unexplained(rows),
     ]
@@ -140,7 +142,7 @@ def _unpredicted(rows: pd.DataFrame) -> str:
     """Say that decay costs more than was predicted if the digit comes late."""
     _, late = _decayed(rows)
     if late["high"] < -_PREDICTED_AT_END:
-        return f", where we had predicted less than {100 * _PREDICTED_AT_END:.0f}"
+        return f", where we had predicted less than {100 * _PREDICTED_AT_END:.0f} points"
     return ""
 
 
@@ -148,7 +150,7 @@ def _signs_do_not_help(rows: pd.DataFrame) -> str:
     """Say so if a constant norm with random signs makes no clear difference."""
     if _verb(rows.loc[_SIGNS]):
         return ""
-    return "; with random signs, constant norms do not help"
+    return "; with random signs, constant norms do not help early digits"
 
 
 def shows_cause(effects: pd.DataFrame) -> bool:

@@ -149,12 +149,11 @@ def _cautions(judged: pd.DataFrame) -> str:
         "Most of our runs are shorter than the papers', so a lead may only mean faster learning. A "
         "short run without the claimed lead counts as *too small*, not as *differ*, which favors "
         f"*agree*. {_short_sequences(judged)}",
-        f"Of {len(decided)} claims that agree or differ, {remaining} survive Holm's correction for "
-        f"many claims in each publication. Of the same {len(decided)}, {with_caveat} have a caveat "
-        "(†), "
-        f"{by_threshold} would change if we halved or doubled one of our thresholds (‡), and {few} "
-        f"rest on {_FEW_SEEDS} seeds. For some undecided claims, we added seeds after seeing the "
-        "result; intervals ignore that.",
+        f"Of {len(decided)} claims that agree or differ, {remaining} remain so after Holm's "
+        f"correction for many claims in each publication. Of the same {len(decided)}, "
+        f"{with_caveat} have a caveat (†), {by_threshold} would change if we halved or doubled "
+        f"one of our thresholds (‡), and {few} rest on {_FEW_SEEDS} seeds. For some undecided "
+        "claims, we added seeds after seeing the result; intervals ignore that.",
         "iRNN's equations can be read in three ways. Unless a claim says otherwise, its verdict is "
         "for inner steps that start at the previous state; as printed, they start at zero.",
     )
