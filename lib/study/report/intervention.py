@@ -87,7 +87,7 @@ def summarize_intervention(effects: pd.DataFrame) -> str:
         f"{_signs_do_not_help(rows)}.",
         *_conclusion(effects),
         "On average over Lipschitz RNNs, antisymmetric RNNs and UnICORNNs, whose gradients last, "
-        f"making them shrink by ten orders of magnitude {_early_and_late(*_decayed(rows))}"
+        f"shrinking them by ten orders of magnitude {_early_and_late(*_decayed(rows))}"
         f"{_unpredicted(rows)}.",
         *_unexplained(rows),
     ]
@@ -135,7 +135,7 @@ def _unexplained(rows: pd.DataFrame) -> list[str]:
     """Say so if decay may cost as much with a late digit as with an early one."""
     if _verb(rows.loc["dose -10, beginning less end"]):
         return []
-    return ["So decay may also do harm over short distances in time."]
+    return ["So decay may also do harm over short distances."]
 
 
 def _unpredicted(rows: pd.DataFrame) -> str:
@@ -150,7 +150,7 @@ def _signs_do_not_help(rows: pd.DataFrame) -> str:
     """Say so if a constant norm with random signs makes no clear difference."""
     if _verb(rows.loc[_SIGNS]):
         return ""
-    return "; with random signs, constant norms do not help early digits"
+    return "; with random signs, it does not help early digits"
 
 
 def shows_cause(effects: pd.DataFrame) -> bool:
