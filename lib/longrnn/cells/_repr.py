@@ -52,7 +52,7 @@ def sizes_and_changes(
 
 
 def differ(value: object, other: object) -> bool:
-    """Return whether a setting has another value; a tensor in place of a number always has.
+    """Return whether a setting has another value; a tensor instead of a number always has.
 
     Parameters
     ----------
