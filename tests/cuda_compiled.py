@@ -48,6 +48,16 @@ Trials set another width.
 NARROW = 128
 """Width at which all kernels are compiled in float64, too."""
 DEVICE = SimpleNamespace(compute_capability=(9, 0))
+IRNN = [
+    (dtype, width, hyperparameters)
+    for dtype in (torch.float32, torch.float64)
+    for width in sorted({min(NARROW, WIDTH), WIDTH})
+    for hyperparameters in ({}, {"train_eta": "time", "length": 3})
+]
+"""Types, widths and hyperparameters of iRNNs with four sequences in a block, if they fit.
+
+They have the most local arrays.
+"""
 PINNED_RELEASE = re.search(
     r"nvidia-cuda-nvcc==(\d+\.\d+)", (ROOT / "requirements-ptxas.in").read_text("utf-8")
 )[1]
@@ -108,15 +118,15 @@ def ptx():
         for name in PROBED:
             pull_back(name, WIDTH)
         patch.setattr(_cuda_launch, "_processors", lambda _: 1)
-        for dtype in (torch.float32, torch.float64):  # four sequences a block: most local arrays
-            run_once("irnn", min(NARROW, WIDTH), dtype, "both", {})
+        for dtype, width, hyperparameters in IRNN:
+            run_once("irnn", width, dtype, "both", {}, **hyperparameters)
     return results
 
 
-def run_once(name, width, dtype, use, options):
+def run_once(name, width, dtype, use, options, **hyperparameters):
     """Launch the kernels of a pass, for a loss of the outputs, the final state, or both."""
     engine = kernels._ENGINES[name, "numba-cuda"]
-    cell = make_cell(name, 2, width).to(dtype)
+    cell = make_cell(name, 2, width, **hyperparameters).to(dtype)
     u = torch.zeros(3, 4, 2, dtype=dtype)
     outputs, final = engine.run(cell.weights(), cell.initial_state(4), u, **options)
     losses = {"outputs": outputs.sum(), "state": final[cell.readout].sum()}

@@ -208,6 +208,11 @@ def _backward_kernel(
                     shares[z_row * d + j] = gamma * (z_i - alpha * factors[factor_row * d + j])
                     delta = times_slope(phi, step * gamma, z_i)
                     memory[delta_at + slot] = delta
+                    # Subtracted before the product, which would otherwise keep the step size in
+                    # a register: at 1,024 units, registers spilled.
+                    decay = alpha * step * gamma
+                    memory[gamma_at + slot] = gamma - decay
+                    memory[back_at + slot] -= sign * decay
                     if twice > 0:
                         deltas[(factor_row + K) * d + j] = delta
                 j += threads
@@ -219,13 +224,11 @@ def _backward_kernel(
                     dot_products(total, U, U_start + j, d, memory, factor_at, d)
                     for i in range(tile):
                         slot = j * tile + i
-                        round_row = base + in_batch[i]
                         if turn == twice:
-                            step = _step_size(eta, run, round_row, inner, K, varying)
-                            deltas[(round_row * count + inner) * d + j] = memory[factor_at + slot]
-                            change = total[i] - alpha * step * memory[gamma_at + slot]
-                            memory[gamma_at + slot] += change
-                            memory[back_at + slot] += sign * change
+                            factor_row = (base + in_batch[i]) * count + inner
+                            deltas[factor_row * d + j] = memory[factor_at + slot]
+                            memory[gamma_at + slot] += total[i]
+                            memory[back_at + slot] += sign * total[i]
                         else:
                             memory[rho_at + slot] = total[i]
                     j += threads
