@@ -8,6 +8,8 @@ import importlib
 import os
 import pkgutil
 import re
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import numba
 import numpy as np
@@ -602,12 +604,11 @@ def kernel_folder(tmp_path, monkeypatch):
 
 
 def test_kernels_run_uncached_on_a_full_disk(kernel_folder, monkeypatch):
-    compiled = _cpu.kernel(double)
-
     def full(*_):
         raise OSError("no space left on device")
 
-    monkeypatch.setattr(compiled._cache._impl, "reduce", full)
+    monkeypatch.setattr(numba.core.caching.CompileResultCacheImpl, "reduce", full)
+    compiled = _cpu.kernel(double)
     with pytest.warns(RuntimeWarning, match="cannot be cached.*LONGRNN_CACHE"):
         assert compiled(2) == 4
 
@@ -636,3 +637,31 @@ def test_damaged_machine_code_is_compiled_again(kind, kernel_folder):
     again = _cpu.kernel(double)
     assert again(2) == 4
     assert again.stats.cache_hits, "the damaged file was not replaced"
+
+
+def test_two_threads_that_compile_at_once_leave_no_lock(kernel_folder, monkeypatch):
+    monkeypatch.setattr(_cpu_cache, "_LONGEST_WAIT", 0)
+    compiled = _cpu.kernel(double)
+    start = threading.Barrier(2)
+
+    def call(number):
+        start.wait()
+        return compiled(number)
+
+    with ThreadPoolExecutor(2) as threads:
+        assert list(threads.map(call, (2, 2.5))) == [4, 5]  # an integer and a float
+    (path,) = kernel_folder.rglob("*.lock")
+    lock = _cpu_cache._lock_file(path)
+    assert lock is not None, "another process would wait for this one"
+    lock.close()
+
+
+def test_importing_creates_no_folder(tmp_path):
+    folder = tmp_path / "cache"
+    environment = os.environ | {"LONGRNN_CACHE": str(folder)}
+    use = "cell = longrnn.IndRNN(1, 2); cell(torch.ones(3, 1, 1)); print(folder.exists())"
+    code = "import pathlib, sys, torch, longrnn; folder = pathlib.Path(sys.argv[1]);"
+    done = python("-c", f"{code} print(folder.exists()); {use}", folder, env=environment)
+    assert (done.returncode, done.stdout) == (0, "False\nTrue\n"), done.stderr
+    done = python("-W", "error", "-c", code, folder, env=environment | {"LONGRNN_CACHE": "/proc/x"})
+    assert done.returncode == 0, done.stderr

@@ -11,8 +11,8 @@ layer in one direction, whose inputs are (time, batch, input).
 
 The names are imported when they are first used. The engines are imported at once, so that PyTorch
 knows their operators: ``import longrnn`` is all that a program saved by `torch.export` needs. Their
-compiled code is kept in the folder that the environment variable ``LONGRNN_CACHE`` names when
-`longrnn` is imported, by default in the user's cache folder.
+compiled code is kept in the folder that the environment variable ``LONGRNN_CACHE`` names when the
+first kernel is compiled, by default in the user's cache folder.
 """
 
 import longrnn.kernels  # noqa: F401 - registers the operators

@@ -12,6 +12,8 @@ from types import FunctionType
 
 import numba
 import numpy as np
+from numba.core.compiler_lock import global_compiler_lock
+from numba.core.dispatcher import Dispatcher
 
 from longrnn.kernels import register
 from longrnn.kernels._cpu_cache import KernelCache, cache_folder
@@ -63,17 +65,36 @@ def kernel(function: Callable, **constants: int) -> Callable:
     bound.__doc__ = function.__doc__
     bound.__module__ = function.__module__
     compiled = numba.njit(nogil=True, **OPTIONS)(bound)
-    folder = cache_folder()
-    if folder is not None:
-        before = numba.config.CACHE_DIR
-        numba.config.CACHE_DIR = str(folder)
-        try:
-            kernel_cache = KernelCache(bound)
-        finally:
-            numba.config.CACHE_DIR = before
-        compiled._cache = kernel_cache
-        compiled.compile = kernel_cache.releasing(compiled.compile)
+    compiled.compile = partial(_compile_with_cache, compiled, compiled.compile)
     return compiled
+
+
+def _compile_with_cache(compiled: Dispatcher, compile_kernel: Callable, signature: tuple):
+    """Compile a kernel for a signature, or load its machine code from the cache.
+
+    The cache is attached here, at the first compilation, so that importing `longrnn` creates no
+    folder. `compile_kernel` is the dispatcher's own method `compile`.
+    """
+    with global_compiler_lock:  # otherwise another thread could release this one's file lock
+        if not isinstance(compiled._cache, KernelCache):
+            folder = cache_folder()
+            if folder is None:
+                return compile_kernel(signature)
+            compiled._cache = _cache_in(folder, compiled.py_func)
+        try:
+            return compile_kernel(signature)
+        finally:
+            compiled._cache.release()
+
+
+def _cache_in(folder: Path, function: Callable) -> KernelCache:
+    """Return the cache of a function in a folder, which Numba takes from its configuration."""
+    before = numba.config.CACHE_DIR
+    numba.config.CACHE_DIR = str(folder)
+    try:
+        return KernelCache(function)
+    finally:
+        numba.config.CACHE_DIR = before
 
 
 def _files_of(function: Callable) -> set[Path]:

@@ -4,13 +4,11 @@ import os
 import tempfile
 import time
 import warnings
-from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import IO
 
 from numba.core.caching import FunctionCache
-from numba.core.compiler_lock import global_compiler_lock
 
 try:
     import fcntl
@@ -27,7 +25,7 @@ def cache_folder() -> Path | None:
 
     ``LONGRNN_CACHE`` names it, else ``NUMBA_CACHE_DIR``; otherwise it is ``longrnn/kernels`` in
     the user's cache folder (``XDG_CACHE_HOME`` or ``~/.cache``). The variables are read when
-    `longrnn` is imported.
+    the first kernel is compiled.
 
     Returns
     -------
@@ -63,34 +61,11 @@ class KernelCache(FunctionCache):
     """Numba's cache on disk, but a kernel still runs if the cache cannot be read or written.
 
     If two processes need a kernel at once, one compiles it while the other waits for a file lock.
-    `load_overload` takes the lock if it finds no code, and `releasing` releases it.
+    `load_overload` takes the lock if it finds no code. Who compiles a kernel must call `release`
+    when the compilation has ended or failed.
     """
 
     _lock = None
-
-    def releasing(self, compile_kernel: Callable) -> Callable:
-        """Return a dispatcher's method `compile`, which no longer holds the lock when it ends.
-
-        Parameters
-        ----------
-        compile_kernel : callable
-            The method ``compile(signature)``. It calls `load_overload` and, unless compilation
-            fails, `save_overload`.
-
-        Returns
-        -------
-        callable
-            Does what `compile_kernel` does, and releases the lock even if that raises.
-        """
-
-        def compile_and_release(signature):
-            with global_compiler_lock:  # else another thread's lock could be released
-                try:
-                    return compile_kernel(signature)
-                finally:
-                    self._release()
-
-        return compile_and_release
 
     def load_overload(self, sig, target_context):
         code = self._load(sig, target_context)
@@ -121,7 +96,8 @@ class KernelCache(FunctionCache):
         except OSError as error:  # the disk is full, say
             _warn_without_cache(type(error).__name__)
 
-    def _release(self):
+    def release(self):
+        """Let other processes compile the kernel; does nothing if this one holds no lock."""
         if self._lock is not None:
             self._lock.close()
             self._lock = None
