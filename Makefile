@@ -62,7 +62,7 @@ bench: $(VENV)/project ## benchmark cells, training, statistics, and the coadjoi
 	python -m study.pipeline notebooks/83_bench_coadjoint.ipynb data/bench/83_bench_coadjoint.ipynb \
 	  -p out data/tables/bench_coadjoint.csv -p lengths "28 140 364"
 	python -m study.pipeline notebooks/84_bench_adding.ipynb data/bench/84_bench_adding.ipynb \
-	  -p out data/tables/bench_adding.csv -p time_steps 750 -p width 128
+	  -p out data/tables/bench_adding.csv -p rounds 9 -p time_steps 750 -p width 128
 
 bench-gpu: $(VENV)/project ## check and benchmark every kernel on an NVIDIA GPU: data/tables/bench_gpu.csv
 	python -m study.bench.gpu --look

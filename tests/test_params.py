@@ -159,6 +159,7 @@ def rnn(**settings):
 @pytest.mark.parametrize(("networks", "defaults", "complaint"), [
     (lem(dtt=1), {}, r"unknown setting groups.table.networks.LEM.set.dtt; expected one of dt, "),
     (lem(lr=1), {}, "networks.LEM.set.lr; its name here is learning_rate$"),
+    (lem(seed=3), {}, "set.seed; seeds follow from a run's settings, and replicates is the number"),
     (lem(optimiser="adam"), {}, "LEM.set.optimiser; expected one of optimizer, "),
     (lem(gamma=1), {},
      "LEM.set.gamma is a setting of other networks or tasks; LEM on N=10 has"),

@@ -62,7 +62,7 @@ def test_a_start_that_leaves_no_step_is_refused(start):
 
 def test_a_start_between_two_steps_is_refused():
     """`largest_exponent` would divide by a number of steps that it did not take."""
-    with pytest.raises(TypeError, match="integer"):
+    with pytest.raises(TypeError, match=r"expected start to be an integer, got 1\.5"):
         largest_exponent(make_cell("rnn", 1, 4), _noise(9), start=1.5)
 
 

@@ -139,12 +139,15 @@ def test_full_disk_keeps_the_old_file(ds, tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_a_read_only_folder_is_not_called_full(ds, tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("number", "words"), [(errno.EACCES, "denied"), (errno.EROFS, "Read-only file system")]
+)
+def test_what_this_user_may_not_write_is_not_called_full(number, words, ds, tmp_path, monkeypatch):
     def refuse(self, target, **kwargs):
-        raise PermissionError(errno.EACCES, "Permission denied", str(target))
+        raise OSError(number, os.strerror(number), str(target))
 
     monkeypatch.setattr(xr.Dataset, "to_netcdf", refuse)
-    with pytest.raises(PermissionError, match=r"denied; let this user write there .*/r.nc'$"):
+    with pytest.raises(OSError, match=rf"{words}; let this user write there .*/r.nc'$"):
         FACTORIAL.save(ds, tmp_path / "r.nc")
     assert list(tmp_path.iterdir()) == []
 

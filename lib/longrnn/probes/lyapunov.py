@@ -20,7 +20,6 @@ which it uses.
 """
 
 import copy
-import operator
 from collections.abc import Iterable, Iterator, Sequence
 from numbers import Integral
 
@@ -82,7 +81,8 @@ def step_jacobians(
     # Without dropout, whose masks would differ between calls and advance PyTorch's generator.
     cell = copy.deepcopy(bare_cell(cell)).double().requires_grad_(False).eval()
     u = double_inputs(cell, u)
-    start = operator.index(start)
+    if not isinstance(start, Integral):
+        raise TypeError(f"expected start to be an integer, got {start!r}")
     if not 0 <= start < len(u):
         raise ValueError(f"expected a start between 0 and {len(u) - 1}, got {start}")
     if parts is None:

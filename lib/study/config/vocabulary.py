@@ -26,11 +26,11 @@ _USUAL_NAMES = {
     "grad_clip": "gradient_clip",
     "init": "start",
     "initialization": "start",
-    "seed": "replicates",
-    "seeds": "replicates",
     "seq_len": "time_steps",
 }
 """Names that other libraries and papers use for our settings."""
+_SEEDS = ("seed", "seeds")
+"""Names of a setting that does not exist here."""
 _NO_SETTINGS = ("cell", "hyper_parameters", "start_settings")
 """Fields of a network that are not settings: its cell, and the dictionaries of settings."""
 
@@ -121,7 +121,9 @@ def refuse_unknown(key: str, where: str, known: Iterable[str]) -> None:
     if key in known:
         return
     our_name = _USUAL_NAMES.get(key)
-    if our_name in known:
+    if key in _SEEDS and "replicates" in known:
+        advice = "seeds follow from a run's settings, and replicates is the number of seeds"
+    elif our_name in known:
         advice = f"its name here is {our_name}"
     else:
         advice = f"expected one of {similar_names(key, known)}"

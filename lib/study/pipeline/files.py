@@ -9,13 +9,13 @@ from secrets import token_hex
 
 _MAKE_ROOM = "make room and run again"
 _ALLOW = "let this user write there and run again"
+NOT_ALLOWED = (errno.EACCES, errno.EPERM, errno.EROFS)
+"""Numbers of the errors of a file that this user must not write."""
 _ADVICE = {
     errno.ENOSPC: _MAKE_ROOM,
     errno.EDQUOT: _MAKE_ROOM,
     errno.EFBIG: _MAKE_ROOM,
-    errno.EACCES: _ALLOW,
-    errno.EPERM: _ALLOW,
-    errno.EROFS: _ALLOW,
+    **dict.fromkeys(NOT_ALLOWED, _ALLOW),
 }
 """What to do if a file can't be written, by the number of the error."""
 

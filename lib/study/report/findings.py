@@ -282,6 +282,7 @@ def _write_numbers(finding: Finding, row: pd.Series) -> dict[str, str]:
         "interval": interval,
         "decided_by": _quote_networks(row),
         "task": row["decided_on"],
+        "images": _without_padding(row["decided_on"]),
         "threshold": write(_threshold(region)),
         "limit": write(region.below),
         "steps": _short_steps(row),
@@ -293,6 +294,11 @@ def _scaled(value: float, finding: Finding) -> str:
     if value == 0:
         return "0"
     return f"{value * finding.scale:,.{finding.digits}f}".replace("-", "−")
+
+
+def _without_padding(task: str) -> str:
+    """Return the images of a task, for a sentence that already says how much noise follows."""
+    return task.removesuffix(" Pad12x")
 
 
 def _short_steps(row: pd.Series) -> str:

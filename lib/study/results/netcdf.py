@@ -17,7 +17,7 @@ from pathlib import Path
 import xarray as xr
 
 from study.paths import DATA
-from study.pipeline.files import write_whole
+from study.pipeline.files import NOT_ALLOWED, write_whole
 
 MARK = b"\nsealed sha256:"
 """Bytes between the content and its hash."""
@@ -57,9 +57,9 @@ def write_netcdf(ds: xr.Dataset, path: str | Path, encoding: Mapping[str, Mappin
         try:
             ds.to_netcdf(partial, engine="netcdf4", encoding=encoding)
             _append_seal(partial, path.stem)
-        except PermissionError:
-            raise  # `write_whole` says what to do
         except (OSError, RuntimeError) as error:  # the library reports a full disk as either
+            if isinstance(error, OSError) and error.errno in NOT_ALLOWED:
+                raise  # `write_whole` says what to do
             raise OSError(
                 f"{path} could not be written ({error}); make room and run again"
             ) from None
