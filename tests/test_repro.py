@@ -115,11 +115,11 @@ stages:
     cmd: >-
       echo shown by a stage >&2;
       echo ran >> ../runs;
-      for i in $(seq 600); do [ -e c ] && break; sleep 0.1; done;
-      cat c > a
+      for i in $(seq 600); do [ -e ../simulated ] && break; sleep 0.1; done;
+      cat ../simulated > a
     outs: [a]
   simulate:
-    cmd: sleep 1; echo c > c
+    cmd: sleep 1; echo ran > ../simulated; echo c > c
     outs: [c]
   analyze:
     foreach: [one, two, three]
@@ -135,7 +135,10 @@ stages:
     deps: [one, two, three]
     outs: [b]
 """
-"""Training ends only if `simulate` runs beside it; each analysis counts those that have begun."""
+"""Training ends only if `simulate` runs beside it; each analysis counts those that have begun.
+
+It waits for a file that is not an output, because DVC moves outputs to its cache and back.
+"""
 FAILING = PIPELINE.replace("echo $# > ${item}", "echo ${item} >> ../runs; test ${item} != two")
 DRIVER = """
 import sys

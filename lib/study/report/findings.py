@@ -324,7 +324,7 @@ def _quote_networks(row: pd.Series) -> str:
     """
     if not row["decided_by"]:
         return ""
-    return f"“{row['decided_by']}” on {row['decided_on']}"
+    return f"“{row['decided_by']}” on {_without_padding(row['decided_on'])}"
 
 
 def _state_claim(claim: ClaimText) -> str:
