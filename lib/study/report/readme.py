@@ -85,12 +85,12 @@ def _summary(judged: pd.DataFrame, effects: pd.DataFrame) -> str:
     corrected = tally(judged, "corrected").loc["all"]
     return _wrap(
         "We reimplemented the networks of five publications and repeated their experiments, mostly "
-        f"at a smaller scale. Of {len(judged)} claims, we could test "
-        f"{counts[list(TESTED)].sum()}: {counts['agree']} agree with our results, "
-        f"{counts['differ']} differ, {counts['undecided']} are undecided, and "
-        f"{counts[SMALL_EFFECT]} that claim little or no effect hold (after Holm's correction: "
-        f"{corrected['agree']}, {corrected['differ']}, {corrected['undecided']} and "
-        f"{corrected[SMALL_EFFECT]}). **In short:** {' '.join(answers)}"
+        f"smaller. Of {len(judged)} claims, we could test "
+        f"{counts[list(TESTED)].sum()}: {counts['agree']} agree with our results "
+        f"({corrected['agree']} after Holm's correction for testing many claims), "
+        f"{counts['differ']} differ ({corrected['differ']}), {counts['undecided']} are undecided "
+        f"({corrected['undecided']}), and {counts[SMALL_EFFECT]} that claim little or no effect "
+        f"hold ({corrected[SMALL_EFFECT]}). **In short:** {' '.join(answers)}"
     )
 
 
@@ -143,19 +143,21 @@ def _cautions(judged: pd.DataFrame) -> str:
     points = (
         "*Agree*: our whole 95% interval is where the claim is true (for “LEM beats the LSTM”, "
         "above zero). Our number may still be far from the published one. *Differ*: the whole "
-        "interval is where the claim is false, at our scale. *Undecided*: the interval reaches "
-        "into both, or the list gives another reason. *Experiment too small*: ours could hardly "
-        "show the effect, and did not.",
-        "Most of our runs are shorter than the papers', so a lead may only mean faster learning. A "
-        "short run without the claimed lead counts as *too small*, not as *differ*, which favors "
-        f"*agree*. {_short_sequences(judged)}",
+        "interval is where the claim is false, at our scale. *Undecided*: the interval contains "
+        "values for and against it, or the list gives another reason. *Experiment too small*: ours "
+        "could hardly show the effect, and did not.",
+        "Most of our runs are shorter than the papers', so a lead may only mean faster learning. "
+        "If they lack the claimed lead, the experiment counts as *too small*, not as *differ*. So "
+        "the share of *agree* among tested claims is too high. "
+        f"{_short_sequences(judged)}",
         f"Of {len(decided)} claims that agree or differ, {remaining} remain so after Holm's "
-        f"correction for many claims in each publication. Of the same {len(decided)}, "
-        f"{with_caveat} have a caveat (†), {by_threshold} would change if we halved or doubled "
-        f"one of our thresholds (‡), and {few} rest on {_FEW_SEEDS} seeds. For some undecided "
-        "claims, we added seeds after seeing the result; intervals ignore that.",
-        "iRNN's equations can be read in three ways. Unless a claim says otherwise, its verdict is "
-        "for inner steps that start at the previous state; as printed, they start at zero.",
+        f"correction, which is for each publication. Of the same {len(decided)}, "
+        f"{with_caveat} have a caveat, such as short runs (†), {by_threshold} would change if we "
+        f"halved or doubled a threshold of ours (‡), and {few} rest on {_FEW_SEEDS} seeds. For "
+        "some undecided claims, we added seeds after seeing the result; intervals ignore that.",
+        "iRNN's equations can be read in three ways: its inner steps start at zero, as published, "
+        "or at the previous state, with or without a minus sign. Unless a claim says otherwise, "
+        "its verdict is for the previous state without one.",
     )
     return "\n".join(_wrap(f"- {point}", hanging="  ") for point in points)
 
@@ -209,7 +211,7 @@ def _speed(timings: Path) -> str:
     cpu = _ratios(timings / "cpu-2-cores.csv")[_EXAMPLE]
     gpu = _ratios(timings / "h200.csv")[_EXAMPLE]
     return (
-        f"A two-layer UnICORNN takes {100 * cpu:.0f}% of the time of a one-layer `nn.LSTM` on two "
+        f"Two layers of UnICORNN take {100 * cpu:.0f}% of the time of one `nn.LSTM` layer on two "
         f"CPU cores and {100 * gpu:.0f}% on an H200 (forward and backward, 1,000 time steps, "
         "batch size and width 128)."
     )
