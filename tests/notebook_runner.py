@@ -24,7 +24,7 @@ SMALL = {
     "54_irnn_theory": {"draws": 20},
     "80_bench_cpu": {"rounds": 1},
     "81_bench_statistics": {"rounds": 1, "models": "1"},
-    "82_time_figure_1": {"rounds": 1, "lengths": "32"},
+    "82_time_figure_1": {"rounds": 2, "lengths": "32"},
     "83_bench_coadjoint": {"rounds": 1, "lengths": "28", "memory_length": 100},
     "84_bench_adding": {"rounds": 1},
     "85_bill_of_the_factorial": {"cells": "rnn unicornn", "widths": "128"},
