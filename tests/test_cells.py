@@ -495,6 +495,19 @@ def run_with(without=(), **parts):
     return call
 
 
+def test_the_base_class_of_cells_says_what_to_build():
+    with pytest.raises(TypeError, match=r"^Cell is the base class .* such as make_cell\('lem', "):
+        Cell(FEATURES, WIDTH)
+
+
+def test_a_cell_without_a_name_is_refused():
+    class Nameless(Cell):
+        pass
+
+    with pytest.raises(TypeError, match=r"^Nameless has no name; define it as class "):
+        Nameless(FEATURES, WIDTH)
+
+
 def returns(change):
     """Return a step that changes what it returns."""
     return staticmethod(lambda weights, state, u: change(Defined.step(weights, state, u)))

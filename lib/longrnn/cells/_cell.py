@@ -20,7 +20,12 @@ from longrnn.cells._checks import (
 )
 from longrnn.cells._compiling import with_own_code
 from longrnn.cells._declared import NOTHING, DeclaredModule
-from longrnn.cells._definition import check_definition, check_names, check_weights
+from longrnn.cells._definition import (
+    CellDefinitionError,
+    check_definition,
+    check_names,
+    check_weights,
+)
 from longrnn.cells._modes import any_weight, as_type, is_autocasting
 from longrnn.cells._packing import Packing, run_segments
 from longrnn.cells._registry import REGISTRY
@@ -59,6 +64,8 @@ class Cell(DeclaredModule):
 
     Raises
     ------
+    TypeError
+        The class is `Cell` itself, or a subclass without a name.
     ValueError
         A size or a hyperparameter has a wrong type or is out of range.
     """
@@ -108,6 +115,16 @@ class Cell(DeclaredModule):
         label: str | None = None,
         **hyper_parameters: object,
     ) -> None:
+        kind = type(self)
+        if kind is Cell:
+            raise TypeError(
+                "Cell is the base class of all cells and has no equations; build one of them, "
+                "such as make_cell('lem', input_size, hidden_size), or define a subclass"
+            )
+        if not hasattr(kind, "name"):
+            raise CellDefinitionError(
+                f"{kind.__name__} has no name; define it as class {kind.__name__}(Cell, name=...)"
+            )
         super().__init__(input_size, hidden_size, dtype=dtype, label=label, **hyper_parameters)
         self.x0: nn.ParameterList | None = None
         check_weights(self)
