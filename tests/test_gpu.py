@@ -561,6 +561,7 @@ def test_rounds_are_interleaved_and_give_the_ratios():
     by_name = {row["what"]: row for row in actual}
     assert by_name["slow"]["value"] == 40
     assert by_name["slow"]["ratio"] == 10  # the median of 10, 8, 30, not the medians' ratio
+    assert (by_name["slow"]["ratio_min"], by_name["slow"]["ratio_max"]) == (8, 30)
     assert by_name["base"]["ratio"] is None
     assert {row["size"] for row in actual} == {"B1"} and {row["rounds"] for row in actual} == {3}
     assert all(row["machine"] and "torch" in row["versions"] for row in actual)

@@ -5,6 +5,8 @@ import csv
 import hashlib
 import itertools
 import json
+import subprocess
+import sys
 from typing import Any, get_args
 
 import pytest
@@ -573,6 +575,13 @@ def test_the_command_prints_profile_or_error(capsys):
     assert "2 tasks: rows, beginning; rows, end\n" in printed
     assert main(["fast"]) == 2
     assert "unknown profile 'fast'" in capsys.readouterr().err
+
+
+def test_a_reader_that_closes_the_pipe_ends_the_list_quietly():
+    command = [sys.executable, "-m", "study.training", "smoke"]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as run:
+        run.stdout.close()  # as `head` does when it has read enough
+        assert run.stderr.read() == b""
 
 
 def test_the_file_survives_being_rewritten_by_dvc(tmp_path, whole):

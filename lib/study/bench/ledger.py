@@ -23,6 +23,8 @@ COLUMNS = (
     "unit",
     "baseline",
     "ratio",
+    "ratio_min",
+    "ratio_max",
     "rounds",
     "passed",
     "failure",
@@ -33,7 +35,8 @@ COLUMNS = (
 
 A measurement has its ``round``. A median has the number of ``rounds`` and its ``baseline``.
 ``ratio`` is the time divided by that of the baseline, as the median over rounds: a ratio below 1 is
-faster than the baseline. ``passed`` is whether a check succeeded.
+faster than the baseline. ``ratio_min`` and ``ratio_max`` are the extremes over rounds.
+``passed`` is whether a check succeeded.
 """
 
 _PACKAGES = ("torch", "numba", "numba-cuda", "numpy", "scipy", "statsmodels")

@@ -68,8 +68,8 @@ def race(
         if not names:
             medians.append(ledger.add(what, MEDIAN, **row))
         for name in names:
-            ratio = _median_ratio(milliseconds, times.get(name))
-            medians.append(ledger.add(what, MEDIAN, **row, baseline=name, ratio=ratio))
+            ratios = _ratios(milliseconds, times.get(name))
+            medians.append(ledger.add(what, MEDIAN, **row, baseline=name, **ratios))
     return medians
 
 
@@ -96,11 +96,15 @@ def _run_rounds(
     return times
 
 
-def _median_ratio(times: list[float], baseline: list[float] | None) -> float | None:
-    """Return the median over rounds of the ratio to the baseline; None if the baseline failed."""
+def _ratios(times: list[float], baseline: list[float] | None) -> dict[str, float]:
+    """Return the median, smallest and largest ratio to the baseline over rounds.
+
+    They are the ledger's columns of ratios; there are none if the baseline failed.
+    """
     if baseline is None:
-        return None
-    return median(time / other for time, other in zip(times, baseline, strict=True))
+        return {}
+    ratios = [time / other for time, other in zip(times, baseline, strict=True)]
+    return {"ratio": median(ratios), "ratio_min": min(ratios), "ratio_max": max(ratios)}
 
 
 def _first_line(error: BaseException) -> str:

@@ -4,6 +4,7 @@
 """
 
 import argparse
+import signal
 import sys
 
 from study.config.file import read_params
@@ -71,4 +72,5 @@ def _count(number: int, noun: str) -> str:
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # so that `| head` ends this process quietly
     sys.exit(main())
