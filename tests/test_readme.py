@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 from ruamel.yaml import YAML
 from study.claims.correction import corrected_verdicts
+from study.claims.estimates import Cause
 from study.claims.listed import claims
 from study.claims.verdict import AGREES, DIFFERS, NO_EFFECT, WITHIN, displayed_verdict
 from study.paths import DATA, ROOT
@@ -105,14 +106,17 @@ def test_decided_claims_add_up():
     assert int(remaining) == judged["corrected"].isin((AGREES, DIFFERS)).sum()
 
 
-def test_summary_counts_all_claims_that_could_be_tested():
+def test_summary_counts_all_claims():
     words = " ".join(TEXT.split())
-    tested, *kinds = re.search(
-        r"we could test (\d+): (\d+) agree with our results [^)]*\), (\d+) differ \(\d+\), "
-        r"(\d+) are undecided \(\d+\), and (\d+) that claim little or no effect hold",
+    total, *kinds, untested, too_small = re.search(
+        r"Of (\d+) claims, (\d+) agree with our results [^)]*\), (\d+) differ \(\d+\), "
+        r"(\d+) are undecided \(\d+\), and (\d+) that claim little or no effect hold \(\d+\). We "
+        r"could not test the other (\d+), (\d+) of them because our experiments were too small",
         words,
     ).groups()
-    assert int(tested) == sum(map(int, kinds))
+    assert int(total) == sum(map(int, kinds)) + int(untested)
+    judged = read_stored(STORED)
+    assert int(too_small) == (judged["cause"] == Cause.TOO_SMALL).sum()
 
 
 def test_lengths_of_sequences_are_those_of_runs_and_papers():

@@ -80,8 +80,8 @@ def summarize_intervention(effects: pd.DataFrame) -> str:
     rows = effects.set_index("change against plain")
     seeds = int(rows["n"].min())
     sentences = [
-        "In our own experiment, networks classify a digit early or late in noise, and we change "
-        f"only how gradients flow backward ({seeds} seeds). On average over LSTMs, GRUs and basic "
+        "In our own experiment, networks classify a digit that comes early or late in noise, and "
+        f"we change only the backward pass ({seeds} seeds). On average over LSTMs, GRUs and basic "
         "RNNs, whose gradients vanish, holding the gradient norm constant "
         f"{_early_and_late(*_restored(rows))}"
         f"{_signs_do_not_help(rows)}.",
@@ -142,7 +142,7 @@ def _unpredicted(rows: pd.DataFrame) -> str:
     """Say that decay costs more than was predicted if the digit comes late."""
     _, late = _decayed(rows)
     if late["high"] < -_PREDICTED_AT_END:
-        return f", where we had predicted less than {100 * _PREDICTED_AT_END:.0f} points"
+        return f", where we had predicted less than {100 * _PREDICTED_AT_END:.0f}"
     return ""
 
 
@@ -150,7 +150,7 @@ def _signs_do_not_help(rows: pd.DataFrame) -> str:
     """Say so if a constant norm with random signs makes no clear difference."""
     if _verb(rows.loc[_SIGNS]):
         return ""
-    return "; with random signs, as a control, it does not help early digits"
+    return "; with random signs (a control), it does not help early digits"
 
 
 def shows_cause(effects: pd.DataFrame) -> bool:

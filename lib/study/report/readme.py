@@ -25,7 +25,7 @@ from study.report.findings import read_findings, summarize, write_brief
 from study.report.inputs import read_table
 from study.report.intervention import shows_cause, summarize_intervention
 from study.report.readme_numbers import read_stored, store_numbers
-from study.report.tally import SMALL_EFFECT, TALLY, TESTED, tally
+from study.report.tally import SMALL_EFFECT, TALLY, TESTED, TOO_SMALL, tally
 from study.results.names import PUBLICATIONS
 
 README = ROOT / "README.md"
@@ -85,12 +85,13 @@ def _summary(judged: pd.DataFrame, effects: pd.DataFrame) -> str:
     corrected = tally(judged, "corrected").loc["all"]
     return _wrap(
         "We reimplemented the networks of five publications and repeated their experiments, mostly "
-        f"smaller. Of {len(judged)} claims, we could test "
-        f"{counts[list(TESTED)].sum()}: {counts['agree']} agree with our results "
-        f"({corrected['agree']} after Holm's correction for testing many claims), "
+        f"smaller. Of {len(judged)} claims, {counts['agree']} agree with our results "
+        f"({corrected['agree']} after Holm's correction for many claims), "
         f"{counts['differ']} differ ({corrected['differ']}), {counts['undecided']} are undecided "
         f"({corrected['undecided']}), and {counts[SMALL_EFFECT]} that claim little or no effect "
-        f"hold ({corrected[SMALL_EFFECT]}). **In short:** {' '.join(answers)}"
+        f"hold ({corrected[SMALL_EFFECT]}). We could not test the other "
+        f"{len(judged) - counts[list(TESTED)].sum()}, {counts[TOO_SMALL]} of them because our "
+        f"experiments were too small. **In short:** {' '.join(answers)}"
     )
 
 
@@ -147,17 +148,17 @@ def _cautions(judged: pd.DataFrame) -> str:
         "values for and against it, or the list gives another reason. *Experiment too small*: ours "
         "could hardly show the effect, and did not.",
         "Most of our runs are shorter than the papers', so a lead may only mean faster learning. "
-        "If they lack the claimed lead, the experiment counts as *too small*, not as *differ*. So "
-        "the share of *agree* among tested claims is too high. "
+        "If short runs show no lead where the paper claims one, we count *too small*, not "
+        "*differ*. So the share of *agree* among tested claims is too high. "
         f"{_short_sequences(judged)}",
         f"Of {len(decided)} claims that agree or differ, {remaining} remain so after Holm's "
-        f"correction, which is for each publication. Of the same {len(decided)}, "
-        f"{with_caveat} have a caveat, such as short runs (†), {by_threshold} would change if we "
-        f"halved or doubled a threshold of ours (‡), and {few} rest on {_FEW_SEEDS} seeds. For "
-        "some undecided claims, we added seeds after seeing the result; intervals ignore that.",
-        "iRNN's equations can be read in three ways: its inner steps start at zero, as published, "
-        "or at the previous state, with or without a minus sign. Unless a claim says otherwise, "
-        "its verdict is for the previous state without one.",
+        f"correction within each publication. Of the same {len(decided)}, {with_caveat} have a "
+        f"caveat (†; the list names it), {by_threshold} would change if we halved or doubled a "
+        f"threshold of ours (‡), and {few} rest on {_FEW_SEEDS} seeds. For some undecided claims, "
+        "we added seeds after seeing the result; intervals ignore that.",
+        "Unless a claim says otherwise, verdicts on iRNN are not for its equations as published, "
+        "in which the inner steps between two inputs start at zero. We judge a second reading: "
+        "they start at the previous state. A third one adds a minus sign to the second.",
     )
     return "\n".join(_wrap(f"- {point}", hanging="  ") for point in points)
 
