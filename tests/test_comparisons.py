@@ -453,7 +453,7 @@ def test_power_to_learn_depends_on_the_spread_of_the_networks():
     assert 0.05 < power < 0.95
 
 
-@pytest.mark.parametrize("measure", ["error", "squared error"])
+@pytest.mark.parametrize("measure", ["error", "squared error", "recorded squared error"])
 def test_paired_errors_follow_the_delta_method(measure):
     """The interval of a ratio, by the delta method, is that of a bootstrap over sequences."""
     rng = np.random.default_rng(4)
@@ -464,6 +464,9 @@ def test_paired_errors_follow_the_delta_method(measure):
     answers = each[:, None].repeat(6, 1).astype("float32")
     ds = ds.assign(test_metric=(RECORD, errors), test_loss=(RECORD, errors**2))
     ds = ds.assign(sequence_score=(SCORE, answers))
+    if measure == "recorded squared error":
+        metric = ["squared error"] * ds.sizes["run"]
+        ds = ds.assign(metric=("run", metric), test_metric=ds["test_loss"])
     asked = measure if measure == "squared error" else ""
     actual = ask(Networks(ds, measure=asked), "ratio", "LSTM", "LEM")
     drawn_again = each[:, rng.integers(500, size=(4000, 500))].mean(-1)

@@ -57,6 +57,6 @@ def _scores_by_run(networks: Networks, scores: xr.DataArray) -> xr.DataArray:
     `scores` are those of single sequences: accuracies, or squared errors.
     """
     of_replicate = scores.mean("test_sequence")
-    if not networks.higher_is_better and networks.measure != "squared error":
+    if not networks.higher_is_better and not networks.is_squared_error:
         of_replicate = np.sqrt(of_replicate)
     return networks.direction * of_replicate.mean("replicate")

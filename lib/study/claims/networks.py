@@ -43,6 +43,9 @@ class Networks:
         The same for all tasks.
     higher_is_better
         Whether the score is an accuracy.
+    is_squared_error
+        Whether the score is a mean squared error, as `measure` or as the recorded metric. If it is
+        neither this nor an accuracy, it is a root mean squared error.
     unit
         100 for accuracies, which are in percent, else 1.
     direction
@@ -109,6 +112,7 @@ class Networks:
         else:
             self.unit = 1.0
             self.direction = -1
+        self.is_squared_error = bool((metric == "squared error").any())
         self._cached_runs = cache(self._find_runs)
 
     def runs(self, name: NetworkRef) -> pd.DataFrame:

@@ -158,7 +158,7 @@ def _influences(networks: Networks, name: NetworkRef, *, logs: bool) -> np.ndarr
         return networks.unit * deviations
     # An error is this power of the mean squared error: the root, or the mean itself.
     exponent = 0.5
-    if networks.measure == "squared error":
+    if networks.is_squared_error:
         exponent = 1.0
     if logs:
         return exponent / mean * deviations
@@ -199,7 +199,7 @@ def sampling_variance(networks: Networks, name: NetworkRef) -> float | None:
         In squared units of the score. None if scores by sequence were not stored for every run, or
         if the score is a root mean squared error, which is not a mean over sequences.
     """
-    if not networks.higher_is_better and networks.measure != "squared error":
+    if not networks.higher_is_better and not networks.is_squared_error:
         return None
     scores = _sequence_scores(networks, name)
     if scores is None or not np.isfinite(scores).all():
